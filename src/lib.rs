@@ -7,6 +7,7 @@ mod entry;
 mod issuer;
 mod lease;
 mod named;
+mod open_transaction;
 mod pg;
 mod progress;
 mod registry;
@@ -41,7 +42,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::shmem::request(&shared::BLOCKS, keep);
     pg::redirect::redirect_calls(sequence::cache::targets_at_once);
     pg::inline::keep_out(sequence::cache::is_redirecting);
-    safe_position::watch();
+    open_transaction::watch();
     sequence::changes::watch_appliers();
     pg::access::watch(pg::access::AccessWatch {
         database_created: worker::forget_database,

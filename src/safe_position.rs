@@ -1,5 +1,4 @@
-//! A position below which no transaction that the present statement does not see took one: see
-//! [`snowflake_ids_core::generator::safe_position`].
+//! The safe position to read from, for the present statement: see [`snowflake_ids_core::generator::safe_position`].
 
 use crate::issuer::issuer;
 use crate::pg::clock::SystemClock;
@@ -11,77 +10,28 @@ use crate::snowflake;
 use crate::store::citus;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::{Explain, NotReadyError};
-use snowflake_ids_core::generator::safe_position::{
-    Answers, EndedTransaction, NextPosition, OpenTransaction, SnapshotTooOld, SnapshotXids,
-};
+use snowflake_ids_core::generator::safe_position::{Answers, NextPosition, SnapshotTooOld, SnapshotXids};
 use snowflake_ids_core::generator::session::SessionError;
+use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::ids::position::Position;
 use snowflake_ids_core::server::issuer::IssuerError;
-use std::cell::{Cell, RefCell};
-
-/// True if the present transaction is announced, by this process.
-static ANNOUNCED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+use std::cell::RefCell;
 
 /// The answers that the present transaction was given.
 static ANSWERS: PerProcess<RefCell<Answers<Option<Safe>>>> = PerProcess::new(RefCell::new(Answers::new()));
 
-static HOOKS: Hooks = Hooks { committed, before_prepare: record, ended: end, ..Hooks::none() };
+static HOOKS: Hooks = Hooks { committed: forget, ended: forget, ..Hooks::none() };
 
-/// Has the ends of this process's transactions noted. A transaction may be announced by its parallel workers alone.
-pub fn watch() {
-    transaction::watch(&HOOKS);
-}
-
-/// Announces the present transaction to readers, before it takes its first position.
-#[inline]
-pub fn announce(shared: &Shared) {
-    if !ANNOUNCED.get() {
-        announce_first(shared);
-    }
-}
-
-#[cold]
-fn announce_first(shared: &Shared) {
-    if let Some(own) = shared.own_transaction() {
-        own.announce(&shared.frontier, server::database());
-    }
-    ANNOUNCED.set(true);
-}
-
-/// Records the transaction if it may have rows with positions that it took.
-fn record() {
-    let Some(shared) = generator::shared().filter(|_| !transaction::is_of_leader()) else { return };
-    let first = shared.own_transaction().and_then(OpenTransaction::first);
-    if let (Some(first), Some(xid)) = (first, transaction::xid()) {
-        shared.ended.write().record(EndedTransaction { xid, first, database: server::database() });
-    }
-}
-
-/// Other transactions see its rows by now.
-fn committed() {
-    record();
-    end();
-}
-
-fn end() {
-    // A worker of a parallel query starts and ends transactions of its own while its leader's is open.
-    if transaction::is_of_leader() {
-        return;
-    }
-    ANNOUNCED.set(false);
-    // An answer may hold the cell if an error came out of it, which ends the transaction.
+fn forget() {
     if let Ok(mut answers) = ANSWERS.try_borrow_mut() {
         answers.clear();
     }
-    if let Some(own) = generator::shared().and_then(Shared::own_transaction) {
-        own.clear();
-    }
 }
 
-/// A safe position, and the next one at that time.
+/// A safe position, and the generator's next position at that time.
 #[derive(Clone, Copy)]
 pub struct Safe {
-    /// All positions below this one are of transactions that the statement sees, or that were rolled back.
+    /// All transactions with positions below this one are visible to the statement, or were rolled back.
     pub position: Position,
     /// The generator's next position.
     pub next: NextPosition,
@@ -108,9 +58,9 @@ pub enum SafePositionError {
     Citus(&'static str),
 }
 
-/// The safe position for the present statement; None if that is not known of some transaction, for now. `is_past` is asked for
-/// a position that lies in a tick that is over, where nothing has been issued since.
-pub fn of_statement(function: &'static str, skips: bool) -> Result<Option<Safe>, SafePositionError> {
+/// Returns the safe position for the present statement; None if a transaction's positions are not known, for now. With
+/// `skips_tick`, positions of ticks that are over are below the safe position, if no open transaction holds it back.
+pub fn of_statement(function: &'static str, skips_tick: bool) -> Result<Option<Safe>, SafePositionError> {
     let shared = generator::shared().ok_or(SessionError::NotReady(NotReadyError::NotPreloaded(function)))?;
     if server::in_recovery() {
         return Err(SessionError::NotReady(NotReadyError::InRecovery(function)).into());
@@ -119,26 +69,26 @@ pub fn of_statement(function: &'static str, skips: bool) -> Result<Option<Safe>,
         return Err(SafePositionError::Citus(function));
     }
     let snapshot = snapshot::of_statement().ok_or(SafePositionError::NoSnapshot(function))?;
-    let mut answers = ANSWERS.borrow_mut();
-    answers.get(&snapshot, || find(shared, &snapshot, skips))
+    transaction::watch(&HOOKS);
+    ANSWERS.borrow_mut().get(&snapshot, || find(shared, &snapshot, skips_tick))
 }
 
 fn find(
     shared: &'static Shared,
     snapshot: &SnapshotXids,
-    skips: bool,
+    skips_tick: bool,
 ) -> Result<Option<Safe>, SafePositionError> {
     if shared.frontier.position() == Position::ZERO {
-        // As any call for an id: has a worker id leased, and a term begun.
+        // As with any call for an id, a worker id is leased and a term begins.
         snowflake::skip_one(shared)?;
         issuer(shared).admit_readers()?;
-    } else if skips && shared.layout.instant_of(shared.generator.next()) < SystemClock.now() {
-        // Where it fails, rows of the last tick wait until it does not.
+    } else if skips_tick && shared.layout.instant_of(shared.generator.next()) < SystemClock.now() {
+        // If this fails, rows of the last tick are read later.
         let _ = snowflake::skip_one(shared);
     }
     let database = server::database();
     let next = shared.frontier.publish(&shared.generator);
-    // Announcements first: a transaction is recorded before its own is cleared.
+    // Announcements are read first, because a transaction is recorded before its announcement is cleared.
     let open = shared.open_transactions().iter().filter_map(|open| open.first_in(database)).min();
     let recorded = shared.ended.read().unseen_by(snapshot, database);
     let Some(recorded) =
@@ -150,7 +100,7 @@ fn find(
     Ok(Some(Safe { position, next }))
 }
 
-/// The processes of this database whose transactions took positions and are open.
+/// Returns the processes of this database with an open transaction that took positions.
 pub fn open_processes() -> Vec<i32> {
     let Some(shared) = generator::shared().filter(|shared| shared.frontier.position() > Position::ZERO)
     else {

@@ -5,11 +5,11 @@
 
 use crate::issuer::issuer;
 use crate::named::{self, CachedGenerator};
+use crate::open_transaction;
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
 use crate::pg::{random, server};
 use crate::registry::join;
-use crate::safe_position;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use pgrx::check_for_interrupts;
@@ -286,7 +286,7 @@ pub fn forget_last() {
 fn announced() -> Option<&'static Shared> {
     generator::shared()
         .filter(|_| server::out_of_recovery())
-        .inspect(|shared| safe_position::announce(shared))
+        .inspect(|shared| open_transaction::announce(shared))
 }
 
 /// The server's generator, if this session may use it now; the transaction is announced to readers.
@@ -294,7 +294,7 @@ fn announced() -> Option<&'static Shared> {
 pub fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     match generator::shared() {
         Some(shared) if !server::in_recovery() => {
-            safe_position::announce(shared);
+            open_transaction::announce(shared);
             join::leave_alone_first(shared)?;
             Ok(shared)
         }

@@ -1,18 +1,18 @@
-//! Wall time: the only form in which it enters the core.
+//! Instants and durations of wall time.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::time::Duration;
 
-/// Wall time that the caller supplies. The core asks for it at the moment it needs it and never reads a
-/// clock itself, so that tests, simulations and the model checker decide what time it is.
+/// The wall clock, supplied by the caller. The core reads no clock of the operating system, so that tests, simulations and
+/// the model checker control the time.
 pub trait Clock {
-    /// The wall clock now.
+    /// Returns the present wall time.
     fn now(&self) -> UnixMicros;
 }
 
-/// A reading taken beforehand is a clock that stands still.
+/// A constant clock: every call returns the same instant.
 impl Clock for UnixMicros {
     fn now(&self) -> UnixMicros {
         *self
@@ -23,11 +23,12 @@ impl Clock for UnixMicros {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMicros(pub i64);
 
-/// A Gregorian year on average, in microseconds.
+/// The mean length of a Gregorian year, in microseconds.
 pub const YEAR_MICROS: i64 = 31_556_952_000_000;
 
 impl UnixMicros {
-    /// The instant of a count of milliseconds since 1970; None beyond the range of 64-bit microseconds.
+    /// Returns the instant that is this many milliseconds after 1970 began. None if 64-bit microseconds cannot hold the
+    /// instant.
     pub const fn from_millis(millis: i64) -> Option<Self> {
         match millis.checked_mul(1_000) {
             Some(micros) => Some(Self(micros)),
@@ -35,36 +36,36 @@ impl UnixMicros {
         }
     }
 
-    /// The beginning of a day, which is counted from 1970-01-01, in UTC.
+    /// Returns the beginning of a day, in UTC. `day` counts from 1970-01-01.
     pub fn of_day(day: i32) -> Self {
         Self(i64::from(day).saturating_mul(86_400_000_000))
     }
 
-    /// The day that it is of in UTC, counted from 1970-01-01.
+    /// Returns the UTC day of this instant, counted from 1970-01-01.
     pub fn day(self) -> i32 {
         i32::try_from(self.0.div_euclid(86_400_000_000)).unwrap_or(i32::MAX)
     }
 
-    /// The instant so many microseconds later; the last one there is where that is beyond it.
+    /// Returns the instant this many microseconds later. The result is capped at the largest instant.
     #[must_use]
     pub const fn plus_micros(self, micros: u64) -> Self {
         Self(self.0.saturating_add_unsigned(micros))
     }
 
-    /// The instant so much later; the last one there is where that is beyond it.
+    /// Returns the instant this much later. The result is capped at the largest instant.
     #[must_use]
     pub fn plus(self, time: Duration) -> Self {
         self.plus_micros(micros(time))
     }
 
-    /// The time since an earlier instant; zero where it is not earlier.
+    /// Returns the time since another instant; zero if the other instant is not earlier.
     pub const fn since(self, earlier: Self) -> Duration {
         let passed = self.0.saturating_sub(earlier.0);
         Duration::from_micros(if passed > 0 { passed.unsigned_abs() } else { 0 })
     }
 }
 
-/// ISO 8601 in UTC; the year alone where it has more than four digits.
+/// Writes ISO 8601 in UTC. Beyond the calendar's range, writes only the approximate year.
 impl fmt::Display for UnixMicros {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match Timestamp::from_microsecond(self.0) {
@@ -74,7 +75,7 @@ impl fmt::Display for UnixMicros {
     }
 }
 
-/// ISO 8601; microseconds since 1970 where no calendar reaches.
+/// Serializes as ISO 8601. Beyond the calendar's range, serializes as microseconds since 1970.
 impl Serialize for UnixMicros {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match Timestamp::from_microsecond(self.0) {
@@ -95,12 +96,12 @@ impl<'de> Deserialize<'de> for UnixMicros {
     }
 }
 
-/// A length of time in microseconds; the longest there is where it is longer.
+/// Returns a duration in microseconds, capped at `u64::MAX`.
 pub fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A length of time for people: the largest units that say it without a page of digits.
+/// Returns a duration as text for people, such as `90 s`.
 pub fn human(time: Duration) -> String {
     #[allow(clippy::cast_precision_loss, reason = "exact below 2^53")]
     const UNITS: [(f64, &str); 6] = [
@@ -113,7 +114,7 @@ pub fn human(time: Duration) -> String {
     ];
     #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
     let micros = micros(time) as f64;
-    // Two of a unit before it is used, so that 90 s are 90 s and not 1.5 min.
+    // A value below two units uses the next smaller unit, so that 90 s are not shown as 1.5 min.
     match UNITS.iter().find(|(size, _)| micros >= 2.0 * size) {
         Some((size, unit)) => {
             let text = format!("{:.3}", micros / size);

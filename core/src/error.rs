@@ -1,35 +1,35 @@
-//! The trait of the core's errors: the kind, the figures, and the way out.
+//! The trait of the core's errors: kind, detail and hint.
 //!
-//! The core knows no SQLSTATE; it sorts its errors into a few [`Kind`]s, which the shell maps one to one.
+//! The core sorts its errors into a few [`Kind`]s. The shell maps each kind to one SQLSTATE.
 
 pub use snowflake_ids_explain::Explain;
 use std::fmt::Display;
 use std::io::ErrorKind;
 
-/// The kind of an error, by the remedy of its caller. The shell gives each kind its SQLSTATE.
+/// The kind of an error. Errors of one kind have the same remedy and the same SQLSTATE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An argument or a setting that can never be right.
+    /// An argument or a setting has a value that is never valid.
     BadArgument,
-    /// An argument that must not be null.
+    /// An argument is null and must not be.
     Null,
-    /// An argument of another type than it has to be.
+    /// An argument has the wrong type.
     OtherType,
-    /// A text that says no value of a type.
+    /// A text cannot be parsed as a value of its type.
     InvalidText,
-    /// A number that is too large for where it is to go.
+    /// A number is too large for the target type or column.
     OutOfRange,
-    /// A text that is too long for where it is to go.
+    /// A text is too long for the target column.
     LongText,
-    /// The time of the layout is used up.
+    /// No value is left: a maximum, or the end of the layout's time range, has been reached.
     Exhausted,
     /// The wall clock is behind the ids already issued, or before the layout's epoch.
     ClockBehind,
-    /// The call waited as long as it may.
+    /// The time limit of the call has passed.
     WaitedTooLong,
-    /// The call waited as long as it may for a lock.
+    /// The time limit for a lock has passed.
     Locked,
-    /// Something has to be set up or decided before there can be ids.
+    /// An administrator has to set something up or decide something before ids can be issued.
     NotReady,
     /// A stored state or row cannot be trusted.
     Damaged,
@@ -37,24 +37,24 @@ pub enum Kind {
     DiskFull,
     /// A file cannot be read or written.
     Io,
-    /// The role lacks a right.
+    /// The role lacks a privilege.
     Denied,
-    /// There is no such object.
+    /// The object does not exist.
     Undefined,
-    /// It cannot be done in this way.
+    /// The operation is not supported.
     Unsupported,
-    /// As many as a setting allows are there.
+    /// The number of objects has reached the limit of a setting.
     LimitReached,
-    /// Ids are generated on the primary only.
+    /// The server is a standby; only a primary generates ids.
     ReadOnly,
     /// Another server cannot be reached.
     Unreachable,
-    /// A fault of ours.
+    /// A bug in this extension.
     Internal,
 }
 
 impl Kind {
-    /// The kind of an error of the system's.
+    /// Returns the kind of an error of the operating system.
     pub fn of_io(error: &std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull,
@@ -63,26 +63,27 @@ impl Kind {
     }
 }
 
-/// An error with Postgres's three parts: the message is its [`Display`], the rest is here. The derive of the same name
-/// writes it from attributes.
+/// An error with the three parts of a Postgres message. [`Display`] gives the message; the trait gives detail and hint. The
+/// derive macro of the same name implements the trait from attributes.
 pub trait Explain: Display {
-    /// The kind of the error.
+    /// Returns the kind of the error.
     fn kind(&self) -> Kind;
-    /// The figures, as one or more full sentences.
+    /// Returns the DETAIL, in whole sentences.
     fn detail(&self) -> Option<String> {
         None
     }
-    /// The way out, as one or more full sentences.
+    /// Returns the HINT, in whole sentences.
     fn hint(&self) -> Option<String> {
         None
     }
-    /// The message and the figures for users that are not to know where other servers are; None: all users may know all.
+    /// Returns a message and a detail without addresses of other servers, for users that must not see addresses. None if
+    /// every user may see the whole error.
     fn for_others(&self) -> Option<(String, String)> {
         None
     }
 }
 
-/// The reasons that keep this server from generating any id; with the name of the function that was called.
+/// A reason why this server generates no ids at all. The field is the name of the SQL function that was called.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, thiserror::Error, Explain)]
 pub enum NotReadyError {
@@ -96,7 +97,7 @@ pub enum NotReadyError {
     InRecovery(&'static str),
 }
 
-/// A text as a whole sentence.
+/// Returns the text with a full stop at its end.
 pub fn ended(mut text: String) -> String {
     if !text.ends_with(['.', '?', '!']) {
         text.push('.');
@@ -104,10 +105,10 @@ pub fn ended(mut text: String) -> String {
     text
 }
 
-/// Number of characters of a foreign text a message quotes.
+/// Number of characters that a message quotes from a foreign text.
 pub const EXCERPT_CHARS: usize = 128;
 
-/// A piece of a foreign text, fit to stand in a message: at most [`EXCERPT_CHARS`] characters, without control characters.
+/// Returns the beginning of a foreign text for a message: at most [`EXCERPT_CHARS`] characters, without control characters.
 pub fn excerpt(text: &str) -> String {
     let mut letters = text.chars().map(|letter| if letter.is_control() { '?' } else { letter });
     let mut cut: String = letters.by_ref().take(EXCERPT_CHARS).collect();
@@ -117,23 +118,24 @@ pub fn excerpt(text: &str) -> String {
     cut
 }
 
-/// The longest text that says a layout, a format, an id or a name, in bytes.
+/// The length limit for the text of a layout, a format, an id or a name, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1_024;
 
-/// A text that is longer than any that could be right.
+/// A text is longer than any valid one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("{name} is too long")]
 #[explain(BadArgument, detail = "It has {bytes} bytes; {limit} are the most that it may have.")]
 pub struct TooLong {
-    /// The subject of the text, for the message.
+    /// The name of the argument or setting, for the message.
     pub name: &'static str,
-    /// Its length, in bytes.
+    /// The length of the text, in bytes.
     pub bytes: usize,
-    /// The greatest length, in bytes.
+    /// The length limit, in bytes.
     pub limit: usize,
 }
 
-/// Returns whether a text of this name may be so long. It is asked before the text is read: what is longer is never copied.
+/// Returns an error if a text is longer than the limit. Callers check the length first, so that a text that is too long is
+/// never copied.
 pub fn check_length(name: &'static str, bytes: usize, limit: usize) -> Result<(), TooLong> {
     if bytes > limit { Err(TooLong { name, bytes, limit }) } else { Ok(()) }
 }

@@ -1,90 +1,90 @@
-//! Rules that a test may leave out, to see that a run of the simulation fails without them.
+//! Rules that a test may leave out, to show that the simulation fails without the rule.
 //!
-//! The code that ships asks [`holds`] about each rule of a protocol. Without the feature `guards`, which only
-//! `make test-core` sets, that is the constant `true`.
+//! Production code asks [`holds`] about each rule of a protocol. Without the feature `guards`, [`holds`] is the constant
+//! `true`. Only `make test-core` sets the feature.
 
-/// A rule of a protocol, named after what it keeps up.
+/// A rule of a protocol, named after the property that the rule protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guard {
     // Leases of worker ids.
-    /// The next holder of a worker id begins at the end of the lease before.
+    /// The next holder of a worker id begins at the end of the previous lease.
     StartAtExpiry,
-    /// A row of the registry is written only if it is still as it was seen.
+    /// A row of the registry is written only if the row has not changed since it was read.
     CompareAndSwap,
-    /// A row that is found by its claim was begun when it was leased.
+    /// A lease that is found by its pending token begins at the instant of its grant, not at zero.
     PendingTokenStart,
-    /// The claim is in the state before the registry sees it.
+    /// The pending token is in the state file before the registry sees the token.
     PendingTokenFirst,
-    /// A claim is kept until its answer has come.
+    /// A pending token is kept until the registry has answered.
     KeepPendingToken,
-    /// A worker id is given back after another one is in the state.
+    /// The old worker id is given back only after the new one is in the state file.
     ReleaseLast,
-    /// A server that was promoted, or has had another worker id, keeps to those of its timeline.
+    /// A server that was promoted, or has had another worker id, chooses only from the share of its timeline.
     Shares,
-    /// A worker id that is chosen is none that a mark names.
+    /// A server does not choose a worker id that has a high-water mark in the state file.
     UsedNamed,
-    /// Nor one that a table of the cluster names.
+    /// A server does not choose a worker id that a table of the cluster names.
     RecordedNamed,
-    /// A worker id that is chosen is given up as a database begins to draw from a registry.
+    /// A chosen worker id is given up when a database begins to use a registry.
     ChosenLeft,
-    /// A worker id is leased that has room in all layouts in use.
+    /// A leased worker id fits all layouts in use.
     LeaseFits,
-    /// A holder's report of its ids is not ahead of its clock,
+    /// A holder does not report a last id that is ahead of its own clock.
     LastBounded,
-    /// nor, to others that share a registry, ahead of the registry's clock.
+    /// A shared registry records no last id that is ahead of the registry's clock.
     PeersBounded,
-    /// A registry leases nothing that its own server issues under.
+    /// A registry does not lease the worker id that its own server issues under.
     OwnWorkerTaken,
-    /// A registry that was made anew leases nothing that a node may have of the former one.
+    /// A rebuilt registry leases no worker id that a node may still hold from the previous registry.
     FormerLeases,
 
-    // The issuer's.
-    /// The mark is in the file before any session issues below it.
+    // The issuer.
+    /// The high-water mark is in the state file before any session issues ids below the mark.
     WriteFirst,
-    /// The file's content is on the disk before the file gets its name,
+    /// The state file's content is synced before the file is renamed into place.
     SyncFile,
-    /// and its name before any session issues below its mark.
+    /// The state file's directory is synced before any session issues ids below the new high-water mark.
     SyncDirectory,
-    /// A term begins at the mark, not at the clock.
+    /// A term begins at the high-water mark, not at the clock.
     StartAtHighWaterMark,
-    /// The position noted at the end of a term is read when no session can take any more.
+    /// The last position of a term is read only after the generator is closed to sessions.
     CloseFirst,
-    /// Positions that sessions hold are stale then.
+    /// Positions that sessions hold become stale at the end of a term.
     HeldStale,
-    /// It is noted only where a term of that very node ended.
+    /// The end position is recorded only for the node of the term that ended.
     SettleOwnTerm,
-    /// An id is made with the bits that were read with its position, not with those read before it,
+    /// An id gets the node bits that were read with its position, not bits that were read earlier.
     TermRead,
-    /// nor with those that are there when it is handed out.
+    /// A buffered id keeps the node bits that its position was taken with.
     BlockKeepsBits,
     /// Nothing is reserved beyond the expiry of the lease.
     ExpiryClamps,
-    /// A promoted server leaves the lease to the one that it was a copy of.
+    /// A promoted server leaves the lease to the former primary.
     PromotionForgets,
-    /// A promoted server with a number begins above the last commit.
+    /// A promoted server with a fixed worker id begins above the last replayed commit.
     PromotionRises,
-    /// A copied directory is not the one that was written in.
+    /// A copied data directory is not taken for the original.
     CopyKnown,
-    /// A file that was put back from a copy is not the one that was written.
+    /// A state file that was restored from a copy is not taken for the original.
     FileKnown,
-    /// A file that is gone is not a server that is new.
+    /// A lost state file is not taken for a new server.
     MarkerFile,
-    /// The marks of other nodes than the one that issues are kept.
+    /// The high-water marks of nodes that the server no longer issues as are kept.
     HighWaterMarksKept,
-    /// A raise of the marks of the server's own layout raises those of all others,
+    /// A raise of the high-water marks of the server's own layout raises those of all other layouts.
     OthersRise,
-    /// a worker id that was given back is another's only after the ids of all layouts,
+    /// A released worker id becomes free only after the last ids of all layouts.
     OthersEnd,
-    /// and one that was another's begins in all layouts where that one ended.
+    /// A worker id that another server held before begins above that server's ids in all layouts.
     OthersStart,
-    /// Ids of a new layout of the server's own begin above those of the former.
+    /// After a change of the server's layout, ids begin above those of the previous layout.
     LayoutRises,
-    /// A position that a session takes is of its layout only if the slot was that layout's before and after.
+    /// A position is used only if the slot had the same layout before and after the session took the position.
     SlotHeld,
-    /// A clock that jumped ahead is not followed.
+    /// The generator does not follow a clock that jumped ahead.
     JumpNotFollowed,
-    /// A new state in place of one that is lost begins above what the clock shows, followed or not.
+    /// A state that replaces a lost one begins above the wall clock, even if the clock is not trusted.
     ResetAtClock,
 
     // A safe place to read from.
@@ -100,74 +100,74 @@ pub enum Guard {
     OneAnswer,
 
     // The saved-range file.
-    /// Each reservation gives the row a version that it never had.
+    /// Each reservation gives the row a version that no row had before.
     NewVersion,
-    /// A range taken up of the file is noted as such before any of it is handed out.
+    /// A saved range is marked as consumed in the file before any of its ids is handed out.
     RecordedFirst,
-    /// The ids that rolled-back transactions handed out are noted at a stop.
+    /// At a server stop, the ids that rolled-back transactions handed out are saved.
     HighWaterMarkSaved,
-    /// It counts in one generation of the tag.
+    /// A saved high-water mark counts only for the generation of the tag that it was recorded with.
     HighWaterMarkOfGeneration,
 
-    // What a transaction hands out itself.
-    /// An id that it hands out is noted at once, should it be rolled back.
+    // Ids that a transaction takes from a tag that it changed.
+    /// The id's high-water mark is raised at once, in case the transaction is rolled back.
     OwnHighWaterMark,
-    /// Buffered ids of a tag are taken from others when a change of it is committed.
+    /// The commit of a change of a tag discards the tag's buffered ids.
     OwnCloses,
-    /// Its last id is written into the row.
+    /// At commit, the last id that the transaction took is written into the row.
     OwnWritten,
 
     // Handing tags over.
-    /// A database that comes to registries raises them above all ids that it has,
+    /// A database that begins to use registries raises the registries above all its ids.
     HandOverRaises,
-    /// notes that as received,
+    /// A database that begins to use registries records its highest ids as received.
     HandOverRecorded,
-    /// and reserves nothing elsewhere meanwhile.
+    /// A database that begins to use registries reserves no ids during the hand-over.
     HandOverLocks,
-    /// Nothing is handed over to a registry whose row of the tag is behind what was received of it: raised to that, it would
-    /// not be noticed that it was set back.
+    /// Tags are not handed over to a registry if its row is below the ids that were received from it. A raise of the row
+    /// would hide that the registry was restored from an older state.
     HandOverCompares,
-    /// Rows of several registries are raised to the highest of them when they become shares.
+    /// Registries that begin to share tags raise each row to the highest one of its tag.
     SharesRaised,
-    /// A database that attaches a column that has ids empties its buffers when the registry is raised above them.
+    /// A database that attaches a column empties the tag's buffers after the registry is raised above the column's ids.
     AttachDiscards,
-    /// The registries in use stay the same from when they are raised for a column until it is attached.
+    /// The registries in use do not change between the raise for a column and the end of the attach.
     AttachKeepsEndpoints,
-    /// A database that leaves its registries goes on above all that it received.
+    /// A database that stops using registries continues above all ids that it received.
     LeaveRaises,
 
     // Keys of monotonic series.
-    /// A key that leaves memory raises its section's base to its number before.
+    /// A key that is evicted raises its section's base to the key's last number.
     BaseFirst,
-    /// A key comes into memory only if it is not there by the time that its bucket is locked,
+    /// A key is added to memory only if it is still missing once its bucket is locked.
     KeyOnce,
-    /// and only if its section has not been given to another by then.
+    /// A key is added to memory only if its section still has the same owner once the bucket is locked.
     SectionSeen,
-    /// A number counts only if its section was not given to another meanwhile.
+    /// A number is valid only if its section still had the same owner after the number was taken.
     SectionHeld,
 
     // Refills through a registry.
-    /// A registry is told what was received from it, and refuses if its row is behind.
+    /// A node tells the registry the highest id that it received; the registry refuses if its row is lower.
     Received,
-    /// The note of it is durable before any of it is handed out.
+    /// The highest received id is stored durably before any received id is handed out.
     ReceivedFirst,
-    /// A registry on an earlier timeline than was seen is refused.
+    /// A registry on an earlier timeline than the last seen one is refused.
     Timeline,
-    /// So is another registry than was seen.
+    /// A registry with another identity than the last seen one is refused.
     Identity,
-    /// A row that is not of the registry's share is refused.
+    /// A row that does not belong to the registry's share is refused.
     Share,
-    /// After a promotion ids that the standby may not know of are passed over.
+    /// A promoted registry skips the ids that may not have reached it before the promotion.
     SkipAhead,
-    /// A tag that ids were received of is not made anew where it is gone.
+    /// A registry does not recreate a missing tag if ids of the tag were received from it.
     Dropped,
     /// A connection that gave no response in time is not used again.
     LateResponses,
-    /// A saved range is taken up only if it is of what was received last.
+    /// A saved range is consumed only if it comes from the last reservation that was received.
     SavedRangeIsLast,
-    /// Ids of the database's own table are given out only where no registry is used by the time that they are reserved.
+    /// Ids of the database's own table are handed out only if no registry is in use when the row is locked.
     StillLocal,
-    /// Ids of a registry are given out only where it is still used by the time that they are noted.
+    /// Ids of a registry are handed out only if the registry is still in use when they are recorded.
     StillUsed,
 }
 
@@ -185,7 +185,7 @@ mod switch {
         LEFT_OUT.get() != Some(guard)
     }
 
-    /// Leaves a rule out, for what this thread runs from now on; None: all hold.
+    /// Leaves a rule out on this thread from now on. None restores all rules.
     pub fn leave_out(guard: Option<Guard>) {
         LEFT_OUT.set(guard);
     }
@@ -194,7 +194,7 @@ mod switch {
 #[cfg(feature = "guards")]
 pub use switch::{holds, leave_out};
 
-/// Returns whether the rule holds.
+/// Returns true: all rules hold.
 #[cfg(not(feature = "guards"))]
 #[inline]
 #[must_use]

@@ -1,13 +1,13 @@
-//! Snowflake ids themselves: their bits, their text, UUIDs made of them.
+//! Snowflake ids: their bits, their text form, and UUIDs with the same fields.
 //!
-//! | module | holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`layout`] | which bits say when, who and which; its text form and the presets |
-//! | [`id`] | fields to ids and back, the bounds of an instant |
+//! | [`layout`] | the fields of an id and their widths; text form and presets |
+//! | [`id`] | fields to ids and back, the ids of an instant |
 //! | [`position`] | ticks, positions, the bits of a node |
 //! | [`encode`] | ids as text |
-//! | [`uuid`] | UUIDs that are made as ids are |
-//! | [`shard`] | which ids are a shard's |
+//! | [`uuid`] | UUIDs of version 7 with the fields of an id |
+//! | [`shard`] | the ids of a shard |
 
 pub mod encode;
 pub mod id;

@@ -1,27 +1,27 @@
-//! The algorithms of `snowflake_ids`: 64-bit ids that are unique across servers and ordered by time, and dense
-//! ones per tag, out of segments reserved ahead.
+//! The algorithms of `snowflake_ids`. They issue 64-bit ids that are ordered by time and unique across servers. They also
+//! issue dense ids for each tag, from segments that a refill worker reserves ahead of use.
 //!
-//! Nothing here knows Postgres, does I/O or reads a clock. Time is an argument ([`Clock`]). Shared state is
-//! a plain struct of atomics that the shell places into shared memory. Errors say what they are ([`Kind`])
-//! without knowing an SQLSTATE. So all of it runs under proptest, threads and loom.
+//! The core does not call Postgres, does no I/O and reads no clock. Time is an argument ([`Clock`]). Shared state is a plain
+//! struct of atomics; the shell places the struct in shared memory. An error has a [`Kind`]; the shell maps the kind to an
+//! SQLSTATE. Tests can therefore run the core under proptest, threads and loom.
 //!
-//! | module | holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`ids`] | snowflake ids themselves: bits, text, UUIDs |
-//! | [`generator`] | the generator, and what a session holds of its ids |
-//! | [`server`] | what a server keeps of itself: state, marks, clock, issuer |
+//! | [`ids`] | snowflake ids: bits, text, UUIDs |
+//! | [`generator`] | the generator, and the ids that a session holds |
+//! | [`server`] | the state of a server: state file, high-water marks, clock, issuer |
 //! | [`registry`] | tables that many servers share: protocol, client, answers, leases |
 //! | [`sequence`] | tags: segments, buffers, reservation; bound sequences |
 //! | [`series`] | numbers for each key |
-//! | [`worker`] | refills in the background: rounds, turns, pauses |
+//! | [`worker`] | refills in the background: rounds, time slices, pauses |
 //! | [`report`] | the status page, history, progress |
 //! | [`clock`] | instants |
-//! | [`error`] | what all errors can say |
+//! | [`error`] | the trait of all errors |
 //! | [`guard`] | rules that a test may leave out |
 
 #![forbid(unsafe_code)]
 
-// `derive(Explain)` names this crate by its name, here too.
+// `derive(Explain)` generates paths that begin with `snowflake_ids_core`. This crate uses the derive macro, too.
 extern crate self as snowflake_ids_core;
 
 pub mod clock;

@@ -1,21 +1,21 @@
-//! Tables that many servers share: the protocol, both of its ends, and worker ids on lease.
+//! Tables that many servers share: the protocol, client and server side, and leases of worker ids.
 //!
-//! | module | holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`wire`] | requests and responses |
-//! | [`accept`] | checks of both, and the decision to serve a request |
-//! | [`worker_ids`] | a registry's side of requests for worker ids |
-//! | [`tags`] | a registry's side of requests for tags |
-//! | [`link`] | a registry as processes reach it |
+//! | [`accept`] | checks of requests and responses, and the decision to serve a request |
+//! | [`worker_ids`] | answers of a registry to requests for worker ids |
+//! | [`tags`] | answers of a registry to requests for tags |
+//! | [`link`] | traits of the connection to a registry |
 //! | [`client`] | requests to other servers |
 //! | [`error`] | errors of a registry |
-//! | [`hosts`] | lists of hosts, one host at a time |
+//! | [`hosts`] | lists of hosts in libpq's options |
 //! | [`failover`] | the choice among several registries |
 //! | [`citus`] | a cluster's coordinator, and the problems of its nodes |
-//! | [`handover`] | beginning to use registries, and ending it |
-//! | [`lease`] | worker ids on lease |
-//! | [`lease_worker`] | leasing a worker id, renewing the lease, noticing its loss |
-//! | [`lease_launch`] | the time to start a lease worker, and its database |
+//! | [`handover`] | the start and the end of the use of registries |
+//! | [`lease`] | leases of worker ids |
+//! | [`lease_worker`] | the worker that acquires and renews the lease |
+//! | [`lease_launch`] | the start of a lease worker, and the choice of its database |
 
 pub mod accept;
 pub mod citus;

@@ -1,10 +1,10 @@
 //! The report on a server.
 //!
-//! | module | holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`page`] | the status page |
-//! | [`history`] | what the server did lately |
-//! | [`progress`] | how far long calls have come |
+//! | [`history`] | recent activity of the server |
+//! | [`progress`] | progress of long calls |
 
 pub mod history;
 pub mod page;

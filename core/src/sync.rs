@@ -1,12 +1,11 @@
-//! The atomics of the core: the standard library's, or loom's when built with `--cfg loom`, so that the
-//! model checker runs the very code that ships.
+//! The atomics of the core: those of the standard library, or loom's if built with `--cfg loom`.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Lets others run, who hold what this waits for: for a moment only, unless they were put aside.
+/// Waits a moment in a spin loop. Every 64th attempt yields the processor, in case the lock holder is not running.
 pub(crate) fn pause(attempt: u32) {
     #[cfg(loom)]
     let _ = (attempt, loom::thread::yield_now());

@@ -1,4 +1,4 @@
-//! Work in the background: which tags are served next, and for how long.
+//! Background work: the order of tags and databases, time slices, and pauses after errors.
 
 pub mod backoff;
 pub mod locked;

@@ -7,7 +7,7 @@ use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
-use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, WorkerRows};
 use snowflake_ids_core::server::issuer::IssuerMemory;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{
@@ -65,8 +65,6 @@ fn request() -> LeaseRequest {
         preferred: None,
         max_clock_skew: Duration::from_micros(MINUTE),
         former: None,
-        taken: Vec::new(),
-        longest: Duration::ZERO,
     }
 }
 
@@ -125,7 +123,7 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
         let now = LeaseRow { token: Some(55), expiry: NOW.plus(Duration::from_micros(MINUTE)), ..row(0) };
         let mut rows = Rows { seen: row(0), now, written: None };
         let only_one = LeaseRequest { capacity: 1, ..request() };
-        let leased = worker_ids::lease(&mut rows, &only_one, NOW).unwrap();
+        let leased = worker_ids::lease(&mut rows, &only_one, &LeaseLimits::default(), NOW).unwrap();
         matches!(leased, Leased::None(_)) && rows.written.is_none()
     });
 }
@@ -175,14 +173,14 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
             1
         }
     }
+    let limits = LeaseLimits { taken: vec![0, 1], ..LeaseLimits::default() };
     needs(Guard::OwnWorkerTaken, || {
         let mut rows = Empty(None);
-        let request = LeaseRequest { taken: vec![0, 1], ..request() };
-        worker_ids::lease(&mut rows, &request, NOW).unwrap();
+        worker_ids::lease(&mut rows, &request(), &limits, NOW).unwrap();
         rows.0.is_some_and(|row| row.worker == 2)
     });
-    let none = LeaseRequest { capacity: 2, taken: vec![0, 1], ..request() };
-    let Leased::None(error) = worker_ids::lease(&mut Empty(None), &none, NOW).unwrap() else {
+    let none = LeaseRequest { capacity: 2, ..request() };
+    let Leased::None(error) = worker_ids::lease(&mut Empty(None), &none, &limits, NOW).unwrap() else {
         panic!("both are taken");
     };
     assert!(error.detail.contains("The registry's own server uses worker id 0."), "{error:?}");

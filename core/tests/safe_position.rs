@@ -3,8 +3,9 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::generator::safe_position::{
-    Answers, EndedTransaction, EndedTransactions, NextPosition, Recorded, SnapshotTooOld, SnapshotXids,
+    Answers, EndedTransaction, EndedTransactions, Recorded, SnapshotTooOld, SnapshotXids,
 };
+use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::guard::{Guard, leave_out};
 use snowflake_ids_core::{Layout, NodeBits, Position};
 

@@ -302,8 +302,6 @@ fn bounds() -> LeaseRequest {
         preferred: None,
         max_clock_skew: Duration::from_secs(5),
         former: None,
-        taken: vec![],
-        longest: Duration::ZERO,
     }
 }
 
@@ -531,7 +529,7 @@ prop_compose! {
         (capacity, max_clock_skew) in any::<(u32, Duration)>(),
         preferred in of(preferences()),
     ) -> LeaseRequest {
-        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew, former: None, taken: vec![], longest: Duration::ZERO }
+        LeaseRequest { entry, policy, token, except, capacity, preferred, max_clock_skew, former: None }
     }
 }
 

@@ -23,7 +23,7 @@ use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
 use snowflake_ids_core::registry::link::Registry;
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
-use snowflake_ids_core::registry::worker_ids;
+use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{HighWaterMark, Share};
 use snowflake_ids_core::sequence::tag_rows::StoredRow;
@@ -110,7 +110,11 @@ impl From<RegistryFailure> for ErrorReport {
 }
 
 /// Answers a request about worker ids or tags. `now` is the time by the registry's clock.
-pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, RegistryFailure> {
+pub fn answer(
+    ask: RequestBody,
+    limits: &LeaseLimits,
+    now: UnixMicros,
+) -> Result<ResponseBody, RegistryFailure> {
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
         RequestBody::Tags { after } => ResponseBody::Tags(tags::tags(after.as_deref())?),
@@ -122,7 +126,9 @@ pub fn answer(ask: RequestBody, now: UnixMicros) -> Result<ResponseBody, Registr
             ResponseBody::Reserved(reserve_all(&mut TagTables(SEGMENT.find()), wants)?)
         }
         RequestBody::ReserveNumbers(_) => ResponseBody::ReservedNumbers(NoSeries::Unknown),
-        RequestBody::Lease(demand) => ResponseBody::Leased(worker_ids::lease(&mut Rows, &demand, now)?),
+        RequestBody::Lease(demand) => {
+            ResponseBody::Leased(worker_ids::lease(&mut Rows, &demand, limits, now)?)
+        }
         RequestBody::Renew { worker, token, entry } => {
             ResponseBody::Renewed(worker_ids::renew(&mut Rows, worker, token, &entry, now)?)
         }
@@ -140,7 +146,8 @@ pub struct OwnRegistry(pub UnixMicros);
 impl Registry for OwnRegistry {
     fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         let (now, dropped) = (self.0, || SqlError::new(*b"42704", DROPPED));
-        let said = in_transaction(|| Ok(this().zip(Some(answer(ask, now)?))))?.flatten();
+        let said =
+            in_transaction(|| Ok(this().zip(Some(answer(ask, &LeaseLimits::default(), now)?))))?.flatten();
         let (registry, said) = said.ok_or_else(|| RegistryError::NoServer(dropped()))?;
         Ok(Response { registry, clock: now, said })
     }

@@ -19,7 +19,7 @@ use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::registry::accept::{Admission, admit};
 use snowflake_ids_core::registry::wire::{self, Request, Response, ResponseBody};
-use snowflake_ids_core::registry::worker_ids;
+use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -97,10 +97,14 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     {
         return Err(leases_elsewhere(&database));
     }
-    let longest = settings::lease_duration() + settings::max_clock_skew();
-    let ask = worker_ids::bounded(ask, now, cluster::timeline(), longest, serve::taken_workers);
-    let ask = ask.map_err(|error| report(&error))?;
-    let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, now)));
+    let ask = worker_ids::bounded(ask, now, cluster::timeline());
+    let taken = match &ask {
+        wire::RequestBody::Lease(request) => serve::taken_workers(request.entry.datacenter, request.tokens())
+            .map_err(|error| report(&error))?,
+        _ => Vec::new(),
+    };
+    let limits = LeaseLimits { taken, longest: settings::lease_duration() + settings::max_clock_skew() };
+    let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, &limits, now)));
     let said = PgTryBuilder::new(work).finally(|| transaction_tags::keep_quiet(false)).execute();
     Ok(said?)
 }

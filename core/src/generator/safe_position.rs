@@ -26,10 +26,9 @@
 //! [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
 
 use crate::error::Explain;
-use crate::generator::snowflake::Generator;
+use crate::generator::snowflake::{Generator, NextPosition};
 use crate::guard::{Guard, holds};
-use crate::ids::layout::Layout;
-use crate::ids::position::{NodeBits, Position};
+use crate::ids::position::Position;
 use crate::sync::{AtomicU64, Ordering, fence};
 use std::cmp::Reverse;
 
@@ -40,26 +39,6 @@ pub struct Frontier(AtomicU64);
 impl Default for Frontier {
     fn default() -> Self {
         Self(AtomicU64::new(0))
-    }
-}
-
-/// The next position of a generator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NextPosition {
-    /// The position.
-    pub position: Position,
-    /// The bits of the node that issues; None while no node does.
-    pub node_bits: Option<NodeBits>,
-}
-
-impl NextPosition {
-    /// Returns the least id that a position at or above `safe` can have.
-    pub fn least_id(&self, layout: &Layout, safe: Position) -> u64 {
-        let safe = safe.min(Position(layout.end_position().0 - 1));
-        match self.node_bits.filter(|_| safe == self.position) {
-            Some(node_bits) => layout.id(safe, node_bits),
-            None => layout.id(layout.first_of(layout.tick_of(safe)), NodeBits(0)),
-        }
     }
 }
 

@@ -19,7 +19,6 @@
 use crate::clock::{Clock, UnixMicros};
 use crate::generator::drift::{Cause, Drift, GeneratorError};
 use crate::generator::rules::{Rules, SequenceStart};
-use crate::generator::safe_position::NextPosition;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{NodeBits, Position, PositionRange, Tick};
@@ -78,6 +77,26 @@ pub struct TakenPositions {
     pub positions: PositionRange,
     /// The node's bits.
     pub node_bits: NodeBits,
+}
+
+/// The next position of a generator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextPosition {
+    /// The position.
+    pub position: Position,
+    /// The bits of the node that issues; None while no node does.
+    pub node_bits: Option<NodeBits>,
+}
+
+impl NextPosition {
+    /// Returns the least id that a position at or above `safe` can have.
+    pub fn least_id(&self, layout: &Layout, safe: Position) -> u64 {
+        let safe = safe.min(Position(layout.end_position().0 - 1));
+        match self.node_bits.filter(|_| safe == self.position) {
+            Some(node_bits) => layout.id(safe, node_bits),
+            None => layout.id(layout.first_of(layout.tick_of(safe)), NodeBits(0)),
+        }
+    }
 }
 
 /// A step of the wall clock backwards, in ticks.

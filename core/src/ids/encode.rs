@@ -1,7 +1,7 @@
 //! Ids as short text: base62, base58, base36, Crockford's base32 and hexadecimal.
 //!
-//! Every alphabet ascends in ASCII, so texts of equal length sort (byte by byte, as under collation "C")
-//! like their ids. Fixed width pads with the alphabet's zero to make all lengths equal.
+//! Every alphabet is in ASCII order, so texts of equal length sort like their ids under collation "C". Fixed width pads with
+//! the alphabet's zero, so all texts have equal length.
 
 use crate::error::{Explain, excerpt};
 use std::str::FromStr;
@@ -11,18 +11,18 @@ use std::str::FromStr;
 pub enum Format {
     /// `0-9A-Za-z`.
     Base62,
-    /// `1-9A-Za-z` without `I`, `O` and `l`, as Bitcoin writes it.
+    /// `1-9A-Za-z` without `I`, `O` and `l`, as in Bitcoin.
     Base58,
-    /// `0-9a-z`; capitals are read too.
+    /// `0-9a-z`; capital letters are also accepted.
     Base36,
-    /// Crockford's: `0-9A-Z` without `I`, `L`, `O`, `U`; reads small letters, `O` as 0, `I` and `L` as 1,
-    /// and passes over hyphens.
+    /// Crockford's `0-9A-Z` without `I`, `L`, `O` and `U`. Also accepts small letters, `O` as 0, `I` and `L` as 1, and
+    /// ignores hyphens.
     Crockford32,
-    /// `0-9a-f`; capitals are read too.
+    /// `0-9a-f`; capital letters are also accepted.
     Hex,
 }
 
-/// Reason why a text is no id, or a name no format.
+/// The reason why a text cannot be parsed as an id, or a name as a format.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -46,10 +46,10 @@ pub enum TextError {
 }
 
 impl Format {
-    /// All formats, in the order in which a hint lists them.
+    /// All formats, in the order of the hint.
     pub const ALL: [Self; 5] = [Self::Base62, Self::Base58, Self::Base36, Self::Crockford32, Self::Hex];
 
-    /// The name by which SQL asks for it.
+    /// Returns the name in SQL.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Base62 => "base62",
@@ -70,12 +70,12 @@ impl Format {
         }
     }
 
-    /// Digits that the largest id needs: the length of fixed-width text.
+    /// Returns the length of fixed-width text: the number of digits of the largest id.
     pub fn width(self) -> usize {
         self.digits(i64::MAX.cast_unsigned()).len()
     }
 
-    /// Writes an id; with `fixed` padded to [`Format::width`], so that text sorts like ids.
+    /// Returns an id as text. `fixed`: pads to [`Format::width`], so that texts sort like ids.
     pub fn encode(self, id: i64, fixed: bool) -> Result<String, TextError> {
         let value = u64::try_from(id).map_err(|_| TextError::Negative { id })?;
         let mut digits = self.digits(value);
@@ -85,7 +85,7 @@ impl Format {
         Ok(digits.iter().rev().map(|&digit| char::from(digit)).collect())
     }
 
-    /// Reads an id, of fixed width or not.
+    /// Parses an id, padded or not.
     pub fn decode(self, text: &str) -> Result<i64, TextError> {
         let format = self.name();
         let radix = self.alphabet().len() as u64;
@@ -102,7 +102,7 @@ impl Format {
         i64::try_from(value).map_err(|_| TextError::TooLarge { format })
     }
 
-    /// The digits of a value, least significant first; one at the least.
+    /// Returns the digits of a value, least significant first. Zero has one digit.
     fn digits(self, mut value: u64) -> Vec<u8> {
         let alphabet = self.alphabet();
         let radix = alphabet.len() as u64;

@@ -1,4 +1,4 @@
-//! From fields to ids and back, and the ids that bound an instant.
+//! Composition and decoding of ids, and the bounds of ids for an instant.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -7,42 +7,42 @@ use crate::ids::position::{NodeBits, Position, Tick};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A node, which issues ids: the part of an id that no two generators of a system may share.
+/// A node: the part of an id that differs between all generators of a system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
-    /// 0 to the layout's largest datacenter.
+    /// 0 to the layout's largest datacenter id.
     pub datacenter: u32,
-    /// 0 to the layout's largest worker.
+    /// 0 to the layout's largest worker id.
     pub worker: u32,
     /// 0 to the layout's largest rollback count.
     pub rollback: u32,
 }
 
 impl Node {
-    /// Returns whether it is of this worker, under whatever rollback value.
+    /// Returns whether the node has this datacenter and worker id. The rollback count does not matter.
     pub fn is_of(self, datacenter: u32, worker: u32) -> bool {
         (self.datacenter, self.worker) == (datacenter, worker)
     }
 }
 
-/// An id taken apart. Serialises as the JSON that `snowflake_decode_json` gives.
+/// The fields of an id. Serializes as the JSON of `snowflake_decode_json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Decoded {
-    /// The id, 0 to the largest of the layout.
+    /// The id, 0 to the layout's largest id.
     pub id: u64,
     /// The instant at which the id's tick begins.
     pub timestamp: UnixMicros,
-    /// 0 to the layout's largest datacenter.
+    /// 0 to the layout's largest datacenter id.
     pub datacenter_id: u32,
-    /// 0 to the layout's largest worker.
+    /// 0 to the layout's largest worker id.
     pub worker_id: u32,
-    /// 0 to the layout's largest rollback count; 0 in a layout without one.
+    /// 0 to the layout's largest rollback count; 0 in a layout without rollback bits.
     pub rollback: u32,
-    /// The number within the tick, 0 to the layout's largest sequence.
+    /// The sequence number within the tick, 0 to the layout's largest one.
     pub sequence: u32,
 }
 
-/// Errors of composing an id, and of taking one apart.
+/// The error of a composition or decoding.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -67,21 +67,21 @@ pub enum IdError {
     Tick(#[from] TickError),
 }
 
-/// A length of time of either sign.
+/// Returns a positive or negative duration as text.
 fn seconds(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
     format!("{sign}{}", human(Duration::from_micros(micros.unsigned_abs())))
 }
 
 impl Layout {
-    /// The node whose bits these are; None where they are no node's of this layout.
+    /// Returns the node of these bits. None if other bits are set as well.
     pub fn node_of(&self, node_bits: NodeBits) -> Option<Node> {
         let decoded = self.decode(i64::try_from(node_bits.0).ok()?).ok()?;
         let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;
         Some(Node { datacenter, worker, rollback })
     }
 
-    /// The bits of a node in place, to be merged into every id it issues.
+    /// Returns the bits of a node, shifted to their place in an id.
     pub fn place(&self, node: Node) -> Result<NodeBits, IdError> {
         let Node { datacenter, worker, rollback } = node;
         self.check(Field::Datacenter, datacenter.into())?;
@@ -95,7 +95,7 @@ impl Layout {
         ))
     }
 
-    /// The tick, node and sequence that an id was made of.
+    /// Returns the fields of an id.
     pub fn decode(&self, id: i64) -> Result<Decoded, IdError> {
         let bits = u64::try_from(id).map_err(|_| IdError::Negative { id })?;
         if bits > self.largest_id() {
@@ -112,7 +112,7 @@ impl Layout {
         })
     }
 
-    /// Makes an id of its parts: the exact reverse of [`Layout::decode`].
+    /// Returns the id of these fields: the inverse of [`Layout::decode`].
     pub fn compose(&self, at: UnixMicros, node: Node, sequence: u32) -> Result<u64, IdError> {
         let node_bits = self.place(node)?;
         self.check(Field::Sequence, sequence.into())?;
@@ -120,17 +120,17 @@ impl Layout {
         Ok(self.id(position, node_bits))
     }
 
-    /// The smallest id of the tick that an instant lies in: the lower bound of a search by time.
+    /// Returns the smallest id of an instant's tick: the lower bound of a search by time.
     pub fn min_id(&self, at: UnixMicros) -> Result<u64, TickError> {
         Ok(self.tick(at)?.0 << self.tick_shift())
     }
 
-    /// The largest id of the tick that an instant lies in: the inclusive upper bound of a search by time.
+    /// Returns the largest id of an instant's tick: the inclusive upper bound of a search by time.
     pub fn max_id(&self, at: UnixMicros) -> Result<u64, TickError> {
         Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
     }
 
-    /// Returns the number of ids a length of time in microseconds spans: how far apart the smallest ids of two ticks are.
+    /// Returns the number of ids in an interval of `micros` microseconds.
     pub fn ids_in(&self, micros: i64) -> Result<u64, IdError> {
         let ticks = u64::try_from(micros).ok().filter(|micros| micros.is_multiple_of(self.unit()));
         match ticks.map(|micros| micros / self.unit()) {
@@ -147,7 +147,7 @@ impl Layout {
         }
     }
 
-    /// The low bits that belong to a field, whose widths but for the ticks' are 31 bits or less.
+    /// Returns the low bits of a field. All fields except the ticks have 31 bits or less.
     #[allow(clippy::cast_possible_truncation, reason = "masked to 31 bits")]
     fn part(&self, bits: u64, field: Field) -> u32 {
         (bits & self.max(field)) as u32

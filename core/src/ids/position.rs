@@ -1,54 +1,54 @@
-//! The numbers that an id is made of: ticks, positions, and the bits of the node.
+//! The numbers that form an id: tick, position and node bits.
 
 use serde::{Deserialize, Serialize};
 
-/// A tick: how many units of the layout have passed since its epoch.
+/// A tick: the number of units since the layout's epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
-/// A tick and the sequence in it, `tick << sequence_bits | sequence`: what grows while one node issues.
+/// A tick and a sequence number: `tick << sequence_bits | sequence`. Positions only grow while one node issues ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position(pub u64);
 
 impl Position {
-    /// The first of all.
+    /// The first position.
     pub const ZERO: Self = Self(0);
-    /// Above all that a layout has.
+    /// A value above all positions of all layouts.
     pub const MAX: Self = Self(u64::MAX);
 }
 
-/// The bits of a node, where they are in an id.
+/// The bits of a node, at their place in an id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeBits(pub u64);
 
-/// A position that is handed out, and the bits of the node that issues it: what an id is made of.
+/// A position and the bits of the node that issued it. Both together give an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// A position that no other call gets.
+    /// The position. No other call gets it.
     pub position: Position,
     /// The node's bits.
     pub node_bits: NodeBits,
 }
 
-/// Positions from `from` up to but not including `to`.
+/// The positions from `from` to before `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionRange {
     /// The lowest position.
     pub from: Position,
-    /// The position after the last; above `from`.
+    /// The position after the last one.
     pub to: Position,
 }
 
 impl PositionRange {
-    /// One that has none.
+    /// A range without positions.
     pub const EMPTY: Self = Self { from: Position::ZERO, to: Position::ZERO };
 
-    /// Returns the number of positions there are.
+    /// Returns the number of positions.
     pub const fn count(self) -> u64 {
         self.to.0 - self.from.0
     }
 
-    /// The first position, which is no more in the range from now on. The range must not be empty.
+    /// Removes the first position from the range and returns it. The range must not be empty.
     #[inline]
     pub const fn take_first(&mut self) -> Position {
         let first = self.from;

@@ -1,9 +1,9 @@
-//! The ids of a shard: those that Postgres's hash partitioning puts there.
+//! The ids of a shard: the ids that Postgres's hash partitioning stores in one partition.
 //!
-//! A bigint is in the partition `FOR VALUES WITH (MODULUS m, REMAINDER r)` where its hash is r modulo m:
-//! `hashint8extended` with the seed of hash partitioning, combined with 0 (`satisfies_hash_partition`, and
-//! `compute_partition_hash_value` in partbounds.c). The hash is kept as it is by every version: tables on disk rest on it. So
-//! what shards tables by it, as `PgDog` does, has the id on the same shard.
+//! The partition `FOR VALUES WITH (MODULUS m, REMAINDER r)` holds the bigints with a hash of r modulo m. The hash is
+//! `hashint8extended` with the seed of hash partitioning, combined with 0 (`compute_partition_hash_value` in
+//! `partbounds.c`). The hash is the same in all Postgres versions, because the contents of stored partitions depend on it. A
+//! tool that shards tables by this hash, such as `PgDog`, finds the id on the same shard.
 
 use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
@@ -12,14 +12,14 @@ use std::fmt;
 use std::str::FromStr;
 use strength_reduce::StrengthReducedU64;
 
-/// The largest modulus: a step scans as many positions for an id, and more.
+/// The largest modulus. A larger one would make the search for an id of the shard too long.
 pub const MAX_MODULUS: u32 = 65_536;
 
-/// Number of positions that one step looks at for one that fits, as a multiple of the modulus. That none of them does is as likely
-/// as 64 zeros in a row.
+/// Number of positions that one search scans, as a multiple of the modulus. The probability that none of them fits is below
+/// e^-64.
 pub const SCANNED_MODULI: u64 = 64;
 
-/// One of `modulus` shards: that of the ids whose hash is `remainder` modulo that.
+/// One of `modulus` shards: it holds the ids with a hash of `remainder` modulo `modulus`.
 #[derive(Clone, Copy)]
 pub struct Shard {
     modulus: StrengthReducedU64,
@@ -27,7 +27,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// The shard of these figures.
+    /// Returns the shard of a modulus and a remainder.
     pub fn new(modulus: i64, remainder: i64) -> Result<Self, ShardError> {
         if modulus < 1 || modulus > MAX_MODULUS.into() {
             return Err(ShardError::Modulus(modulus));
@@ -39,22 +39,22 @@ impl Shard {
         Ok(Self { modulus: StrengthReducedU64::new(modulus), remainder })
     }
 
-    /// Returns the number of shards there are.
+    /// Returns the number of shards.
     pub fn modulus(&self) -> u64 {
         self.modulus.get()
     }
 
-    /// Returns which of them this one is, from 0.
+    /// Returns the index of this shard, from 0.
     pub const fn remainder(&self) -> u64 {
         self.remainder
     }
 
-    /// Returns whether every id fits.
+    /// Returns whether every id belongs to the shard.
     pub fn is_whole(&self) -> bool {
         self.modulus() == 1
     }
 
-    /// Returns whether a tick of the layout has an id for each shard, on average.
+    /// Checks that a tick of the layout has at least one id for each shard on average.
     pub fn check_layout(&self, layout: &Layout) -> Result<(), ShardError> {
         let room = layout.max(Field::Sequence) + 1;
         if self.modulus() > room {
@@ -63,19 +63,19 @@ impl Shard {
         Ok(())
     }
 
-    /// Returns whether an id is this shard's.
+    /// Returns whether an id belongs to the shard.
     #[inline]
     pub fn fits(&self, id: i64) -> bool {
         partition_hash(id) % self.modulus == self.remainder
     }
 
-    /// Returns whether the id at a position is this shard's.
+    /// Returns whether the id at a position belongs to the shard.
     #[inline]
     pub fn fits_at(&self, layout: &Layout, node_bits: NodeBits, position: Position) -> bool {
         self.fits(layout.id(position, node_bits).cast_signed())
     }
 
-    /// The first position from one on whose id fits, looking at so many that there is one; None if there is none.
+    /// Returns the first position at or after `from` with an id of the shard. None if the scan finds no such position.
     #[inline]
     pub(crate) fn first_from(
         &self,
@@ -87,19 +87,18 @@ impl Shard {
         (from.0..end.0).map(Position).find(|position| self.fits_at(layout, node_bits, *position))
     }
 
-    /// The position up to which one step looks.
     pub(crate) fn scan_end(&self, from: Position) -> Position {
         Position(from.0.saturating_add(self.modulus().saturating_mul(SCANNED_MODULI)))
     }
 
-    /// Returns the number of positions that hold so many ids of this shard on average, the first of them being one.
+    /// Returns the number of positions that hold this many ids of the shard on average, if the first position holds one.
     pub(crate) fn span(&self, ids: u32) -> u64 {
         u64::from(ids).saturating_sub(1).saturating_mul(self.modulus()).saturating_add(1)
     }
 }
 
 impl PositionRange {
-    /// The first position whose id is the shard's. It and those before it are no more in the range from now on.
+    /// Returns the first position with an id of the shard. Removes that position and all earlier ones from the range.
     #[inline]
     pub fn take_first_fitting(
         &mut self,
@@ -117,15 +116,15 @@ impl PositionRange {
     }
 }
 
-/// Returns what hash partitioning makes of a bigint: `hash_combine64(0, hashint8extended(id, HASH_PARTITION_SEED))`.
+/// Returns the hash of a bigint in hash partitioning: `hash_combine64(0, hashint8extended(id, HASH_PARTITION_SEED))`.
 #[inline]
 const fn partition_hash(id: i64) -> u64 {
     const COMBINE: u64 = 0x49a0_f4dd_15e5_a8e3;
     hash_int8(id).wrapping_add(COMBINE)
 }
 
-/// `hashint8extended(id, HASH_PARTITION_SEED)`: Jenkins's lookup3 of the lower half, into which the upper one is folded so
-/// that a bigint hashes as the integer of the same value does.
+/// Returns `hashint8extended(id, HASH_PARTITION_SEED)`. The function is Jenkins's lookup3 of the lower half. The upper half
+/// is folded in, so that a bigint and an integer of the same value have the same hash.
 #[inline]
 const fn hash_int8(id: i64) -> u64 {
     let id_bits = id.cast_unsigned();
@@ -144,10 +143,10 @@ const fn hash_int8(id: i64) -> u64 {
     (b as u64) << 32 | c as u64
 }
 
-/// The state of the hash once the seed is in it, the same for every id.
+/// The state of the hash after the seed. It is the same for every id.
 const SEEDED: [u32; 3] = {
     const HASH_PARTITION_SEED: u64 = 0x7a5b_2236_7996_dcfd;
-    /// The golden ratio, the length of what is hashed, and a number of lookup3's.
+    /// The golden ratio, the length of the key in bytes, and a constant of lookup3.
     const INITIAL: u32 = 0x9e37_79b9 + 4 + 3_923_095;
     #[allow(clippy::cast_possible_truncation, reason = "the halves")]
     let (low, high) = (HASH_PARTITION_SEED as u32, (HASH_PARTITION_SEED >> 32) as u32);
@@ -175,7 +174,7 @@ impl fmt::Debug for Shard {
     }
 }
 
-/// `remainder/modulus`, as it is read.
+/// Writes `remainder/modulus`.
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.remainder, self.modulus())
@@ -185,7 +184,7 @@ impl fmt::Display for Shard {
 impl FromStr for Shard {
     type Err = ShardError;
 
-    /// Reads `3/16`: remainder 3 of modulus 16.
+    /// Parses `remainder/modulus`, such as `3/16`.
     fn from_str(text: &str) -> Result<Self, ShardError> {
         let syntax = || ShardError::Syntax { text: excerpt(text) };
         let (remainder, modulus) = text.trim().split_once('/').ok_or_else(syntax)?;
@@ -199,7 +198,7 @@ impl FromStr for Shard {
     }
 }
 
-/// Reason why figures are no shard, or a layout has no ids for one.
+/// The reason why numbers are not a valid shard, or why a layout has too few ids for it.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]

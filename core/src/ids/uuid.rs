@@ -1,21 +1,22 @@
-//! UUIDs of version 7 (RFC 9562) that are made of what ids are made of: a position, and the bits of the node that issues it.
+//! UUIDs of version 7 (RFC 9562) with the contents of an id: a position, and the bits of a node.
 //!
-//! | bits | hold |
+//! | bits | contents |
 //! | --- | --- |
-//! | 48 | milliseconds since 1970 at which the position's tick begins |
+//! | 48 | milliseconds since 1970 at the beginning of the position's tick |
 //! | 4 | the version, 7 |
-//! | 12 (`rand_a`) | the counter begins here and goes on in `rand_b` |
+//! | 12 (`rand_a`) | the upper part of the counter |
 //! | 2 | the variant, 10 |
-//! | 62 (`rand_b`) | the rest of the counter, the node, and what fills up |
+//! | 62 (`rand_b`) | the rest of the counter, the node, and random bits |
 //!
-//! The counter is the position's place in its millisecond: the number of the tick, where a millisecond has more than one, and the
-//! sequence. That is method 1 of section 6.2, a dedicated counter of fixed length; as the RFC allows, a generator that has used a tick
-//! up goes on in the next one, ahead of the clock. It is as long as the layout's sequence, and up to 10 bits longer where ticks
-//! are shorter than a millisecond. With the node it takes 72 of 74 bits at the most: every layout fits.
+//! The counter gives the place of the position within its millisecond. It consists of the tick's number, if a millisecond
+//! has several ticks, and of the sequence. This is method 1 of section 6.2 of the RFC, a dedicated counter of fixed length.
+//! A generator that has used up a tick continues in the next tick, ahead of the clock, as the RFC allows. The counter has
+//! the length of the layout's sequence, plus up to 10 bits for ticks shorter than a millisecond. Counter and node together
+//! need at most 72 of 74 bits, so every layout fits.
 //!
-//! So UUIDs of one node sort as their positions do, and no two of one layout are equal: two of one node differ in milliseconds or
-//! counter, those of two nodes in the node. What fills up is random and no secret; it keeps UUIDs of different layouts
-//! apart.
+//! UUIDs of one node sort like their positions. Two UUIDs of one layout are never equal: those of one node differ in
+//! milliseconds or counter, and those of two nodes in the node. The random bits separate UUIDs of different layouts. They
+//! are not secret.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
@@ -28,20 +29,20 @@ use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 
-/// Bits that a version 7 leaves to its maker beside the time.
+/// The number of bits of a version 7 UUID besides time, version and variant.
 const PAYLOAD_BITS: u32 = 74;
 const RAND_B_BITS: u32 = 62;
 const VERSION: u128 = 7 << 76;
 const VARIANT: u128 = 0b10 << RAND_B_BITS;
 const MICROS_PER_MILLI: u64 = 1_000;
-/// The last millisecond that 48 bits hold: in the year 10889.
+/// The largest value of the 48 time bits, in the year 10889.
 const MAX_MILLIS: u64 = (1 << 48) - 1;
 
-/// A UUID of whatever version.
+/// A UUID of any version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub u128);
 
-/// Errors of composing a UUID, and of taking one apart.
+/// The error of a composition or decoding.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -59,7 +60,7 @@ pub enum UuidError {
 }
 
 impl Uuid {
-    /// Milliseconds since 1970, if it is of version 7.
+    /// Returns the milliseconds since 1970 of a version 7 UUID.
     const fn millis(self) -> u64 {
         (self.0 >> 80) as u64
     }
@@ -79,15 +80,14 @@ impl Uuid {
         format!("It is of version {}. Only version 7 holds a time and a node.", self.version())
     }
 
-    /// The instant at which its millisecond begins.
     const fn instant(self) -> UnixMicros {
         UnixMicros((self.millis() * MICROS_PER_MILLI).cast_signed())
     }
 
-    /// The instant that it says, to the millisecond.
+    /// Returns the UUID's instant, in whole milliseconds.
     ///
     /// # Errors
-    /// It is not of version 7.
+    /// The UUID does not have version 7.
     pub const fn timestamp(self) -> Result<UnixMicros, UuidError> {
         if self.version() == 7 && self.is_of_rfc() {
             Ok(UnixMicros((self.millis() * MICROS_PER_MILLI).cast_signed()))
@@ -96,8 +96,8 @@ impl Uuid {
         }
     }
 
-    /// The smallest of version 7 in the millisecond that an instant lies in: the lower bound of a search by time. Of an instant
-    /// before 1970, the smallest of all.
+    /// Returns the smallest version 7 UUID of an instant's millisecond: the lower bound of a search by time. For an instant
+    /// before 1970, returns the smallest version 7 UUID of all.
     ///
     /// # Errors
     /// The instant is after the year 10889.
@@ -109,17 +109,17 @@ impl Uuid {
         Ok(Self(u128::from(millis) << 80 | VERSION | VARIANT))
     }
 
-    /// The 74 bits that its maker chose.
+    /// Returns the 74 bits besides time, version and variant.
     const fn payload(self) -> u128 {
         (self.0 >> 64 & 0xfff) << RAND_B_BITS | self.0 & ones(RAND_B_BITS)
     }
 
-    /// As SQL stores it.
+    /// Returns the bytes, as Postgres stores them.
     pub const fn bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }
 
-    /// Its 32 digits, without dashes.
+    /// Returns the 32 digits, without hyphens.
     #[inline]
     pub fn digits(self) -> [u8; 32] {
         let mut digits = [0; 32];
@@ -130,7 +130,7 @@ impl Uuid {
     }
 }
 
-/// The two digits of each byte.
+/// The two hexadecimal digits of each byte.
 static PAIRS: [[u8; 2]; 256] = {
     let digits = b"0123456789abcdef";
     let mut pairs = [[0; 2]; 256];
@@ -146,7 +146,7 @@ const fn ones(bits: u32) -> u128 {
     (1 << bits) - 1
 }
 
-/// With dashes, as SQL shows it.
+/// Writes the digits with hyphens, as Postgres does.
 impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let field = |shift: u32, bits| self.0 >> shift & ones(bits);
@@ -156,7 +156,7 @@ impl fmt::Display for Uuid {
 }
 
 impl Layout {
-    /// The UUID of a position, filled up with bits of a random number.
+    /// Returns the UUID of a position. Unused bits come from a random number.
     ///
     /// # Errors
     /// The position's tick begins after the year 10889.
@@ -176,10 +176,10 @@ impl Layout {
         Ok(Uuid(u128::from(millis) << 80 | VERSION | rand_a << 64 | VARIANT | rand_b))
     }
 
-    /// The id that is made of the same position by the same node as a UUID of this layout.
+    /// Returns the id with the same position and node as a UUID of this layout.
     ///
     /// # Errors
-    /// [`UuidError`]: it is not of version 7, or certainly of no node of this layout.
+    /// [`UuidError`] if the UUID does not have version 7, or cannot be of this layout.
     pub fn id_of_uuid(&self, uuid: Uuid) -> Result<i64, UuidError> {
         let begins = uuid.timestamp()?;
         let named = uuid.payload() >> self.filled_bits();
@@ -197,34 +197,34 @@ impl Layout {
         Ok(self.id(position, NodeBits(node << self.node_shift())).cast_signed())
     }
 
-    /// The tick, node and sequence that a UUID of this layout was made of, and the id that they make.
+    /// Returns the fields of a UUID of this layout, and the id with the same fields.
     pub fn decode_uuid(&self, uuid: Uuid) -> Result<Decoded, UuidError> {
         let id = self.id_of_uuid(uuid)?;
         self.decode(id).map_err(|_| UuidError::Foreign { uuid, layout: *self })
     }
 
-    /// Returns which tick of its millisecond one is that begins at this instant.
+    /// Returns the number of a tick within its millisecond. `micros`: the beginning of the tick.
     #[inline]
     fn number_in_milli(&self, micros: u64) -> u64 {
         let unit = self.unit();
         if unit >= MICROS_PER_MILLI { 0 } else { micros % MICROS_PER_MILLI / unit }
     }
 
-    /// The first tick that begins at an instant or after it.
+    /// Returns the first tick that begins at or after an instant.
     fn first_tick_from(&self, at: UnixMicros) -> Result<Tick, TickError> {
         self.tick(if at <= self.epoch() { self.epoch() } else { at.plus_micros(self.unit() - 1) })
     }
 
-    /// Returns the number of bits that are left to fill up.
+    /// Returns the number of random bits.
     #[inline]
     fn filled_bits(&self) -> u32 {
-        // The largest number of a tick in its millisecond.
+        // The largest number of a tick within its millisecond.
         let last = (MICROS_PER_MILLI - 1) / self.unit();
         let of_ticks = u64::BITS - last.leading_zeros();
         PAYLOAD_BITS - of_ticks - u32::from(self.sequence_bits()) - u32::from(self.node_bits())
     }
 
-    /// The number of a node: its bits without those below.
+    /// Returns the node as a number: its bits, shifted down.
     const fn number_of(&self, node_bits: NodeBits) -> u64 {
         node_bits.0 >> self.node_shift()
     }
@@ -235,17 +235,18 @@ const fn low_u64(bits: u128) -> u64 {
     bits as u64
 }
 
-/// A process's source of what fills UUIDs up: `SplitMix64`. Who has seen one number knows the next; it is to be even, not secret.
+/// A process's source of random bits: `SplitMix64`. The bits are evenly distributed and not secret: one number reveals the
+/// next ones.
 #[derive(Debug)]
 pub struct Filler(Cell<u64>);
 
 impl Filler {
-    /// One that begins with a number that no other process has.
+    /// Returns a source with a seed. Each process needs a seed of its own.
     pub const fn new(seed: u64) -> Self {
         Self(Cell::new(seed))
     }
 
-    /// The next 128 bits.
+    /// Returns the next 128 bits.
     #[inline]
     pub fn draw(&self) -> u128 {
         u128::from(self.draw_64()) << 64 | u128::from(self.draw_64())
@@ -259,12 +260,12 @@ impl Filler {
     }
 }
 
-/// An id or a UUID, read from a text that has no type yet, such as a parameter's.
+/// An id or a UUID, parsed from a text of unknown type, such as a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdOrUuid {
     /// A number.
     Id(i64),
-    /// 32 digits, with dashes or without.
+    /// A UUID: 32 digits, with or without hyphens.
     Uuid(Uuid),
 }
 
@@ -273,14 +274,14 @@ impl FromStr for IdOrUuid {
 
     fn from_str(text: &str) -> Result<Self, TextError> {
         let bare = text.trim_ascii();
-        // No id has as many digits as a UUID.
+        // No id has 32 digits, so the two forms never overlap.
         let uuid = uuid_in(bare).map(Self::Uuid);
         uuid.or_else(|| bare.parse().ok().map(Self::Id))
             .ok_or_else(|| TextError::Neither { text: excerpt(text) })
     }
 }
 
-/// As SQL reads it: in braces or not, with a dash after any four digits or not.
+/// Parses a UUID as Postgres does: optionally in braces, optionally with a hyphen after any group of four digits.
 fn uuid_in(text: &str) -> Option<Uuid> {
     let bare = text.strip_prefix('{').map_or(Some(text), |text| text.strip_suffix('}'))?;
     let (mut uuid, mut digits) = (0_u128, 0);

@@ -1,5 +1,5 @@
-//! Checks of requests and responses, and the decision to serve a request. Any login with the role of nodes may have written a
-//! request, and any server that is where the registry should be a response.
+//! Checks of requests and responses, and the decision to serve a request. Neither side trusts the other. Any role with the
+//! right to call the registry may send a request. Any server at the registry's address may send a response.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
@@ -14,26 +14,26 @@ use crate::sequence::definition::check_tag;
 use crate::sequence::reservation::{Demand, Share};
 use std::time::Duration;
 
-/// The longest time that a setting takes.
+/// The largest time value of a setting.
 const MAX_TIME: Duration = Duration::from_secs(i32::MAX.cast_unsigned() as u64);
-/// The highest number that a column takes.
+/// The largest value of an `integer` column.
 const MOST: u32 = i32::MAX.cast_unsigned();
 
-/// Reason why a request is not served.
+/// The reason why a registry does not serve a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument, hint = "Install the same version of the extension on both servers.")]
 pub enum RequestError {
-    /// It is no question.
+    /// The request cannot be parsed.
     #[error("could not parse the request")]
     #[explain(detail = "{}.", excerpt(.0))]
     Garbled(String),
-    /// One of its values is beyond those that servers send.
+    /// A value of the request is out of bounds.
     #[error("the request is out of range")]
     #[explain(detail = "Its {field} must be {bound}.")]
     OutOfBounds {
-        /// The value.
+        /// The name of the value.
         field: &'static str,
-        /// Its bound.
+        /// The allowed range, in words.
         bound: &'static str,
     },
 }
@@ -43,12 +43,12 @@ fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), Re
 }
 
 fn short(text: &str, field: &'static str) -> Result<(), RequestError> {
-    // No letter has more than four bytes: what is longer need not be counted.
+    // A character has at most four bytes, so a longer text need not be counted.
     let holds = text.len() <= 4 * MAX_TEXT_CHARS && text.chars().count() <= MAX_TEXT_CHARS;
     bound(holds, field, "255 characters or less")
 }
 
-/// Instants that the server's `timestamptz` and every calendar have.
+/// Checks that both `timestamptz` and the calendar can represent an instant.
 fn instant(at: UnixMicros, field: &'static str) -> Result<(), RequestError> {
     const YEAR_1: i64 = -62_135_596_800_000_000;
     const YEAR_9999: i64 = 253_370_764_800_000_000;
@@ -60,13 +60,13 @@ fn time(time: Duration, field: &'static str) -> Result<(), RequestError> {
 }
 
 impl Request {
-    /// Reads a request that is within bounds; None where it is of another version.
+    /// Parses a request and checks its bounds. None if the request has another version of the protocol.
     pub fn accept(text: &str) -> Result<Option<Self>, RequestError> {
         let request = Self::from_text(text).map_err(|error| RequestError::Garbled(error.to_string()))?;
         request.map(|request| request.check().map(|()| request)).transpose()
     }
 
-    /// Checks the bounds that every server keeps to.
+    /// Checks that all values are within bounds.
     pub fn check(&self) -> Result<(), RequestError> {
         if let Some(RegistryName { identity, .. }) = &self.registry {
             short(identity, "registry")?;
@@ -117,7 +117,7 @@ fn is_share(share: Share) -> Result<(), RequestError> {
 impl ReserveRequest {
     fn check(&self) -> Result<(), RequestError> {
         is_tag(&self.tag)?;
-        // A saved range, or what was received, is only compared with the row; a floor is by `Row::admit`.
+        // The registry only compares `saved_range` and `received` with its row. `TagRow::admit` checks `high_water_mark`.
         let Demand { pace, lasted, target, prefetch, share, .. } = &self.demand;
         bound(pace.is_sane(), "pace", "1000000000 ids or less")?;
         lasted.map_or(Ok(()), |lasted| time(lasted, "time since the last reservation"))?;
@@ -128,7 +128,7 @@ impl ReserveRequest {
 }
 
 impl Entry {
-    /// Returns the layout that it names.
+    /// Checks the values, and returns the layout that the entry names.
     fn check(&self) -> Result<Layout, RequestError> {
         let Holder { timeline, host, port, directory, layout, .. } = &self.holder;
         for (text, field) in [(host, "host"), (directory, "data directory"), (layout, "layout")] {
@@ -151,7 +151,7 @@ impl LeaseRequest {
     fn check(&self) -> Result<(), RequestError> {
         let layout = self.entry.check()?;
         bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;
-        // Fewer where another layout that the server issues in has no room for all of them.
+        // The capacity may be lower than the layout's: another layout of the server may have fewer worker ids.
         let some = 1..=capacity(&layout);
         bound(some.contains(&self.capacity), "number of worker ids", "no more than the layout has")?;
         bound(self.max_clock_skew <= MAX_TIME, "max_clock_skew", "68 years or less")
@@ -159,10 +159,10 @@ impl LeaseRequest {
 }
 
 impl Response {
-    /// Reads a response, whose texts can be shown then.
+    /// Parses a response, and cleans its texts for display.
     ///
     /// # Errors
-    /// The reason why it is none, in words that can be shown.
+    /// The reason why the response is not valid, safe for display.
     pub fn accept(text: &str) -> Result<Self, String> {
         let mut answer = Self::from_text(text).map_err(|error| excerpt(&error.to_string()))?;
         let identity = &mut answer.registry.identity;
@@ -184,18 +184,20 @@ impl Response {
 /// The decision about a request.
 #[derive(Debug)]
 pub enum Admission {
-    /// It is served; rows that are locked are waited for so long.
+    /// The registry serves the request. The duration is the time limit for locked rows.
     Serve(RequestBody, Duration),
-    /// It is answered at once.
+    /// The registry answers at once.
     Say(ResponseBody),
-    /// It is refused: a response is good when it is durable, and rows stay locked until then.
+    /// The registry refuses the request inside a transaction block. A response is valid only once committed, and the row
+    /// locks would last until then.
     InBlock,
-    /// It is refused: only a role with a grant of its own raises tags.
+    /// The registry refuses the request, because the sender's role may not raise tags.
     TakesOver,
 }
 
-/// Decides about a request, which is None where it is of another version of the protocol, that came to this registry. `may_take_over`:
-/// its sender may raise tags, and list them; `in_block`: it is part of a transaction that its sender ends.
+/// Decides about a request. `request`: None if the request has another version of the protocol; `this`: the registry's own
+/// name; `may_take_over`: the sender's role may raise and list tags; `in_block`: the sender runs the request inside a
+/// transaction block.
 pub fn admit(
     request: Option<Request>,
     this: &RegistryName,

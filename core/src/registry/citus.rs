@@ -1,21 +1,20 @@
-//! A Citus cluster: a worker's connection to its coordinator, and the problems of nodes, by the report of each.
+//! A Citus cluster: a worker node's connection to the coordinator.
+
+mod judge;
+
+pub use judge::{ClusterNode, ClusterProblem, ClusterReport, Difference, Failure, IDLE, Judged, judge};
 
 use crate::error::Explain;
 use crate::registry::client::Options;
-use serde::Deserialize;
-use std::collections::HashMap;
 
-/// The name that stands for the coordinator in place of a foreign server's.
+/// The name of the coordinator, in place of the name of a foreign server.
 pub const COORDINATOR: &str = "citus_coordinator";
 
-/// The state of a server that nothing keeps from giving ids, and that gave none yet.
-pub const IDLE: &str = "idle";
-
-/// Reason why a server knows no coordinator.
+/// The reason why a server has no coordinator to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(NotReady)]
 pub enum NoCoordinatorError {
-    /// It is the coordinator itself, or belongs to no cluster.
+    /// The server is the coordinator, or does not belong to a cluster.
     #[error("this database is not a worker of a Citus cluster")]
     #[explain(
         detail = "\"{COORDINATOR}\" stands for the coordinator of a worker's cluster.",
@@ -23,12 +22,12 @@ pub enum NoCoordinatorError {
                 cluster: SELECT snowflake_ids.use_local_registry()."
     )]
     NotWorker,
-    /// The worker's catalog has no row of the coordinator.
+    /// The worker node's catalog has no row for the coordinator.
     #[error("this worker of a Citus cluster does not know where the coordinator is")]
     #[explain(detail = "pg_dist_node has no active primary of group 0.")]
     #[explain(hint = "On the coordinator: SELECT citus_set_coordinator_host('host', port).")]
     Unknown,
-    /// A setting of connections cannot be read. Without it they might be less safe than was asked for.
+    /// A setting with connection options cannot be parsed. The setting may require TLS, so it is not ignored.
     #[error("invalid connection options in {0}")]
     #[explain(
         detail = "It may ask for an sslmode, so it is not passed over.",
@@ -37,22 +36,23 @@ pub enum NoCoordinatorError {
     Options(&'static str),
 }
 
-/// The endpoint of the coordinator, and the role as which a worker connects to it.
+/// The address of the coordinator, and the role of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordinator {
-    /// Its host by the catalog, which follows a coordinator that moves.
+    /// The host, from Citus's catalog. The catalog follows a coordinator that moves.
     pub host: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
-    /// The database, of the same name on all nodes.
+    /// The database. It has the same name on all nodes.
     pub database: String,
     /// The role that owns the extension's tables.
     pub user: String,
 }
 
 impl Coordinator {
-    /// libpq's options, as Citus has them for its own connections: those of its setting, and those of the role over them, but
-    /// for the endpoint and the user. Of one name the last counts.
+    /// Returns libpq's options for the coordinator. `of_all` comes from `citus.node_conninfo`, `of_role` from the role's
+    /// entry in Citus's catalog. libpq uses the last option of a name, so `of_role` wins over `of_all`, and this address
+    /// wins over both.
     pub fn options(self, of_all: Options, of_role: Options) -> Options {
         let ours = [
             ("host", self.host),
@@ -61,7 +61,7 @@ impl Coordinator {
             ("user", self.user),
             ("target_session_attrs", "read-write".to_owned()),
         ];
-        // An address would count in place of the host.
+        // libpq would use `hostaddr` instead of the host.
         let others = of_all.into_iter().chain(of_role).filter(|(name, _)| name != "hostaddr");
         let others = others.filter(|(name, _)| ours.iter().all(|(our, _)| our != name));
         others
@@ -70,328 +70,4 @@ impl Coordinator {
             .chain(ours.map(|(name, value)| (name.to_owned(), value)))
             .collect()
     }
-}
-
-/// A node: its row in the catalog, and its answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct ClusterNode {
-    /// Its number in `pg_dist_node`.
-    pub node_id: i32,
-    /// Its host.
-    pub node_name: String,
-    /// Its port.
-    pub node_port: i32,
-    /// Its group; the coordinator is in 0.
-    pub group_id: i32,
-    /// True if Citus uses it.
-    pub is_active: bool,
-    /// Its version of the extension; empty where it has none. None where it gave no answer.
-    pub version: Option<String>,
-    /// Its report, in JSON.
-    pub report: Option<String>,
-    /// Reason why there is no report.
-    pub error: Option<String>,
-}
-
-/// A node's report on itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct ClusterReport {
-    /// The datacenter that it issues as.
-    pub datacenter_id: Option<i64>,
-    /// The worker that it issues as.
-    pub worker_id: Option<i64>,
-    /// Its layout.
-    pub layout: String,
-    /// `ready`, or the reason why it does not issue.
-    pub state: String,
-    /// The registries that its ids come from; itself, where it uses none.
-    pub identity: String,
-    /// The timelines that they were seen on last.
-    pub timeline: Option<String>,
-    /// Their names there; None where it is its own.
-    pub registry: Option<String>,
-    /// The database whose own table its worker id is leased from, where no registry on another server leases it.
-    pub leased_from: Option<String>,
-    /// The registry that gave no answer when it was asked last.
-    pub failure: Option<Failure>,
-    /// A digest of the defaults by which the cluster's tables take ids.
-    pub defaults: Option<String>,
-    /// A digest of its named generators.
-    pub generators: Option<String>,
-    /// A digest of its roles' rights on restricted tags.
-    pub rights: Option<String>,
-    /// A digest of the series that all nodes number in.
-    pub series: Option<String>,
-}
-
-/// A registry that gave a node no answer when it was asked last.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Failure {
-    /// Its name there.
-    pub server: String,
-    /// The time when it was asked.
-    pub at: Option<String>,
-    /// The reason.
-    pub error: Option<String>,
-}
-
-/// A node as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged {
-    /// The node.
-    pub node: ClusterNode,
-    /// Its report.
-    pub report: Option<ClusterReport>,
-    /// Its problem.
-    pub problem: Option<ClusterProblem>,
-}
-
-/// A value of a node, and the other one of the node that it is compared with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    /// The node's.
-    pub its: String,
-    /// The node that it is compared with.
-    pub other: i32,
-    /// The value of that.
-    pub others: String,
-}
-
-/// The problem of a node.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClusterProblem {
-    /// Citus does not use it.
-    #[error("it is not active in pg_dist_node")]
-    Inactive,
-    /// It did not tell its version.
-    #[error("it cannot be asked: {0}")]
-    Silent(String),
-    /// It has no such extension.
-    #[error("the extension snowflake_ids is not created there")]
-    Missing,
-    /// It has another version.
-    #[error("it has version {} of the extension, and node {} {}", .0.its, .0.other, .0.others)]
-    Version(Difference),
-    /// It has the extension, and no report.
-    #[error("it does not report its state: {0}")]
-    Mute(String),
-    /// Its ids would be made of other bits.
-    #[error("its layout is {}, and that of node {} {}", .0.its, .0.other, .0.others)]
-    Layout(Difference),
-    /// It is a worker, and none leases it a worker id.
-    #[error("it uses no registry, and gives no ids beyond what it had before it was added")]
-    Unregistered,
-    /// Its worker id is leased from another database of the same server.
-    #[error(
-        "its worker id is leased from its own database \"{0}\", and the cluster's registry does not know of it"
-    )]
-    Elsewhere(String),
-    /// It has its ids from elsewhere.
-    #[error("its registry, {0}, is not the cluster's")]
-    Stranger(String),
-    /// It is a coordinator whose standby was promoted, and the nodes have seen that.
-    #[error(
-        "it is on timeline {}, and node {} has seen timeline {} of it: it is a former primary", .0.its, .0.other, .0.others
-    )]
-    Former(Difference),
-    /// The registry may be two: a former primary that nobody has stopped, and the one that was promoted.
-    #[error(
-        "its registry was on timeline {} when it last asked, and on timeline {} for node {}: it asks a former primary, or has \
-         not asked since", .0.its, .0.others, .0.other
-    )]
-    Timeline(Difference),
-    /// The registry gives it nothing, and it goes on with the ids that it has.
-    #[error("registry \"{0}\" failed when it asked last, at {1}: {2}")]
-    Failing(String, String, String),
-    /// Defaults may name generators that it has not.
-    #[error("its named generators are not those of node {0}")]
-    Generators(i32),
-    /// A tag that is restricted on one may be open on the other.
-    #[error("its rights on segment tags are not those of node {0}")]
-    Rights(i32),
-    /// Tables may take numbers of series that it has not.
-    #[error("its series, or the rights on them, are not those of node {0}")]
-    Series(i32),
-    /// The extension was dropped there, or a default was written by hand.
-    #[error("the cluster's tables take ids by other defaults there than on node {0}")]
-    Defaults(i32),
-    /// It issues nothing yet.
-    #[error("it has no worker id: {0}")]
-    Without(String),
-    /// It has the worker id of another node, and both would give the same ids.
-    #[error("its worker id {0} is that of node {1}, too")]
-    SharedWorkerId(i64, i32),
-}
-
-impl ClusterProblem {
-    /// The way out.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Inactive => "SELECT citus_activate_node(...), or citus_remove_node(...)",
-            Self::Silent(_) => "check that it runs, and check pg_hba.conf there and citus.node_conninfo here",
-            Self::Missing => "CALL snowflake_ids.use_citus(), which creates it, and attach its columns again",
-            Self::Version(_) => "install one version on all nodes, and ALTER EXTENSION snowflake_ids UPDATE",
-            Self::Mute(_) => "load snowflake_ids via shared_preload_libraries there, and restart that server",
-            Self::Layout(_) => "set snowflake_ids.layout to the same on all nodes before they give ids",
-            Self::Unregistered => "CALL snowflake_ids.use_citus()",
-            Self::Elsewhere(_) => {
-                "SELECT snowflake_ids.use_local_registry() in that database, or use a registry outside of both clusters"
-            }
-            Self::Stranger(_) => {
-                "stop inserts, SELECT snowflake_ids.use_local_registry() there, and CALL snowflake_ids.use_citus()"
-            }
-            Self::Former(_) => "stop it, and connect to the coordinator that was promoted",
-            Self::Timeline(_) => "CALL snowflake_ids.use_citus(), and stop the former primary if it runs",
-            Self::Failing(..) => {
-                "correct the connection of that node to the registry, in citus.node_conninfo or its foreign server"
-            }
-            Self::Generators(_) => {
-                "CALL snowflake_ids.use_citus(), which creates missing ones; alter those that differ"
-            }
-            Self::Rights(_) => {
-                "grant on the coordinator, see that its roles are there, too, and CALL snowflake_ids.use_citus()"
-            }
-            Self::Series(_) => {
-                "CALL snowflake_ids.use_citus(), which creates missing ones; first drop there those that differ"
-            }
-            Self::Defaults(_) => "attach the columns again, from the coordinator",
-            Self::Without(_) => "see snowflake_ids.status there",
-            Self::SharedWorkerId(..) => {
-                "stop inserts through one of them, and CALL snowflake_ids.use_citus()"
-            }
-        }
-    }
-
-    /// Returns whether it may go away by itself: a server that has just joined has its former worker id for a moment.
-    pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Without(_) | Self::SharedWorkerId(..) | Self::Elsewhere(_) | Self::Failing(..))
-    }
-}
-
-/// Returns the nodes of a cluster with their problems, compared with the coordinator; where that has no report, with the first
-/// that uses a registry.
-pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
-    let read = |node: ClusterNode| {
-        let report = node.report.as_deref().map(serde_json::from_str::<ClusterReport>);
-        match report {
-            Some(Ok(report)) => (node, Some(report)),
-            Some(Err(error)) => (ClusterNode { error: Some(error.to_string()), ..node }, None),
-            None => (node, None),
-        }
-    };
-    let nodes: Vec<(ClusterNode, Option<ClusterReport>)> = nodes.into_iter().map(read).collect();
-    let speak = || nodes.iter().filter_map(|(node, report)| Some((node, report.as_ref()?)));
-    let coordinator = speak().find(|(node, _)| node.group_id == 0);
-    let other = coordinator.or_else(|| speak().find(|(_, report)| report.registry.is_some()));
-    let other = other.map(|(node, report)| (node.clone(), report.clone()));
-    let former = coordinator.and_then(|(node, report)| Some((node.node_id, former(report, speak())?)));
-    // By worker id: two nodes that share one are told of each other, also where neither is the coordinator.
-    let mut issuers: HashMap<(Option<i64>, i64), Vec<i32>> = HashMap::new();
-    for (node, report) in &nodes {
-        if let Some((Some(worker), report)) = report.as_ref().map(|report| (report.worker_id, report)) {
-            issuers.entry((report.datacenter_id, worker)).or_default().push(node.node_id);
-        }
-    }
-    let judged = |(node, report): (ClusterNode, Option<ClusterReport>)| {
-        let compared = problem(&node, report.as_ref(), other.as_ref());
-        let compared = match &former {
-            Some((coordinator, problem)) if *coordinator == node.node_id => {
-                compared.or_else(|| Some(problem.clone()))
-            }
-            // They have seen the coordinator that was promoted.
-            Some(_) => compared.filter(|problem| !matches!(problem, ClusterProblem::Timeline(_))),
-            None => compared,
-        };
-        let problem = compared.or_else(|| {
-            let report = report.as_ref()?;
-            let worker_id = report.worker_id?;
-            let all = issuers.get(&(report.datacenter_id, worker_id))?;
-            let other = *all.iter().find(|other| **other != node.node_id)?;
-            Some(ClusterProblem::SharedWorkerId(worker_id, other))
-        });
-        Judged { node, report, problem }
-    };
-    nodes.into_iter().map(judged).collect()
-}
-
-/// The problem of a coordinator that is a former primary, by the timelines that nodes have seen.
-fn former<'n>(
-    coordinator: &ClusterReport,
-    nodes: impl Iterator<Item = (&'n ClusterNode, &'n ClusterReport)>,
-) -> Option<ClusterProblem> {
-    let number =
-        |report: &ClusterReport| report.timeline.as_deref().and_then(|timeline| timeline.parse::<u32>().ok());
-    let its = number(coordinator).filter(|_| coordinator.registry.is_none())?;
-    let seen = nodes.filter(|(_, report)| report.identity == coordinator.identity);
-    let (other, latest) =
-        seen.filter_map(|(node, report)| Some((node.node_id, number(report)?))).max_by_key(|seen| seen.1)?;
-    (latest > its).then(|| ClusterProblem::Former(difference(&its, other, &latest)))
-}
-
-fn difference(its: &impl ToString, other: i32, others: &impl ToString) -> Difference {
-    Difference { its: its.to_string(), other, others: others.to_string() }
-}
-
-fn problem(
-    node: &ClusterNode,
-    report: Option<&ClusterReport>,
-    other: Option<&(ClusterNode, ClusterReport)>,
-) -> Option<ClusterProblem> {
-    let error = || node.error.clone().unwrap_or_else(|| "no answer".to_owned());
-    if !node.is_active {
-        return Some(ClusterProblem::Inactive);
-    }
-    let Some(version) = &node.version else { return Some(ClusterProblem::Silent(error())) };
-    if version.is_empty() {
-        return Some(ClusterProblem::Missing);
-    }
-    if let Some((ClusterNode { node_id, version: Some(others), .. }, _)) = other
-        && others != version
-    {
-        return Some(ClusterProblem::Version(difference(version, *node_id, others)));
-    }
-    let Some(report) = report else { return Some(ClusterProblem::Mute(error())) };
-    if let Some((ClusterNode { node_id, .. }, meant)) = other {
-        if report.layout != meant.layout {
-            return Some(ClusterProblem::Layout(difference(&report.layout, *node_id, &meant.layout)));
-        }
-        if report.identity != meant.identity && (report.registry.is_some() || node.group_id == 0) {
-            let named = report.registry.as_ref().map_or("itself".to_owned(), |name| format!("\"{name}\""));
-            return Some(ClusterProblem::Stranger(named));
-        }
-        if let (Some(its), Some(others)) = (&report.timeline, &meant.timeline)
-            && report.identity == meant.identity
-            && its != others
-        {
-            return Some(ClusterProblem::Timeline(difference(its, *node_id, others)));
-        }
-    }
-    if report.registry.is_none() && node.group_id != 0 {
-        return Some(ClusterProblem::Unregistered);
-    }
-    if let Some(Failure { server, at, error }) = report.failure.clone() {
-        let at = at.unwrap_or_else(|| "a time that is not known".to_owned());
-        return Some(ClusterProblem::Failing(server, at, error.unwrap_or_default()));
-    }
-    if let Some(database) = report.leased_from.clone().filter(|_| report.registry.is_some()) {
-        return Some(ClusterProblem::Elsewhere(database));
-    }
-    if let Some((ClusterNode { node_id, .. }, meant)) = other {
-        let differ = |its: &Option<String>, others: &Option<String>| {
-            its.is_some() && others.is_some() && its != others
-        };
-        let compared = [
-            (&report.generators, &meant.generators, ClusterProblem::Generators(*node_id)),
-            (&report.rights, &meant.rights, ClusterProblem::Rights(*node_id)),
-            (&report.series, &meant.series, ClusterProblem::Series(*node_id)),
-            (&report.defaults, &meant.defaults, ClusterProblem::Defaults(*node_id)),
-        ];
-        let found = compared.into_iter().find(|(its, others, _)| differ(its, others));
-        if let Some((_, _, problem)) = found {
-            return Some(problem);
-        }
-    }
-    // A server that was not asked for ids since its start is well.
-    let waits = report.worker_id.is_none() && report.state != IDLE;
-    waits.then(|| ClusterProblem::Without(report.state.clone()))
 }

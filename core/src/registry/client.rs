@@ -1,5 +1,5 @@
-//! Requests to registries on other servers: the choice of the host, connections that stay open, and the check that the
-//! registry that is meant has responded.
+//! Requests to registries on other servers: the choice of the host, reuse of connections, and the check that the expected
+//! registry answered.
 
 use crate::guard::{Guard, holds};
 use crate::registry::error::{ConnectionError, RegistryError};
@@ -9,41 +9,41 @@ use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Time that the row of a tag, or of a key, is waited for: as long as many servers may need that want the same at once.
+/// Time limit for the locked row of a tag, long enough for many servers that request ids of one tag at once.
 const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// libpq's options for a registry.
+/// libpq's connection options for a registry.
 pub type Options = Vec<(String, String)>;
 
 /// A statement that is sent over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteStatement {
-    /// A request of workers.
+    /// A request of a worker.
     Serve,
-    /// A request of administrators.
+    /// A request of an administrator.
     TakeOver,
-    /// The begin of a hand-over: several requests, of which all or none are done.
+    /// BEGIN of a hand-over: several requests in one transaction.
     Begin,
-    /// The time limits of that transaction: its rows would stay locked should this process be gone.
+    /// Time limits of the hand-over's transaction, so that row locks end if this process dies.
     Bounds,
-    /// Its end.
+    /// COMMIT of the hand-over.
     Commit,
 }
 
 /// The servers of registries, and connections to them.
 pub trait Network: Clone {
-    /// A connection, which is closed when it is dropped.
+    /// A connection. Dropping the value closes the connection.
     type Connection;
-    /// The notes on one registry.
+    /// The status of one registry, as the views show it.
     type Status: EndpointStatus;
 
-    /// A clock that only goes forward.
+    /// Returns the time of a clock that only goes forward.
     fn uptime(&self) -> Duration;
-    /// libpq's options for a foreign server; else [`RegistryError::NoServer`].
+    /// Returns libpq's options for a foreign server, or [`RegistryError::NoServer`].
     fn options(&self, server: &str) -> Result<Options, RegistryError>;
-    /// Connects to a host, within this time.
+    /// Connects to a host within a time limit.
     fn open(&self, host: &Options, limit: Duration) -> Result<Self::Connection, ConnectionError>;
-    /// Returns whether nothing is known against a connection.
+    /// Returns whether an open connection looks usable.
     fn is_good(&self, connection: &mut Self::Connection) -> bool;
     /// Runs a statement with one argument, and returns its result.
     fn run(
@@ -53,33 +53,32 @@ pub trait Network: Clone {
         argument: &str,
         limit: Duration,
     ) -> Result<String, ConnectionError>;
-    /// Returns the notes on a registry.
+    /// Returns the status of a registry.
     fn status(&self, endpoint: &Endpoint) -> Self::Status;
     /// Writes to the log.
     fn log(&self, text: &str);
 }
 
-/// A process's connections to registries.
+/// The registry connections of a process.
 pub struct RegistryClient<N: Network> {
     network: N,
     kept: Vec<KeptConnection<N::Connection>>,
-    /// The host of each server to try first.
+    /// The index of the host to try first, for each server.
     first_hosts: HashMap<String, usize>,
 }
 
-/// A request as it is sent, and the registry that it is meant for.
+/// The text of a request, and the name of the expected registry.
 struct Message<'a> {
     statement: RemoteStatement,
     text: String,
     seen: Option<&'a RegistryName>,
 }
 
-/// A connection that stays open for the next request.
 struct KeptConnection<C> {
     server: String,
     options: Options,
     connection: C,
-    /// Its place among the server's hosts.
+    /// The index among the server's hosts.
     host: usize,
 }
 
@@ -102,7 +101,7 @@ impl<N: Network> RegistryLink for RegistryClient<N> {
     }
 }
 
-/// One of the registries, whose responses are waited for so long.
+/// A registry with its client and the time limit for each response.
 pub struct ConnectedRegistry<'a, N: Network>(pub &'a mut RegistryClient<N>, pub &'a Endpoint, pub Duration);
 
 impl<N: Network> Registry for ConnectedRegistry<'_, N> {
@@ -118,16 +117,16 @@ impl<N: Network + Default> Default for RegistryClient<N> {
 }
 
 impl<N: Network> RegistryClient<N> {
-    /// One that is connected to none yet.
+    /// Returns a client without connections.
     pub fn new(network: N) -> Self {
         Self { network, kept: Vec::new(), first_hosts: HashMap::new() }
     }
 
-    /// Notes the outcome of a request. A fault is logged once; the view of registries shows the rest.
+    /// Records the outcome of a request. Logs only a new fault; the view of registries shows the others.
     fn record(&self, endpoint: &Endpoint, error: Option<&RegistryError>, took: Duration) {
         let status = self.network.status(endpoint);
         match error {
-            // It says nothing of the registry.
+            // The process stopped waiting, which says nothing about the registry's health.
             Some(RegistryError::Failed(ConnectionError::GivenUp)) => status.given_up(),
             Some(error) if !error.is_of_tag() => {
                 let complaint = error.complaint();
@@ -141,8 +140,8 @@ impl<N: Network> RegistryClient<N> {
         }
     }
 
-    /// Sends a request to the registry of a foreign server: to `seen`, if that is given. Nothing is noted. After an error the
-    /// request may have been served all the same.
+    /// Sends a request to the registry of a foreign server, and expects the registry `seen` if given. Records nothing in the
+    /// status. After an error, the registry may have served the request nevertheless.
     pub fn ask_server(
         &mut self,
         server: &str,
@@ -163,7 +162,7 @@ impl<N: Network> RegistryClient<N> {
     ) -> Result<Response, RegistryError> {
         let deadline = self.network.uptime() + limit;
         let hosts = hosts::each(options);
-        // A host that is not the registry any more, or not its primary, is passed over.
+        // A host that is not the primary of the expected registry is skipped.
         let mut answer = self.ask_host(server, options, &hosts, message, deadline);
         for _ in 1..hosts.len() {
             if !answer.as_ref().err().is_some_and(RegistryError::is_of_host) {
@@ -174,7 +173,7 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Begins a transaction at a registry in use, which is one of so many that are asked by turns.
+    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn.
     pub fn begin(
         &mut self,
         endpoint: &Endpoint,
@@ -182,7 +181,7 @@ impl<N: Network> RegistryClient<N> {
         limit: Duration,
     ) -> Result<RegistryTransaction<N>, RegistryError> {
         let options = self.network.options(&endpoint.server)?;
-        // Comes to a host that is the registry.
+        // Connects to a host of the expected registry.
         let introduce = Message::new(Some(&endpoint.seen), RequestBody::Introduce, limit)?;
         self.ask_hosts(&endpoint.server, &options, &introduce, limit)?;
         let lost = || ConnectionError::Lost("it was closed by the registry".to_owned());
@@ -196,7 +195,7 @@ impl<N: Network> RegistryClient<N> {
         Ok(begun)
     }
 
-    /// Asks the host that responded last, or the next one that can be connected to.
+    /// Asks the host that answered last. Without an open connection, asks the next host that accepts one.
     fn ask_host(
         &mut self,
         server: &str,
@@ -205,7 +204,7 @@ impl<N: Network> RegistryClient<N> {
         message: &Message<'_>,
         deadline: Duration,
     ) -> Result<Response, RegistryError> {
-        // Taken out: one that fails is not kept.
+        // The connection is removed from `kept` here, and put back only after success.
         let mut kept = if let Some(kept) = self.take(server, options) {
             kept
         } else {
@@ -217,14 +216,14 @@ impl<N: Network> RegistryClient<N> {
         let answer = kept.ask(&self.network, message, limit);
         let good = answer.as_ref().err().is_none_or(|error| !error.is_of_host());
         self.first_hosts.insert(server.to_owned(), if good { kept.host } else { kept.host + 1 });
-        // A response that did not come in time may come later, as if it were to the next request.
+        // A late response could be taken for the response to the next request.
         if good || !holds(Guard::LateResponses) {
             self.kept.push(kept);
         }
         answer
     }
 
-    /// Connects to the first host that answers, each with its part of the time that is left.
+    /// Connects to the first host that accepts. The remaining time is divided evenly among the hosts that are left.
     fn connect(
         &self,
         hosts: &[Options],
@@ -244,7 +243,7 @@ impl<N: Network> RegistryClient<N> {
         Err(failure)
     }
 
-    /// Takes the open connection to a server, if it is still good and has these options.
+    /// Removes and returns the open connection to a server, if it is usable and has the same options.
     fn take(&mut self, server: &str, options: &Options) -> Option<KeptConnection<N::Connection>> {
         let place = self.kept.iter().position(|kept| kept.server == server)?;
         let mut kept = self.kept.swap_remove(place);
@@ -254,7 +253,7 @@ impl<N: Network> RegistryClient<N> {
 
 impl<'a> Message<'a> {
     fn new(seen: Option<&'a RegistryName>, ask: RequestBody, limit: Duration) -> Result<Self, RegistryError> {
-        // One whose row is locked must not hold the others up for long.
+        // A tag whose row is locked must not delay the other tags of the request.
         let is_short = matches!(ask, RequestBody::Reserve(_));
         let timeout = if is_short { TAG_TIMEOUT } else { limit }.min(limit / 4);
         let timeout = timeout.min(wire::MAX_TIMEOUT);
@@ -266,7 +265,7 @@ impl<'a> Message<'a> {
 }
 
 impl<C> KeptConnection<C> {
-    /// Sends a request, and returns the response of the registry that is meant.
+    /// Sends a request, and checks that the expected registry answered.
     fn ask<N: Network<Connection = C>>(
         &mut self,
         network: &N,
@@ -284,7 +283,7 @@ impl<C> KeptConnection<C> {
     }
 }
 
-/// A transaction at a registry. Unless it is committed it ends with this, by which its connection is closed.
+/// A transaction at a registry. Dropping the value without a commit closes the connection, and the transaction rolls back.
 pub struct RegistryTransaction<N: Network> {
     network: N,
     kept: KeptConnection<N::Connection>,
@@ -292,7 +291,7 @@ pub struct RegistryTransaction<N: Network> {
     limit: Duration,
 }
 
-/// A response is not durable until the commit; after an error the transaction is of no use.
+/// A response is durable only after the commit. After an error the transaction cannot continue.
 impl<N: Network> Registry for RegistryTransaction<N> {
     fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         let message = Message::new(Some(&self.seen), ask, self.limit)?;
@@ -301,12 +300,11 @@ impl<N: Network> Registry for RegistryTransaction<N> {
 }
 
 impl<N: Network> RegistryTransaction<N> {
-    /// Makes it durable. After an error it may be durable all the same.
+    /// Commits the transaction. After an error, the registry may have committed nevertheless.
     pub fn commit(mut self) -> Result<(), ConnectionError> {
         self.run(RemoteStatement::Commit, "")
     }
 
-    /// Runs a statement whose result is of no interest.
     fn run(&mut self, statement: RemoteStatement, argument: &str) -> Result<(), ConnectionError> {
         self.network.run(&mut self.kept.connection, statement, argument, self.limit).map(drop)
     }

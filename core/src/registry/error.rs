@@ -8,7 +8,7 @@ use crate::sequence::reservation::Unfit;
 use crate::server::form::RELEASE;
 use std::time::Duration;
 
-/// The server belongs to a cluster whose nodes share a registry, and uses none.
+/// The server is a node of a Citus cluster, and does not use the cluster's registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("this server is a worker of a Citus cluster, and uses no registry")]
 #[explain(
@@ -18,7 +18,7 @@ use std::time::Duration;
 )]
 pub struct Unregistered;
 
-/// An SQL error, of this server or of another one.
+/// An SQL error of this server or of another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SqlError {
     /// The SQLSTATE.
@@ -32,122 +32,123 @@ pub struct SqlError {
 }
 
 impl SqlError {
-    /// One with a SQLSTATE and a message.
+    /// Returns an error with an SQLSTATE and a message only.
     pub fn new(code: [u8; 5], message: impl Into<String>) -> Self {
         Self { code, message: message.into(), detail: None, hint: None }
     }
 
-    /// The SQLSTATE, packed as the server has it.
+    /// Returns the SQLSTATE, packed as Postgres does it.
     pub fn sqlstate(&self) -> i32 {
         let packed = self.code.iter().rev().map(|letter| i32::from(letter.wrapping_sub(b'0') & 0x3f));
         packed.fold(0, |packed, letter| packed << 6 | letter)
     }
 
-    /// Returns whether another attempt may succeed at once: rows were locked.
+    /// Returns whether an immediate retry may succeed, because rows were locked.
     fn is_conflict(&self) -> bool {
         [b"55P03", b"40001", b"40P01"].contains(&&self.code)
     }
 }
 
-/// Reason why a statement on another server has no result.
+/// The reason why a statement on another server has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// There is no connection: libpq's words.
+    /// The connection failed. The text is libpq's message.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
-    /// The name of the host has no address.
+    /// The host name cannot be resolved.
     #[error("it cannot be reached: {0}")]
     NoAddress(String),
-    /// The server lets nobody in who connects so: its SQLSTATE, and libpq's words.
+    /// The server rejected the connection. The fields are its SQLSTATE and libpq's message.
     #[error("it cannot be reached: {1}")]
     Rejected([u8; 5], String),
-    /// No response came within this time. The connection is given up.
+    /// The server gave no response within this time. The connection is closed.
     #[error("it gave no answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
     Silent(Duration),
-    /// There was none yet when others could not wait any longer for this process. The connection is given up.
+    /// The process stopped waiting, because other databases need this process. The connection is closed.
     #[error("it has not answered yet, and is asked again")]
     GivenUp,
-    /// The connection broke while the server was asked: the request may have been served.
+    /// The connection broke during the request. The server may have served the request.
     #[error("the connection broke: {0}")]
     Lost(String),
-    /// The response is too long. The connection is given up.
+    /// The response is too long. The connection is closed.
     #[error("its answer is longer than the {} bytes that are read", wire::MAX_BYTES)]
     TooLong,
-    /// An SQL error: nothing was done, and the connection stays good.
+    /// The server reported an SQL error. The statement had no effect, and the connection stays usable.
     #[error("it gives SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
     Refused(SqlError),
 }
 
-/// Reason why a registry gives no response, or cannot be used.
+/// The reason why a registry gives no response, or cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegistryError {
-    /// The connection, or the statement, failed.
+    /// The connection or the statement failed.
     #[error(transparent)]
     Failed(#[from] ConnectionError),
-    /// Its transaction in this database failed.
+    /// The registry is this database, and its transaction failed.
     #[error("{}", .0.message)]
     Here(SqlError),
-    /// The foreign server, or its user mapping, is missing or not usable.
+    /// The foreign server or its user mapping is missing or not usable.
     #[error("{}", .0.message)]
     NoServer(SqlError),
-    /// It is not the registry that is meant.
+    /// The server is not the expected registry.
     #[error(transparent)]
     Stranger(#[from] Stranger),
-    /// It speaks another version of the protocol.
+    /// The registry uses another version of the protocol.
     #[error("it speaks version {0} of the protocol, not {version}", version = wire::VERSION)]
     Version(u32),
-    /// Its clock differs from this server's by so much.
+    /// The clocks of the registry and this server differ by this much.
     #[error("the clocks of this server and its registry differ by {}", human(*.0))]
     Clocks(Duration),
-    /// Its response makes no sense.
+    /// The response is not valid.
     #[error("its answer is not valid: {0}")]
     Garbled(String),
-    /// It was not asked, as it has just failed.
+    /// The registry was not asked, because the previous request has just failed.
     #[error("it did not answer a moment ago")]
     Before,
-    /// It has this version of the extension.
+    /// The registry has this version of the extension.
     #[error("it has another version of the extension")]
     Release(String),
-    /// The foreign server leads back to this database.
+    /// The foreign server points to this database itself.
     #[error("it is this very database")]
     Itself,
-    /// Its clock is too far from this server's.
+    /// The difference between the clocks is above the limit.
     #[error(transparent)]
     Skew(Skew),
-    /// The server leases its worker id from another one, for this database.
+    /// The server already leases its worker id from another registry. The field is the database that uses the other
+    /// registry.
     #[error("this server leases its worker id from another registry, for database \"{0}\"")]
     Elsewhere(String),
-    /// The row of this tag there must not be used.
+    /// The registry's row of this tag cannot be used.
     #[error("segment tag \"{0}\" there cannot be used")]
     Unfit(String, Unfit),
 }
 
-/// A fault of a registry, as it is noted.
+/// A fault of a registry, as the registry's status shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complaint {
-    /// The fault.
+    /// The message.
     pub why: String,
-    /// The same for users that must not know where the registry is, nor names of tags.
+    /// The message for users that must not see addresses or tag names. None if it is the same.
     pub briefly: Option<String>,
-    /// The way out.
+    /// The hint.
     pub hint: String,
 }
 
 impl Complaint {
-    /// One that every user may know.
+    /// Returns a complaint that every user may see.
     pub fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { why: why.into(), briefly: None, hint: hint.into() }
     }
 }
 
 impl ConnectionError {
-    /// Returns whether there is no connection, or none any more: libpq's words tell where the server is.
+    /// Returns whether libpq could not connect. The message of such an error contains the server's address.
     fn is_of_connecting(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::NoAddress(_) | Self::Rejected(..))
     }
 
-    /// Reads libpq's lines about a connection that failed. With each error of a server they have its SQLSTATE and, as libpq
-    /// tells that only together with it, the place in its source.
+    /// Parses libpq's message about a failed connection. The client asks libpq for verbose errors, which contain the
+    /// SQLSTATE. They also contain a source location, which is removed.
     pub fn of_connecting(lines: &str) -> Self {
         let is_place = |line: &&str| {
             let number = line.rsplit_once(".c:").map_or("", |(_, number)| number);
@@ -168,7 +169,7 @@ impl ConnectionError {
     }
 }
 
-/// A SQLSTATE between the severity and the message of an error, and what is before and behind it.
+/// Finds an SQLSTATE between severity and message. Returns the text before, the SQLSTATE, and the text after.
 fn code_in(line: &str) -> Option<(&str, [u8; 5], &str)> {
     line.match_indices(":  ").find_map(|(place, gap)| {
         let (before, rest) = line.split_at(place + gap.len());
@@ -179,7 +180,7 @@ fn code_in(line: &str) -> Option<(&str, [u8; 5], &str)> {
 }
 
 impl RegistryError {
-    /// A response of another kind than the request.
+    /// Returns the error for a response that does not match the request.
     pub fn other_kind() -> Self {
         Self::Garbled("it answers another question".to_owned())
     }
@@ -191,12 +192,12 @@ impl RegistryError {
         }
     }
 
-    /// Returns whether another attempt may succeed at once: rows were locked.
+    /// Returns whether an immediate retry may succeed, because rows were locked.
     pub fn is_conflict(&self) -> bool {
         self.refused().is_some_and(SqlError::is_conflict)
     }
 
-    /// Returns whether one tag cannot be served: the statement failed, and not for what the registry is.
+    /// Returns whether the error concerns a single tag, and not the registry as a whole.
     pub fn is_of_tag(&self) -> bool {
         const OF_REGISTRY: [&[u8]; 9] = [b"08", b"25", b"28", b"3D", b"3F", b"42", b"53", b"55", b"57"];
         let is_of_tag = |error: &SqlError| {
@@ -205,12 +206,12 @@ impl RegistryError {
         self.refused().is_some_and(is_of_tag)
     }
 
-    /// The SQLSTATE of an SQL error, packed as the server has it.
+    /// Returns the SQLSTATE of an SQL error, packed as Postgres does it.
     pub fn sqlstate(&self) -> Option<i32> {
         self.refused().map(SqlError::sqlstate)
     }
 
-    /// Returns whether another host of the same server may do better.
+    /// Returns whether another host of the same foreign server may succeed.
     pub fn is_of_host(&self) -> bool {
         match self {
             Self::Failed(ConnectionError::Refused(error)) => &error.code == b"25006",
@@ -218,7 +219,7 @@ impl RegistryError {
         }
     }
 
-    /// The message for users that must not know where the registry is.
+    /// Returns the message for users that must not see the registry's address.
     pub fn briefly(&self) -> String {
         match self {
             Self::Failed(ConnectionError::Lost(_)) => "the connection broke".to_owned(),
@@ -227,13 +228,13 @@ impl RegistryError {
         }
     }
 
-    /// Returns what the registry's status notes about this error.
+    /// Returns the complaint for the registry's status.
     pub fn complaint(&self) -> Complaint {
         let (why, briefly) = (self.to_string(), self.briefly());
         Complaint { briefly: Some(briefly).filter(|briefly| *briefly != why), why, hint: self.hint() }
     }
 
-    /// Returns what the caller that needs the response now can do about it.
+    /// Returns the kind of the error for a caller that needs the response now.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Failed(ConnectionError::Refused(SqlError { code, .. }))
@@ -249,7 +250,7 @@ impl RegistryError {
         }
     }
 
-    /// Returns the figures; empty where there are none.
+    /// Returns the DETAIL; empty if there is none.
     pub fn detail(&self) -> String {
         match self {
             Self::Failed(ConnectionError::Refused(error)) | Self::NoServer(error) => {
@@ -264,11 +265,11 @@ impl RegistryError {
         }
     }
 
-    /// Returns the way out.
+    /// Returns the HINT.
     pub fn hint(&self) -> String {
         match self {
             Self::Failed(ConnectionError::Refused(SqlError { code, message, hint, .. })) => match code {
-                // The message names what is denied, which is granted in one statement.
+                // The message names the function that the role may not call.
                 b"42501" if message.contains("registry_take_over") => {
                     "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the user mapping."
                 }
@@ -336,15 +337,15 @@ impl RegistryError {
     }
 }
 
-/// A registry that cannot be used, by its foreign server, for the session's user.
+/// A registry that cannot be used, in an error for the session's user. The first field is the foreign server.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum UnusableRegistry {
-    /// It gives no response, or must not be used.
+    /// The registry gives no response, or must not be used.
     #[error("cannot use registry \"{0}\": {1}")]
     #[explain(kind_with = .1.kind(), detail_with = Some(.1.detail()).filter(|detail| !detail.is_empty()))]
     #[explain(hint_with = Some(.1.hint()).filter(|hint| !hint.is_empty()), for_others = for_others(.0, .1))]
     Failed(String, RegistryError),
-    /// Another foreign server leads to it, too.
+    /// Two foreign servers point to the same registry.
     #[error("registry \"{0}\" is the same as another one")]
     #[explain(BadArgument, detail = "Two foreign servers lead to one database.")]
     Same(String),

@@ -1,8 +1,8 @@
-//! Beginning to use registries on other servers, and ending it: the checks, the tags that are handed over from one table of tags
-//! to another, and the order of it all. No tag goes on below what the other table has given.
+//! The start and the end of the use of registries on other servers: checks, and hand-over of tags from one table of tags to
+//! another. No table continues a tag below the highest id that the other table has reserved.
 //!
-//! It is one transaction here, and one at each registry, which is committed first. If the one here is then rolled back,
-//! tags stay raised there, which does no harm.
+//! A hand-over is one transaction in this database and one at each registry. The transactions at the registries commit
+//! first. If the local transaction is then rolled back, the tags at the registries stay raised, which is harmless.
 
 mod host;
 mod rows;
@@ -26,7 +26,7 @@ use rows::{give, pages, row_of, tags_of};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
-/// Has this database use the registries of these foreign servers, which then know of its tags.
+/// Makes this database use the registries of these foreign servers, and hands its tags over to them.
 pub fn join<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -37,7 +37,7 @@ pub fn join<H: NodeTables, N: Network>(
     }
     let former = here.endpoints()?;
     let mut endpoints: Vec<Endpoint> = Vec::new();
-    // While it is known what was seen of those in use: a former primary of one of them is none.
+    // The last seen names of the registries in use are still known here, so a former primary is recognized.
     for (server, position) in servers.iter().zip(0..) {
         let seen = introduce(here, there, &former, server)?;
         endpoints.push(Endpoint { position, server: server.clone(), seen });
@@ -46,7 +46,7 @@ pub fn join<H: NodeTables, N: Network>(
     if let Some(endpoint) = endpoints.iter().find(|endpoint| !identities.insert(&endpoint.seen.identity)) {
         return Err(UnusableRegistry::Same(endpoint.server.clone()).into());
     }
-    // Worker ids come from the first one.
+    // The first registry leases the worker id.
     if let Some(Endpoint { server, seen, .. }) = endpoints.first()
         && let Some(database) = here.leases_for(&seen.identity)?
     {
@@ -54,7 +54,7 @@ pub fn join<H: NodeTables, N: Network>(
     }
     here.set_endpoints(&endpoints)?;
     hand_over(here, there, &endpoints)?;
-    // A registry that is set back to before must be noticed, too.
+    // If a registry is later restored to a state before the raise, this record reveals it.
     if holds(Guard::HandOverRecorded) {
         here.record_all()?;
     }
@@ -65,8 +65,8 @@ pub fn join<H: NodeTables, N: Network>(
     here.switch(true)
 }
 
-/// Has this database be its own registry again; false where it is that already. `unheard` is told of registries that give no
-/// answer: tags that are known only there keep the definitions that they had here before.
+/// Makes this database its own registry again. Returns false if it already is. `unheard` receives the error of each registry
+/// that does not answer; tags that only such a registry has keep their old local definitions.
 pub fn leave<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -86,30 +86,30 @@ pub fn leave<H: NodeTables, N: Network>(
     Ok(true)
 }
 
-/// Has every registry in use make a tag, or raise it, so that its ids are above one: for a column that has ids already.
-/// False where there is none in use.
+/// Makes every registry in use create or raise a tag, so that new ids are above `highest`. The value is the highest id of a
+/// column. Returns false if no registry is in use.
 pub fn seed<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     tag: &str,
     highest: i64,
 ) -> Result<bool, H::Error> {
-    // Others that come into use meanwhile would not be raised; nor would the row here.
+    // A registry that comes into use during the raise would not be raised, nor would the local row.
     if holds(Guard::AttachKeepsEndpoints) {
         here.keep_endpoints()?;
     }
     let endpoints = here.endpoints()?;
-    // One that starts over would give the column's ids again.
+    // A tag that restarts each period would issue the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let begun = there.begin(&endpoints)?;
-    // A registry that is set back later than this ends what was begun there.
+    // The received ids are read after the transactions began: a later restore of a registry breaks its transaction.
     let received = if endpoints.is_empty() { Vec::new() } else { here.received(Some(tag))? };
     give(begun, &rows, &received)?;
     Ok(!endpoints.is_empty())
 }
 
-/// Asks a foreign server which registry it is, and checks that this server can use it.
+/// Asks a foreign server for the name of its registry, and checks that this server can use the registry.
 fn introduce<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -117,7 +117,7 @@ fn introduce<H: NodeTables, N: Network>(
     server: &str,
 ) -> Result<RegistryName, UnusableRegistry> {
     let mut answer = there.ask(server, None, RequestBody::Introduce)?;
-    // One that was promoted since leaves a former primary, which may be asked first.
+    // The first host may be a former primary of a registry in use. The second request skips such a host.
     let later = |endpoint: &&Endpoint| {
         answer.registry.check(&endpoint.seen).is_err_and(|stranger| stranger != Stranger::Another)
     };
@@ -139,8 +139,8 @@ fn introduce<H: NodeTables, N: Network>(
     Err(unusable(server, error))
 }
 
-/// Raises all registries to the tags of this database, and to each other. One that is behind what was received from it was
-/// set back, which others must notice, too: it is not raised.
+/// Raises all registries to the tags of this database, and to each other. A registry whose row is below the ids that were
+/// received from it is not raised: other nodes must also notice that it was restored from a backup.
 fn hand_over<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -152,11 +152,11 @@ fn hand_over<H: NodeTables, N: Network>(
             rows.extend(tags_of(there, endpoint, endpoint.share(endpoints.len()))?);
         }
     }
-    // Whole rows of a tag come first: others only raise it.
+    // Complete rows come first. The rows after them only raise a tag.
     rows.extend(all_tags(here)?);
     let received = here.received(None)?;
     rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
-    // Ids of transactions that were rolled back, of the generations that tags are in.
+    // Ids of rolled-back transactions count only for the present generation of their tag.
     let high_water_marks = here.high_water_marks()?;
     let high_water_marks = high_water_marks
         .iter()
@@ -164,8 +164,8 @@ fn hand_over<H: NodeTables, N: Network>(
     rows.extend(
         high_water_marks.filter_map(|recorded| row_of(&recorded.tag, recorded.high_water_mark.reached())),
     );
-    // In one order, so that two nodes that hand the same tags over never wait for each other. Of one tag the rows stay in
-    // theirs.
+    // All nodes send tags in one order, so that two hand-overs never deadlock. The sort is stable: rows of one tag keep
+    // their order.
     rows.sort_by_cached_key(|row| tag_of(row));
     if !holds(Guard::HandOverRaises) {
         rows.clear();
@@ -176,7 +176,7 @@ fn hand_over<H: NodeTables, N: Network>(
     Ok(give(there.begin(endpoints)?, &rows, &received)?)
 }
 
-/// All rows of this database's own table of tags, in their order.
+/// Returns all rows of this database's own table of tags, ordered by tag.
 fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error> {
     let mut found: Vec<Box<RawValue>> = Vec::new();
     loop {
@@ -189,8 +189,8 @@ fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error>
     }
 }
 
-/// Makes rows here of the tags that were received from registries, on the terms that they have there: above all that those
-/// have reserved.
+/// Creates local rows for all tags that were received from registries. The rows have the registries' definitions, and are
+/// above all ids that the registries have reserved.
 fn take_back<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -206,7 +206,8 @@ fn take_back<H: NodeTables, N: Network>(
                 let rows = rows.iter().map(AsRef::as_ref);
                 let is_ours = |row: &&RawValue| tag_of(row).is_some_and(|name| names.contains(name.as_str()));
                 let rows: Vec<&RawValue> = rows.filter(is_ours).collect();
-                // Of several registries the first one that answers: its ids are none of the others'.
+                // The first registry that answers gives the definition of a tag. Each registry has ids of its own share
+                // only.
                 let is_first = |row: &&&RawValue| tag_of(row).is_some_and(|name| known.insert(name));
                 let first: Vec<&RawValue> = rows.iter().filter(is_first).copied().collect();
                 pages(&first).try_for_each(|rows| here.define(rows))?;
@@ -224,7 +225,7 @@ fn take_back<H: NodeTables, N: Network>(
     Ok(())
 }
 
-/// Raises the table of tags here to these rows.
+/// Raises the local table of tags to these rows.
 fn take<H: NodeTables>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
     pages(rows).try_for_each(|rows| take_over(here, rows, &[], None).map(drop))
 }

@@ -1,24 +1,24 @@
 //! Connection options, one host at a time.
 //!
-//! libpq tries the hosts of a list in turn, but knows a time limit for each only where connecting blocks. Where it does
-//! not, a host that never answers would use up the time of all. So the list is taken apart, by libpq's own rules. And
-//! libpq looks up names where nothing can interrupt it, unless it is given the addresses.
+//! libpq tries the hosts of a list in turn. But libpq has a time limit per host only for blocking connections. In
+//! non-blocking mode, a host that never answers would use up the time of all hosts. So this module splits the list by
+//! libpq's own rules. libpq also resolves names in a call that cannot be interrupted, unless `hostaddr` gives the addresses.
 
 use std::net::IpAddr;
 
-/// An option's name and its value.
+/// The name and the value of an option.
 pub type Setting = (String, String);
 
-/// The options that have a list, with an element for each host.
+/// The options whose value is a list with one element per host.
 const LISTS: [&str; 3] = ["host", "hostaddr", "port"];
 
-/// One list of options per host, in their order; all else is the same in each. A list that libpq would refuse stays as it
-/// is, for libpq to say what is wrong with it; so does one with a single host, or without any.
+/// Returns a set of options for each host, in order. Other options are the same in each set. An invalid list is returned
+/// unchanged, so that libpq reports the error.
 pub fn each(options: &[Setting]) -> Vec<Vec<Setting>> {
     split(options).unwrap_or_else(|| vec![options.to_vec()])
 }
 
-/// The name of the host, where there is a single one and its address is to be looked up.
+/// Returns the host name to resolve. None if there are several hosts, or if the address is known.
 pub fn name(options: &[Setting]) -> Option<&str> {
     let [hosts, addresses, ports] = LISTS.map(|name| elements(options, name));
     let several_ports = ports.is_some_and(|ports| ports.len() > 1);
@@ -29,12 +29,12 @@ pub fn name(options: &[Setting]) -> Option<&str> {
     .filter(|host| host.parse::<IpAddr>().is_err())
 }
 
-/// A folder of Unix sockets, or one outside the file system.
+/// Returns whether a host is a directory of Unix sockets, or an abstract socket.
 fn is_socket(host: &str) -> bool {
     host.starts_with(['/', '@'])
 }
 
-/// The options of a host with the addresses that its name stands for, which libpq then tries in turn.
+/// Returns the options with all addresses of a host name. libpq tries the addresses in turn.
 pub fn with_addresses(options: &[Setting], name: &str, addresses: &[String]) -> Vec<Setting> {
     let names = vec![name; addresses.len()].join(",");
     let found = [("host", names), ("hostaddr", addresses.join(","))];
@@ -52,7 +52,7 @@ fn split(options: &[Setting]) -> Option<Vec<Vec<Setting>>> {
     let others: Vec<_> = options.iter().filter(|(name, _)| !LISTS.contains(&name.as_str())).collect();
     let one = |index: usize| {
         let its_own = LISTS.into_iter().zip(&lists).filter_map(|(name, list)| {
-            // An empty element means the default, as it does where the option is missing.
+            // An empty element means the default value, like a missing option.
             let value = list.get(index).filter(|value| !value.is_empty())?;
             Some((name.to_owned(), (*value).to_owned()))
         });
@@ -61,13 +61,13 @@ fn split(options: &[Setting]) -> Option<Vec<Vec<Setting>>> {
     Some((0..count).map(one).collect())
 }
 
-/// The elements of an option's value. The last of a name counts; an empty one counts for nothing.
+/// Returns the elements of an option's value. The last non-empty value of a name counts.
 fn elements<'a>(options: &'a [Setting], name: &str) -> Option<Vec<&'a str>> {
     let (_, value) = options.iter().rfind(|(key, value)| key == name && !value.is_empty())?;
     Some(value.split(',').collect())
 }
 
-/// A single port is that of all hosts.
+/// Returns one port per host. A single port applies to all hosts.
 fn repeated(ports: Vec<&str>, count: usize) -> Vec<&str> {
     match ports[..] {
         [port] => vec![port; count],
@@ -75,7 +75,8 @@ fn repeated(ports: Vec<&str>, count: usize) -> Vec<&str> {
     }
 }
 
-/// One element per host, or none at all; None where their number is another.
+/// Returns the list if it has one element per host, or an empty list if there is no list. None if the number of elements is
+/// wrong.
 fn fit(list: Option<Vec<&str>>, count: usize) -> Option<Vec<&str>> {
     list.map_or(Some(Vec::new()), |list| (list.len() == count).then_some(list))
 }

@@ -1,11 +1,11 @@
-//! Worker ids on lease: the choice among the registry's rows, and its terms.
+//! Leases of worker ids: the search of a worker id among the registry's rows.
 //!
-//! A row of the registry names the holder of a worker id by a random *lease token*, and its *expiry*: the instant below
-//! whose tick the holder may issue. The next holder starts at or above it. So a holder that is paused, cut off or
-//! forgotten can't collide with the next one, whatever its clock shows: times only decide when an id is free.
+//! A row of the registry names the holder of a worker id by a random *lease token*. The row also has an *expiry*: the holder
+//! may issue only below the tick of that instant. The next holder starts at or above the expiry. So two holders never issue
+//! the same id, even if the first one is paused, cut off or has a wrong clock. Clocks only decide when a worker id is free.
 //!
-//! Every change of a row is a compare-and-swap on its token. The next token is noted in the state first (the *pending
-//! token*), so that a server that ends in between knows its own row again.
+//! Each change of a row is a compare-and-swap on the lease token. The next token is written into the state file first, as
+//! the *pending token*. A server that stops between the two writes thus recognizes its own row.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -16,93 +16,96 @@ use crate::ids::position::Position;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A worker id on lease, as its holder knows it.
+/// A lease of a worker id, as the holder's state file has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// The datacenter that the worker id belongs to.
+    /// The datacenter of the worker id.
     pub datacenter: u32,
     /// The worker id.
     pub worker: u32,
-    /// The token of the row while the lease is ours.
+    /// The lease token of the registry's row.
     pub token: i64,
-    /// Positions below this one of the server's own layout, from before the former lease's expiry, may be another holder's.
+    /// The first position that the holder may use in the server's own layout. Lower positions may belong to the previous
+    /// holder.
     pub start: Position,
-    /// The instant before whose tick positions of any layout may be another holder's; None where `start` alone tells.
+    /// The instant from which the holder may issue in any layout. None if only `start` is known.
     pub since: Option<UnixMicros>,
-    /// Ids before this instant may be issued; [`Self::NO_END`] where the server chose it.
+    /// The end of the lease: ids must be before this instant. [`Self::NO_END`] if the server chose the worker id itself.
     pub expiry: UnixMicros,
-    /// The registry that leased it; None: this server.
+    /// The registry on another server that granted the lease. None if this server granted it.
     pub origin: Option<Origin>,
 }
 
-/// A registry that many servers share.
+/// A registry that several servers share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Tells it from others.
+    /// The registry's identity.
     pub identity: String,
-    /// Its foreign server.
+    /// The foreign server of the registry.
     pub server: String,
 }
 
-/// Returns the number of worker ids a layout has; of very many, those that fit the registry's column.
+/// Returns the number of worker ids of a layout, at most the number that the registry's column can hold.
 pub fn capacity(layout: &Layout) -> u32 {
     const MOST: u32 = i32::MAX.cast_unsigned();
     u32::try_from(layout.max(Field::Worker)).map_or(MOST, |last| last.min(MOST - 1) + 1)
 }
 
-/// A server, for people.
+/// A description of the holder, for views and messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The cluster.
+    /// The system identifier of the database cluster.
     pub system_identifier: i64,
-    /// Its timeline.
+    /// The timeline.
     pub timeline: u32,
-    /// The machine.
+    /// The name of the machine.
     pub host: String,
-    /// The port that it listens on.
+    /// The port that the server listens on.
     pub port: Option<i32>,
     /// The data directory.
     pub directory: String,
-    /// The layout of its ids.
+    /// The layout of the server's ids.
     pub layout: String,
 }
 
 impl Lease {
-    /// The end of the year 9998: the expiry of a worker id that a server without a registry has chosen.
+    /// The end of the year 9998: the expiry of a worker id that a server without a registry chose.
     pub const NO_END: UnixMicros = UnixMicros(253_370_764_799_999_999);
 
-    /// A worker id that a server without a registry has chosen. A registry that it comes to later knows it by the token.
+    /// Returns the lease of a worker id that a server without a registry chose. A registry that the server uses later
+    /// recognizes the server by the token.
     pub fn chosen(datacenter: u32, worker: u32, token: i64) -> Self {
         let (start, since, expiry, origin) = (Position::ZERO, None, Self::NO_END, None);
         Self { datacenter, worker, token, start, since, expiry, origin }
     }
 
-    /// Returns whether the server chose it, and no registry knows of it.
+    /// Returns whether the server chose the worker id itself, without a registry.
     pub fn is_chosen(&self) -> bool {
         self.expiry == Self::NO_END
     }
 
-    /// Returns whether a node is this one's worker.
+    /// Returns whether a node has the lease's datacenter and worker id.
     pub fn is_of(&self, node: Node) -> bool {
         node.is_of(self.datacenter, self.worker)
     }
 
-    /// Positions below this one of another layout than the server's own may be another holder's.
+    /// Returns the first position that the holder may use in `layout`, given the server's own layout.
     pub fn start_in(&self, layout: &Layout, own: &Layout) -> Position {
         match self.since {
             Some(since) => layout.position_at(since),
             None if self.start == Position::ZERO => Position::ZERO,
-            // The start was cut to the beginning of its tick, which may be much longer than those of the other layout.
+            // `start` was rounded down to a tick of the own layout, which may be longer than a tick of the other layout.
             None => layout.position_from(own.instant_of(self.start).plus_micros(own.unit())),
         }
     }
 }
 
-/// The shortest time from one renewal to the next, whatever a registry grants.
+/// The shortest time between two renewals, even if a registry grants shorter leases.
 pub const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
 
-/// The time until a lease has to be renewed, which is good for `left`: until a quarter of the time is gone that was asked for,
-/// or `granted`, if that is less. `renewed` is the time since then, if that is known.
+/// Returns the time until the next renewal. A lease is renewed once a quarter of its length has passed. The length is the
+/// shorter of `asked` and `granted`. `left`: the remaining time of the lease; `renewed`: the time since the last renewal, if
+/// known.
 pub fn until_renewal(
     left: Duration,
     asked: Duration,
@@ -117,12 +120,13 @@ pub fn until_renewal(
 /// The policy by which a worker id is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
-    /// The one that the server had, else the first that is free.
+    /// The server's previous worker id, or else the first free one.
     #[default]
     Reuse,
-    /// One that no server ever had.
+    /// A worker id that no server has ever had.
     Disposable,
-    /// The one that the server had, else one that no server ever had, else the one that was free the longest.
+    /// The server's previous worker id, or else one that no server has ever had. The last choice is the one that has been
+    /// free the longest.
     Queue,
 }
 
@@ -131,37 +135,37 @@ pub enum Policy {
 pub struct LeaseRow {
     /// The worker id.
     pub worker: u32,
-    /// The holder's token; None when it was given back.
+    /// The holder's token. None if the holder gave the worker id back.
     pub token: Option<i64>,
-    /// The instant below which its holder may issue.
+    /// The end of the lease. The holder may issue only before it.
     pub expiry: UnixMicros,
-    /// The time at which the holder took it: the expiry before had passed then.
+    /// The time of the grant. The previous lease had expired by then.
     pub leased: UnixMicros,
 }
 
 impl LeaseRow {
-    /// Returns whether its expiry has passed: a server that takes it starts in the present.
+    /// Returns whether the lease has expired.
     pub fn is_free(&self, now: UnixMicros) -> bool {
         self.expiry <= now
     }
 }
 
-/// The choice of a worker id.
+/// The result of a search for a worker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Choice {
-    /// Renew the row that is ours.
+    /// The server's own row, to be renewed.
     Own(LeaseRow),
-    /// Write a row for an id that has none.
+    /// A worker id without a row.
     New {
         /// The worker id.
         worker: u32,
     },
-    /// Take over a row that is free, if it is still as it was read.
+    /// A free row, to be taken over if it is still unchanged.
     Free(LeaseRow),
 }
 
 impl Choice {
-    /// The worker id.
+    /// Returns the worker id.
     pub fn worker(&self) -> u32 {
         match self {
             Self::Own(row) | Self::Free(row) => row.worker,
@@ -170,29 +174,29 @@ impl Choice {
     }
 }
 
-/// The terms of a search.
+/// The parameters of a search for a worker id.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
     /// The policy.
     pub policy: Policy,
-    /// The tokens of rows that are ours: that of the lease, and the pending one.
+    /// The server's own tokens: the lease token and the pending token.
     pub own: [Option<i64>; 2],
-    /// Worker ids that can't be used here now, even if they are free.
+    /// Worker ids that the server cannot use now, even if they are free.
     pub except: &'a [u32],
-    /// The place to begin.
+    /// The worker ids to try first.
     pub preferred: Preferred,
-    /// Number of worker ids there are, from 0 on; not 0.
+    /// The number of worker ids, at least 1. The lowest worker id is 0.
     pub capacity: u32,
     /// The registry's clock.
     pub now: UnixMicros,
-    /// Set where worker ids without rows may be in use: then only one is taken that is ours already, or this one, which we have
-    /// from the former registry.
+    /// Set if worker ids without rows may be in use, because the registry was rebuilt. Then the search accepts only the
+    /// server's own row, or this worker id, which the server had leased from the previous registry.
     pub former_leases: Option<Option<u32>>,
 }
 
 impl Search<'_> {
-    /// Finds a worker id, given all rows of the datacenter in the order of their worker ids. None where none is free.
-    /// Takes as long as it takes to look at each row and each exception a few times, however many worker ids there are.
+    /// Finds a worker id among the rows of a datacenter, ordered by worker id. None if no worker id is free. The cost
+    /// depends on the number of rows and exceptions, not on the number of worker ids.
     pub fn choose(&self, rows: &[LeaseRow]) -> Option<Choice> {
         let mut except = self.except.to_vec();
         except.sort_unstable();
@@ -222,7 +226,7 @@ impl Search<'_> {
         match self.policy {
             Policy::Reuse => runs.find_map(|(run, rows)| {
                 let free = rows.iter().filter(|row| run.has(row.worker)).find(is_free).copied();
-                // Only those before the one that is free are of interest.
+                // Only a gap below the free row is better than the free row.
                 let end = free.map_or(run.end, |row| row.worker);
                 new((WorkerRun { end, ..run }, rows)).or(free.map(Choice::Free))
             }),
@@ -234,7 +238,8 @@ impl Search<'_> {
         }
     }
 
-    /// All worker ids: the first ones, those of the share from the preferred one on and around, then all from there on and around.
+    /// Returns the ranges of worker ids to search, in order: the range that comes first, then the share from the preferred
+    /// worker id on, then all others.
     fn runs(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let capacity = self.capacity;
         let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));
@@ -248,7 +253,7 @@ impl Search<'_> {
     fn runs_of_share(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let (capacity, shares) = (self.capacity, self.preferred.shares.max(1));
         let share = self.preferred.share();
-        // The share stays what it is however few of its worker ids there are; where to begin is among these.
+        // The share does not depend on the capacity; only the start within the share does.
         let count = capacity.saturating_sub(share).div_ceil(shares);
         let turn = (self.preferred.worker / shares).checked_rem(count).unwrap_or(0);
         let begin = share + turn * shares;
@@ -264,7 +269,7 @@ impl Search<'_> {
     }
 }
 
-/// Worker ids one after the other, each so far above the one before.
+/// A sequence of worker ids from `from` to before `end`, each `step` above the previous one.
 #[derive(Clone, Copy)]
 struct WorkerRun {
     from: u32,
@@ -277,7 +282,7 @@ impl WorkerRun {
         (self.from..self.end).contains(&worker) && (worker - self.from).is_multiple_of(self.step)
     }
 
-    /// The lowest that is in neither of two lists, both in their order.
+    /// Returns the lowest worker id that neither list contains. Both lists are in ascending order.
     fn first_gap(&self, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
         let from = except.partition_point(|worker| *worker < self.from);
         let (mut taken, mut except) = (taken.peekable(), except.iter().copied().skip(from).peekable());
@@ -299,31 +304,33 @@ impl WorkerRun {
     }
 }
 
-/// The worker ids that a server looks at first.
+/// The worker ids that a server tries first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preferred {
-    /// The one to begin with.
+    /// The worker id to begin with.
     pub worker: u32,
-    /// Number of shares of worker ids, 1 or more: those that leave the remainder of `worker` when divided by it come before all
-    /// others. So a share is the same however many worker ids there are.
+    /// The number of shares, at least 1. A share is all worker ids with one remainder modulo `shares`. The share of `worker`
+    /// comes before all others. A share does not depend on the number of worker ids.
     pub shares: u32,
-    /// True if others are not for this server.
+    /// True if the server must not use worker ids of other shares.
     pub only: bool,
-    /// Those from one on and before another that come before all others: `worker` is one of them.
+    /// A range of worker ids, from the first to before the second, that is searched before all others. It contains `worker`.
     #[serde(default)]
     pub first: Option<(u32, u32)>,
 }
 
 impl Preferred {
-    /// Number of shares.
+    /// The number of shares.
     const SHARES: u32 = 8;
-    /// Number of worker ids of which a share would hold less than four: there is one share.
+    /// Fewer worker ids than this form a single share, because each of several shares would have fewer than four.
     const FEW: u32 = 32;
 
-    /// For a registry that is this server's alone, whose own layout has so many worker ids. Servers that were never introduced
-    /// to each other must not all be number 0. After a promotion the registries of both servers go different ways: each of
-    /// eight timelines has a share to itself, whatever limit the layouts in use set. Within it, servers that were promoted side
-    /// by side begin at different places, by their homes.
+    /// Returns the preference for a server that chooses its worker id alone. `capacity`: the number of worker ids of its own
+    /// layout.
+    ///
+    /// Servers that do not know each other should not all choose worker id 0, so the system identifier selects the start.
+    /// After a promotion, both servers choose alone: each of eight timelines has a share of its own. Within a share, `home`
+    /// separates servers that were promoted at the same time.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
         Self::in_share(
             scatter(system_identifier).wrapping_add(timeline.into()),
@@ -333,7 +340,7 @@ impl Preferred {
         )
     }
 
-    /// The same in the share of this number, modulo the number of shares.
+    /// Returns the preference within the share with this number, modulo the number of shares.
     pub fn in_share(share: u64, system_identifier: u64, home: &str, capacity: u32) -> Self {
         let shares = Self::shares(capacity);
         let of_share = u64::from((capacity / shares).max(1));
@@ -344,22 +351,22 @@ impl Preferred {
         Self { worker, shares, only: shares > 1, first: None }
     }
 
-    /// For a registry that many servers share: a `random` one that is free, as a registry that was made anew does not know the
-    /// leases of the former one. A promoted standby may not know the last leases of its primary, so on each of eight timelines
-    /// in a row another eighth of the ids comes first.
+    /// Returns the preference for a registry that several servers share: a `random` worker id. A rebuilt registry does not
+    /// know the leases of the previous one, so a random choice rarely collides. A promoted standby may lack the last leases
+    /// of its primary. Each of eight consecutive timelines therefore prefers another eighth of the worker ids.
     pub fn shared(timeline: u32, capacity: u32, random: u32) -> Self {
         let (begin, end) = Self::eighth(timeline, capacity);
         Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }
     }
 
-    /// The worker id that a server has from elsewhere, where many share the registry. None where a registry that was promoted may
-    /// not know who leased it.
+    /// Returns the preference for the worker id that a server already has, at a registry that several servers share. None if
+    /// the worker id may be leased to another server, as a promoted registry may have lost that lease.
     pub fn kept(worker: u32, timeline: u32, capacity: u32) -> Option<Self> {
         let (begin, end) = Self::eighth(timeline, capacity);
         (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
     }
 
-    /// All where they are few.
+    /// Returns the eighth of the worker ids for a timeline; all worker ids if they are few.
     fn eighth(timeline: u32, capacity: u32) -> (u32, u32) {
         let eighths = Self::shares(capacity);
         let length = (capacity / eighths).max(1);
@@ -367,51 +374,51 @@ impl Preferred {
         (begin, begin + length)
     }
 
-    /// Any of a cluster, by the home, which tells a server from copies.
+    /// Returns a preference derived from the data directory, which differs between a server and its copies.
     pub fn of_home(system_identifier: u64, home: &str, capacity: u32) -> Self {
         let scattered = scatter(system_identifier ^ u64::from(crc32fast::hash(home.as_bytes())));
         Self::from(u32::try_from(scattered % u64::from(capacity.max(1))).unwrap_or(0))
     }
 
-    /// From one on, and around.
+    /// Returns the preference for all worker ids from this one on, wrapping around.
     pub fn from(worker: u32) -> Self {
         Self { worker, shares: 1, only: false, first: None }
     }
 
-    /// Number of shares of so many worker ids.
+    /// Returns the number of shares for this number of worker ids.
     pub fn shares(capacity: u32) -> u32 {
         if capacity < Self::FEW { 1 } else { Self::SHARES }
     }
 
-    /// The remainder of the worker ids that come first when divided by the number of shares.
+    /// Returns the number of the share: the remainder of its worker ids modulo the number of shares.
     pub fn share(&self) -> u32 {
         self.worker % self.shares.max(1)
     }
 
-    /// The worker ids of the share, of so many from 0 on.
+    /// Returns the worker ids of the share below `capacity`.
     pub fn of_share(&self, capacity: u32) -> impl Iterator<Item = u32> {
         let step = usize::try_from(self.shares).unwrap_or(usize::MAX).max(1);
         (self.share()..capacity).step_by(step)
     }
 }
 
-/// A clock that must not be given a worker id.
+/// The reason why a server with this clock must not get a worker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(NotReady, hint = "Set the clocks of all servers by the same time service.")]
 pub enum Skew {
-    /// It differs from the registry's.
+    /// The clock differs from the registry's clock.
     #[error("the clock of this server differs from the registry's")]
     #[explain(detail = "It is {} {} it; snowflake_ids.max_clock_skew is {}.",
               human(*by), if *is_ahead { "ahead of" } else { "behind" }, human(*max))]
     Registry {
         /// The difference.
         by: Duration,
-        /// True if ours is ahead.
+        /// True if the server's clock is ahead.
         is_ahead: bool,
         /// The limit.
         max: Duration,
     },
-    /// It is behind the ids of others.
+    /// The clock is behind ids that other servers have issued.
     #[error("the clock of this server is behind the ids that others have issued")]
     #[explain(detail = "It is {} behind them; snowflake_ids.max_clock_skew is {}.", human(*by), human(*max))]
     Peers {
@@ -422,10 +429,10 @@ pub enum Skew {
     },
 }
 
-/// Compares the local clock with the registry's, and with the latest tick that a holder told of.
+/// Compares the server's clock with the registry's clock, and with the latest id time that a holder reported.
 ///
 /// # Errors
-/// [`Skew`] beyond `max`.
+/// [`Skew`] if a difference is greater than `max`.
 pub fn check_clock(
     local: UnixMicros,
     registry: UnixMicros,

@@ -1,7 +1,7 @@
-//! The start of a lease worker, and the database for it: the one that draws worker ids from a registry, or is one.
+//! The start of a lease worker, and the choice of its database: a database that uses a registry, or is one.
 //!
-//! The server's state names it. Where it does not, in a new server, a copy or a standby that was promoted, all databases are
-//! looked into once: another server may know this one as a node, or as its registry.
+//! The server's state file names the database. If the state file does not, the launcher surveys all databases once. This is
+//! so on a new server, a copy or a promoted standby: another server may already know this one as a node, or as its registry.
 
 mod renewal;
 
@@ -20,34 +20,34 @@ pub const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::
 /// The task of a lease worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseTask {
-    /// To lease worker ids by way of this database.
+    /// To lease worker ids through this database.
     Serve,
-    /// To see whether it draws from a registry, or is one.
+    /// To find out whether the database uses a registry, or is one.
     Look,
 }
 
 /// The databases of the server.
 pub trait Databases {
-    /// All that can be connected to.
+    /// Returns all databases that accept connections, by oid.
     fn all(&self) -> Vec<u32>;
 
-    /// Returns whether this one can be used still.
+    /// Returns whether the database still accepts connections.
     fn may_be_used(&self, database: u32) -> bool;
 }
 
-/// The registry of the server, by its state.
+/// The registry of the server, according to its state file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnownRegistry {
-    /// It is not known.
+    /// The registry is not known yet.
     Nothing,
-    /// There is no registry: the server chooses its worker id itself.
+    /// No registry: the server chooses its worker id itself.
     Alone,
-    /// Worker ids are leased by way of this database.
+    /// Worker ids are leased through this database.
     By(u32),
 }
 
 impl KnownRegistry {
-    /// As it was published last.
+    /// Returns the registry that shared memory shows.
     pub fn of(status: &IssuerStatus) -> Self {
         match status.registry() {
             Some(database) => Self::By(database),
@@ -56,7 +56,7 @@ impl KnownRegistry {
         }
     }
 
-    /// To have the state say it.
+    /// Returns the action that writes this registry into the state file.
     fn record(self) -> LaunchAction {
         match self {
             Self::By(database) => LaunchAction::Record(Some(database)),
@@ -65,19 +65,19 @@ impl KnownRegistry {
     }
 }
 
-/// Transactions that change the use of registries.
+/// Transactions that start or stop the use of registries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegistryChanges {
-    /// One in this database has just ended.
+    /// The database of such a transaction that has just ended.
     pub ended: Option<u32>,
-    /// Some are under way.
+    /// True if such a transaction is running.
     pub under_way: bool,
-    /// The server ended before the outcome of one was known.
+    /// True if the server stopped before the outcome of such a transaction was known.
     pub unsettled: bool,
 }
 
 impl RegistryChanges {
-    /// Takes the changes that were noted since the last call.
+    /// Returns the changes since the last call.
     pub fn take(requests: &LeaseRequests, status: &IssuerStatus) -> Self {
         let ended = Some(requests.changed.swap(0, AcqRel)).filter(|database| *database != 0);
         let under_way = requests.changing.load(Acquire) > 0;
@@ -85,7 +85,8 @@ impl RegistryChanges {
     }
 }
 
-/// Notes in the state by way of which database worker ids are leased, unless something has changed since it was found out.
+/// Writes the result of the survey into the state. Does nothing if a transaction has changed the use of registries since the
+/// survey.
 pub fn record(state: &mut State, here: &Here, requests: &LeaseRequests, found: Option<u32>) {
     let is_changing = requests.changing.load(Acquire) > 0;
     match found {
@@ -95,49 +96,50 @@ pub fn record(state: &mut State, here: &Here, requests: &LeaseRequests, found: O
     }
 }
 
-/// The part of a database in the worker ids of its server. One that draws from a registry comes before one that is one itself.
+/// The role of a database in leases of worker ids. A database that uses a registry takes precedence over one that is a
+/// registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseUse {
-    /// Nothing.
+    /// No role.
     None,
-    /// It leases worker ids to others.
+    /// The database leases worker ids to other servers.
     Registry,
-    /// It draws from a registry on another server.
+    /// The database uses a registry on another server.
     Node,
 }
 
 /// The end of a lease worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// True if it had reached its database.
+    /// True if the worker had connected to its database.
     pub arrived: bool,
-    /// The part of the database, if it has looked.
+    /// The role of the database. None if the worker did not find out.
     pub found: Option<DatabaseUse>,
 }
 
-/// The next act of the launcher.
+/// The next action of the launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchAction {
-    /// A lease worker is to be started.
+    /// Start a lease worker.
     Start(LeaseTask, u32),
-    /// The state is to say that worker ids are leased by way of this database; None: of none.
+    /// Write into the state file that worker ids are leased through this database. None: through no database.
     Record(Option<u32>),
-    /// Callers that wait are answered: there is nothing to lease.
+    /// Answer waiting sessions: there is nothing to lease.
     Answer,
-    /// Callers that wait are to know that this database could not be reached.
+    /// Tell waiting sessions that this database cannot be reached.
     OutOfReach(u32),
-    /// Nothing; None: until something happens.
+    /// Wait this long. None: until the next event.
     Wait(Option<Duration>),
 }
 
-/// Looks into databases.
+/// A survey of the databases.
 #[derive(Debug, Default)]
 struct Looks {
-    /// Those that are left, the next one last.
+    /// The databases still to survey. The last one is next.
     left: Vec<u32>,
-    /// Those that could not be looked into.
+    /// The databases that could not be surveyed.
     missed: Vec<u32>,
-    /// One that is a registry.
+    /// A database that is a registry.
     registry: Option<u32>,
 }
 
@@ -145,23 +147,24 @@ struct Looks {
 #[derive(Debug, Default)]
 pub struct Launch {
     running: Option<(LeaseTask, u32)>,
-    /// The looks into databases that are under way.
+    /// The survey in progress.
     look: Option<Looks>,
-    /// The registry that was found, and is not in the state yet.
+    /// The registry that the survey found, until the state file names it.
     found: Option<KnownRegistry>,
-    /// The time of the next start after one that failed, and the pause before that.
+    /// The time of the next start after a failed one, and the pause before that start.
     refused: Option<(Duration, Duration)>,
-    /// True if there was no place for a worker when one was to be started.
+    /// True if no worker slot was free for the last start.
     short: bool,
 }
 
 impl Launch {
-    /// Returns whether a lease worker waits for a place among the server's workers.
+    /// Returns whether a lease worker waits for a free worker slot.
     pub fn is_short(&self) -> bool {
         self.short
     }
 
-    /// Takes note that the lease worker has ended. Returns the database that was out of reach, for callers that wait.
+    /// Records the end of the lease worker. Returns the database if the worker could not reach it; the caller tells waiting
+    /// sessions.
     pub fn ended(&mut self, end: End, databases: &impl Databases, now: Duration) -> Option<u32> {
         let (task, database) = self.running.take()?;
         if end.arrived {
@@ -176,7 +179,7 @@ impl Launch {
             (LeaseTask::Look, Some(DatabaseUse::Node), _) => {
                 (self.found, self.look) = (Some(KnownRegistry::By(database)), None);
             }
-            // The registry is not there any more.
+            // The database is no registry any more.
             (LeaseTask::Serve, Some(DatabaseUse::None), _) => self.look_into(databases.all()),
             _ => {}
         }
@@ -188,8 +191,8 @@ impl Launch {
         self.look = Some(Looks { left, ..Looks::default() });
     }
 
-    /// Returns the next act. `pending`: a session waits for a worker id; `free`: the slot of the lease worker is; `known`: the
-    /// registry by the state.
+    /// Returns the next action. `pending`: a session waits for a worker id; `free`: the lease worker's slot is free;
+    /// `known`: the registry according to the state file.
     pub fn next(
         &mut self,
         pending: bool,
@@ -201,7 +204,7 @@ impl Launch {
     ) -> LaunchAction {
         if let Some(changed) = changes.ended {
             let mut all = databases.all();
-            // It comes first.
+            // The changed database is surveyed first.
             all.retain(|database| *database != changed);
             all.push(changed);
             self.look_into(all);
@@ -209,7 +212,7 @@ impl Launch {
         let is_recorded = self.found == Some(known) && !changes.unsettled;
         self.found = self.found.filter(|_| !is_recorded);
         let is_unknown = match known {
-            // A transaction that is under way will say, unless a session cannot wait for that.
+            // A running transaction will decide on the registry. A waiting session cannot wait for its end.
             KnownRegistry::Nothing => pending || !changes.under_way,
             KnownRegistry::By(database) => pending && !databases.may_be_used(database),
             KnownRegistry::Alone => false,
@@ -227,7 +230,7 @@ impl Launch {
         if !free || self.running.is_some() {
             return LaunchAction::Wait(Some(BACKOFF.first));
         }
-        // If there was no worker slot, it tries whenever one may have become free.
+        // Without a free worker slot, the pause does not count: a slot may become free at any time.
         if let Some((again, _)) = self.refused.filter(|(again, _)| *again > now && !self.short) {
             return LaunchAction::Wait(Some(again.saturating_sub(now)));
         }
@@ -257,7 +260,7 @@ impl Launch {
         LaunchAction::Start(task, database)
     }
 
-    /// The lease worker could not be started: all places are taken.
+    /// Records that the lease worker could not be started, because no worker slot was free.
     pub fn not_started(&mut self, now: Duration) {
         self.short = true;
         self.back_off(now);
@@ -266,7 +269,7 @@ impl Launch {
         }
     }
 
-    /// Waits a little longer each time before the next is started.
+    /// Delays the next start. Each delay doubles, up to the limit of [`BACKOFF`].
     fn back_off(&mut self, now: Duration) {
         let delay = BACKOFF.next(self.refused.map(|(_, delay)| delay));
         self.refused = Some((now + delay, delay));

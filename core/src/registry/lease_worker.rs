@@ -1,8 +1,8 @@
-//! The lease worker: leases worker ids for its server from the registry, renews the lease and notices its loss. The registry
-//! is the table in one of the server's databases, or that of another server which this database uses.
+//! The lease worker: leases a worker id for its server from the registry, renews the lease and notices its loss. The
+//! registry is a table in a database of this server, or a registry on another server that this database uses.
 //!
-//! It may end between any two calls of the traits here. The token that it is about to write into the registry is in the
-//! server's state before; its successor knows the row again by that. Requests stay asked until they are answered.
+//! The worker may stop between any two calls of the traits. The pending token is in the state file before the registry sees
+//! it, so the next worker recognizes the server's row. A request stays pending until the worker has answered it.
 
 mod acquire;
 mod host;
@@ -29,33 +29,32 @@ use host::{LeaseStep, StepError};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// Number of times that it tries again where rows are locked, or what it saw has changed.
+/// Number of attempts if rows are locked, or if the state or a row has changed in between.
 const ATTEMPTS: usize = 4;
 
 /// The outcome of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Round {
-    /// Nothing was asked.
+    /// No request was pending.
     Idle,
-    /// The requests were answered.
+    /// The worker answered all requests.
     Served,
-    /// Another database is the registry now: a worker there will answer.
+    /// Worker ids are now leased through another database, and a worker there will answer.
     Elsewhere,
     /// This database has no registry.
     Nowhere,
 }
 
-/// A task by the state.
 enum LeaseNeed {
     Nothing,
-    /// Another worker id is wanted, and none would do.
+    /// The clock is behind the ids of every worker id, so another worker id would not help.
     Impossible,
     Acquire(Plan),
     Renew(Lease, Entry),
 }
 
 impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
-    /// Does what is asked, if anything is, and answers.
+    /// Serves pending requests, and answers them.
     pub fn round(&mut self) -> Round {
         let Some(ticket) = self.requests.request.pending() else { return Round::Idle };
         match self.look_after() {
@@ -68,7 +67,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
     }
 
-    /// Does what is to be done about the lease, all of it. Err: not here.
+    /// Brings the lease up to date. The inner error is the answer for sessions; the outer error means that this worker
+    /// cannot answer.
     fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
         for attempt in 1..=ATTEMPTS {
             if self.state.shared.status.registry() != Some(self.host.database()) {
@@ -99,7 +99,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         )))
     }
 
-    /// The error of the registry for sessions that wait for a worker id.
+    /// Returns the registry's error for sessions that wait for a worker id.
     fn explain(&mut self, error: &RegistryError) -> LeaseError {
         if let RegistryError::Here(failed) = error {
             self.host.record(LeaseEvent::Unreachable(&failed.message));
@@ -111,7 +111,6 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         LeaseError::yet(ended(detail), error.hint())
     }
 
-    /// Does the most urgent task.
     fn step(&mut self) -> Result<LeaseStep, StepError> {
         match self.need()? {
             LeaseNeed::Nothing => Ok(LeaseStep::Done),
@@ -124,7 +123,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
     }
 
-    /// Returns the task by the state. The claim that it takes is in the state from then on.
+    /// Returns the next task, and writes its pending token into the state file.
     fn need(&mut self) -> Result<LeaseNeed, IssuerError> {
         let settings = self.host.settings();
         let shared = self.endpoint.is_some();
@@ -132,16 +131,16 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let (issuer, requests, endpoint, host) = (&self.state, self.requests, &self.endpoint, &mut self.host);
         let database = host.database();
         issuer.change(|state, here| {
-            // A transaction that has just ended this database's use of a registry is not to be undone.
+            // A transaction may have just ended this database's use of a registry. The worker must not renew the lease then.
             if state.registry != Some(database) {
                 return LeaseNeed::Nothing;
             }
             let Identity::Leased { datacenter } = here.identity else { return LeaseNeed::Nothing };
-            // One that it chose itself may be another node's by the registry.
+            // A worker id that the server chose itself may belong to another node of the registry.
             if shared && state.lease.as_ref().is_some_and(Lease::is_chosen) {
                 state.leave_former();
             }
-            // By now the state lock is held, which may have taken a while.
+            // The wait for the state lock may have taken a while, so the clock is read again.
             let now = issuer.believed_now();
             let behind = requests.is_another_wanted(issuer.shared.generation());
             let generator = &issuer.shared.generator;
@@ -151,7 +150,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
                 let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker);
                 let mut except = state.blocked_workers(datacenter, usable_at);
-                // It issues under that one now.
+                // The server already issues under its chosen worker id.
                 except.retain(|worker| behind || Some(*worker) != chosen);
                 let kept =
                     known.filter(|known| (shared || known.is_chosen()) && !behind).map(|known| known.worker);
@@ -173,10 +172,10 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 Some(lease) if is_of(&lease, endpoint.as_ref()) && !lease.is_chosen() && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
-                    // Ids may run ahead of the clock, and come to the expiry long before it does.
+                    // Ids may run ahead of the clock, and reach the expiry long before the clock does.
                     let is_used_up = state.comes_to(lease.expiry);
                     let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
-                    // A layout came into use that has no room for the worker id, which is kept where there is no other.
+                    // A layout with fewer worker ids came into use. The worker id is kept if no other one is free.
                     let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
                     if is_good && fits && !is_used_up {
                         return LeaseNeed::Nothing;
@@ -189,7 +188,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 }
                 Some(_) if behind && state.blocks_all_workers(now) => LeaseNeed::Impossible,
                 lease => {
-                    // By then the clock must have passed the ids of a worker for it to be of use: now, where that is why.
+                    // A worker id is usable once the clock has passed its ids. If the clock is behind, that must be true
+                    // now.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };
                     let entry = entry(state, here, datacenter, now, next, duration, host);
                     LeaseNeed::Acquire(plan(state, lease, usable_at, entry))
@@ -198,12 +198,12 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })
     }
 
-    /// Asks the registry, wherever it is.
+    /// Asks the registry. Compares clocks if the registry is on another server.
     fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError> {
         let now = self.state.believed_now();
         if let Some(endpoint) = &self.endpoint {
             let due = failover::until_due(&[self.host.health(endpoint)], self.host.uptime(), true);
-            // To ask it again would cost the whole time limit.
+            // The registry has just failed, and another request could take the whole time limit.
             if due.is_some_and(|due| !due.is_zero()) {
                 return Err(RegistryError::Before.into());
             }
@@ -220,7 +220,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         Ok(answer.said)
     }
 
-    /// Refuses an end of a lease that is not later than now, or later than a lease can end.
+    /// Rejects an expiry that is not after the present, or is too far ahead.
     fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
         let now = self.state.believed_now();
         if now < expiry && expiry <= now.plus(2 * MAX_LEASE) {
@@ -229,7 +229,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         self.disbelieve(worker, expiry)
     }
 
-    /// Refuses the response of another server; the server's own tables are believed.
+    /// Rejects a response of a registry on another server. Responses of this server's own tables are trusted.
     fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
         if self.endpoint.is_none() {
             return Ok(());
@@ -243,25 +243,24 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         .into())
     }
 
-    /// The registry, where it is another server.
+    /// Returns the registry in use if it is on another server.
     fn origin(&self) -> Option<Origin> {
         let endpoint = self.endpoint.as_ref()?;
         Some(Origin { identity: endpoint.seen.identity.clone(), server: endpoint.server.clone() })
     }
 
-    /// Returns whether a lease is of the registry in use.
     fn is_of_registry(&self, lease: &Lease) -> bool {
         is_of(lease, self.endpoint.as_ref())
     }
 
-    /// Notes what the registry has granted, and that it was asked.
+    /// Records the granted lease in shared memory, and clears the request for a renewal.
     fn record_granted(&mut self, until: UnixMicros) {
         self.requests.granted(until, self.state.believed_now(), self.host.uptime());
         self.requests.renew.store(false, Release);
     }
 }
 
-/// The error of a registry that is this database, for sessions that wait for a worker id.
+/// Returns the error of this database's own registry, for sessions that wait for a worker id.
 pub fn own_trouble(error: &RegistryError) -> LeaseError {
     let RegistryError::Here(SqlError { code, message, .. }) = error else {
         return LeaseError::yet(ended(error.to_string()), "Try again.");
@@ -272,13 +271,13 @@ pub fn own_trouble(error: &RegistryError) -> LeaseError {
     LeaseError::yet(detail, error.hint())
 }
 
-/// Returns whether a lease is of this registry on another server; None: of one of the server's own.
+/// Returns whether a lease is from this registry. `endpoint`: None for this server's own registry.
 fn is_of(lease: &Lease, endpoint: Option<&Endpoint>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == endpoint.map(|endpoint| &endpoint.seen.identity)
 }
 
-/// The part that is shown of a lease of another registry that was in the place of this one: under its name here, or in
-/// its cluster.
+/// Returns the lease to show to a registry that replaced an older one. The older registry had the same foreign server, or
+/// was in the same cluster.
 fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<Former> {
     let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
     let origin = lease.origin.as_ref()?;
@@ -289,7 +288,7 @@ fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) 
     (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
 }
 
-/// The row of this server. `next`: the position that it issues next in its own layout, if it issues.
+/// Returns the registry's row for this server. `next`: the next position in the server's own layout, if the server issues.
 fn entry(
     state: &mut State,
     here: &Here,
@@ -299,7 +298,7 @@ fn entry(
     duration: Duration,
     host: &impl LeaseHost,
 ) -> Entry {
-    // Ids ahead of the clock are no reason for others to doubt theirs.
+    // Ids that run ahead of the clock must not make other servers doubt their clocks.
     let latest = if holds(Guard::LastBounded) { now } else { UnixMicros(i64::MAX) };
     Entry {
         datacenter,
@@ -318,7 +317,8 @@ fn entry(
     }
 }
 
-/// The token to write into the registry. One that was not answered may be there already.
+/// Returns the token for the registry's row. The pending token of an unanswered request is reused, because the registry may
+/// have stored it.
 fn pending_token(state: &mut State, here: &Here) -> i64 {
     let pending_token = state.pending_token.filter(|_| holds(Guard::KeepPendingToken)).unwrap_or(here.token);
     state.pending_token = Some(pending_token).filter(|_| holds(Guard::PendingTokenFirst));

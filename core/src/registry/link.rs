@@ -1,4 +1,4 @@
-//! A registry as processes reach it: the tables of this database, or another server over a connection.
+//! Traits of the connection to a registry: the tables of this database, or another server.
 
 use crate::registry::error::{Complaint, RegistryError};
 use crate::registry::failover::Health;
@@ -6,39 +6,39 @@ use crate::registry::wire::{self, RequestBody, Response};
 use crate::sequence::reservation::Share;
 use std::time::Duration;
 
-/// A registry: takes a request for worker ids or tags, or a hand-over, and gives its response.
+/// A registry that serves requests for worker ids, for tags and for hand-overs.
 pub trait Registry {
     /// Sends a request and waits for the response.
     ///
     /// # Errors
-    /// [`RegistryError`]. The request may have been served all the same.
+    /// [`RegistryError`]. The registry may have served the request nevertheless.
     fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError>;
 }
 
-/// A registry on another server that a database uses.
+/// A registry on another server that this database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its place among them, from 0.
+    /// The position in the list of registries in use, from 0.
     pub position: u32,
     /// The foreign server.
     pub server: String,
-    /// The registry as it was seen last.
+    /// The last seen name of the registry.
     pub seen: wire::RegistryName,
 }
 
 impl Endpoint {
-    /// Returns its share of each tag's ids; None where there is one registry.
+    /// Returns the registry's share of each tag's ids. `of`: the number of registries in use. None if there is only one.
     pub fn share(&self, of: usize) -> Option<Share> {
         u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
     }
 }
 
-/// The registries of a database, with what is noted of them: for the refill worker.
+/// The registries of a database and their status, for the refill worker.
 pub trait RegistryLink {
-    /// Sends a request to a registry, waits for the response for so long, and notes the outcome.
+    /// Sends a request to a registry, waits for the response within `limit`, and records the outcome.
     ///
     /// # Errors
-    /// [`RegistryError`]. The request may have been served all the same.
+    /// [`RegistryError`]. The registry may have served the request nevertheless.
     fn ask(
         &mut self,
         endpoint: &Endpoint,
@@ -46,26 +46,26 @@ pub trait RegistryLink {
         limit: Duration,
     ) -> Result<Response, RegistryError>;
 
-    /// Returns what is known of a registry.
+    /// Returns the status of a registry.
     fn status(&self, endpoint: &Endpoint) -> impl EndpointStatus;
 }
 
-/// Notes on one registry, for all processes of a server. Where there is no room for them, nothing is noted.
+/// The status of one registry, which all processes of the server share. Records nothing if shared memory has no free slot.
 pub trait EndpointStatus {
-    /// Returns when it failed last, and how often.
+    /// Returns the last failure and the number of failures.
     fn health(&self) -> Health;
-    /// Notes that it is asked.
+    /// Records that a request is sent.
     fn asked(&self);
-    /// Notes that the response is not waited for any longer, for no fault of the registry.
+    /// Records that this process stopped waiting for a response, without a fault of the registry.
     fn given_up(&self);
-    /// Notes a response, and how long it took.
+    /// Records a response, and the time that it took.
     fn answered(&self, took: Duration);
-    /// Notes that there was none.
+    /// Records a request without a response.
     fn failed(&self, complaint: &Complaint);
-    /// Notes a fault of its responses.
+    /// Records a fault of a response.
     fn complain(&self, complaint: &Complaint);
-    /// Returns whether another fault was noted before.
+    /// Returns whether this fault differs from the last recorded one.
     fn is_news(&self, complaint: &Complaint) -> bool;
-    /// Notes that its responses have no fault.
+    /// Records a response without a fault.
     fn clear_complaint(&self);
 }

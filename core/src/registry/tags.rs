@@ -1,4 +1,4 @@
-//! A registry's side of requests for tags.
+//! Answers of a registry to requests for tags.
 
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReserveRequest;
@@ -8,14 +8,14 @@ use crate::sequence::tag_rows::{Create, LockWait, TagRows, reserve};
 
 /// The tables of a registry, within a transaction.
 pub trait TagRegistry: TagRows {
-    /// A tag in this database's encoding; None where it has letters that this database has not.
+    /// Returns a tag in this database's encoding. None if the encoding lacks a character of the tag.
     fn tag(&mut self, text: &str) -> Option<Tag>;
-    /// The highest id of transactions here that were rolled back.
+    /// Returns the highest id that rolled-back transactions of this database handed out.
     fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark>;
 }
 
-/// Reserves in the order of the tags, so that two servers that want the same ones never wait for each other. A single tag
-/// waits for its row, which many servers may want at once; several tags skip locked rows, so that none waits for another's.
+/// Reserves ids of several tags, in the order of the tags, so that two requests never deadlock. A request for a single tag
+/// waits for the row lock. A request for several tags skips locked rows, so that no tag waits for another one.
 pub fn reserve_all<R: TagRegistry>(
     rows: &mut R,
     wants: Vec<ReserveRequest>,
@@ -39,7 +39,7 @@ fn reserve_one<R: TagRegistry>(
     let Some(tag) = rows.tag(&want.tag) else { return Ok(Outcome::Unknown) };
     let unfit = want.demand.unfit_to_create().filter(|_| want.create && holds(Guard::Dropped));
     let create = if want.create && unfit.is_none() { Create::Yes(want.demand.share) } else { Create::No };
-    // The ids of transactions here that were rolled back are known when the row is locked.
+    // The high-water mark of rolled-back transactions is complete once the row is locked.
     let outcome = reserve(rows, &tag, create, lock_wait, |rows, row| {
         let high_water_mark = row.high_water_mark(rows.high_water_mark(&tag));
         row.admit(want.demand, high_water_mark)

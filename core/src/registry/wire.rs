@@ -1,9 +1,9 @@
-//! The protocol of servers and a registry: one request, one response, as JSON.
+//! The protocol between servers and a registry: one request, one response, both in JSON.
 //!
-//! The registry serves a request in one transaction of its own and responds when that is durable. A response that is lost costs
-//! little: reserved ids become a gap, and the token of a lease is known to the server beforehand.
+//! The registry serves a request in a transaction of its own, and responds after the commit. A lost response costs little:
+//! reserved ids become a gap, and the server already knows the lease token that it asked for.
 //!
-//! Neither side trusts the other: see [`accept`](crate::registry::accept).
+//! Neither side trusts the other; see [`accept`](crate::registry::accept).
 
 mod bounded;
 
@@ -21,20 +21,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// The form of requests and responses. A registry refuses others.
+/// The version of the protocol. A registry refuses other versions.
 pub const VERSION: u32 = 1;
 
-/// A registry: its tables, and their timeline.
+/// The name of a registry: its identity and its timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistryName {
-    /// Made of the cluster, the database and the extension, so a restored dump of this registry has another one.
+    /// The identity, derived from the database cluster, the database and the extension. A database restored from a dump has
+    /// another identity.
     pub identity: String,
-    /// Its timeline, which grows with each promotion.
+    /// The timeline of the registry's server. Each promotion increases it.
     pub timeline: u32,
 }
 
 impl RegistryName {
-    /// Checks that this is the registry that was seen before, as it was or after a promotion.
+    /// Checks that this is the registry that was seen before, possibly promoted since.
     pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
         if self.identity != seen.identity && holds(Guard::Identity) {
             Err(Stranger::Another)
@@ -46,86 +47,86 @@ impl RegistryName {
     }
 }
 
-/// Reason why a registry is not the one that was seen before.
+/// The reason why a registry is not the one that was seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Stranger {
-    /// It is another one, or was restored from a dump.
+    /// The registry has another identity.
     #[error("it is another registry than before, or was restored from a dump")]
     Another,
-    /// It is the former primary of one that was promoted since.
+    /// The registry is a former primary: a later timeline was seen before.
     #[error("it is on timeline {timeline}, a former primary: timeline {seen} was seen before")]
     Former {
-        /// Its timeline.
+        /// The registry's timeline.
         timeline: u32,
-        /// The latest that was seen.
+        /// The latest timeline that was seen.
         seen: u32,
     },
 }
 
-/// A request as it is sent.
+/// A request as it is sent: common fields and the body.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
     /// [`VERSION`].
     pub version: u32,
-    /// The registry that is meant; None where any will do.
+    /// The expected registry. None if any registry may answer.
     pub registry: Option<RegistryName>,
-    /// The time that the registry waits for locked rows: less than the node waits for the response.
+    /// The time limit for locked rows. It is shorter than the node's time limit for the response.
     pub timeout: Duration,
     /// The request itself.
     pub ask: RequestBody,
 }
 
-/// A request, of all kinds.
+/// The kinds of requests.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum RequestBody {
-    /// Tell your identity and release.
+    /// Asks for the registry's name and version.
     Introduce,
-    /// List your tags, as many as a response takes.
+    /// Asks for one page of the registry's tags.
     Tags {
-        /// Only those after this one.
+        /// Only tags after this one.
         after: Option<String>,
     },
-    /// Take these tags over: create those that you lack, and raise those that are behind.
+    /// Hands tags over. The registry creates missing tags, and raises tags whose row is lower.
     HandOver {
-        /// Their rows.
+        /// The rows of the tags.
         #[serde(deserialize_with = "bounded::rows")]
         rows: Vec<Box<RawValue>>,
-        /// The tags of which the node has received ids from this registry. If the registry's row of one is lower, or gone,
-        /// the registry was set back, as by a restore: then it takes no tag over.
+        /// The highest ids that the node received from this registry. If the registry's row of a tag is lower or missing,
+        /// the registry was restored from a backup. The registry then takes no tag over.
         #[serde(default, deserialize_with = "bounded::rows")]
         received: Vec<ReceivedTag>,
-        /// The share of the registry, where there are several.
+        /// The share of the registry. None if it is the only one.
         share: Option<Share>,
     },
-    /// Reserve ids of these tags.
+    /// Reserves ids of these tags.
     Reserve(#[serde(deserialize_with = "bounded::wants")] Vec<ReserveRequest>),
-    /// Reserve numbers of keys of a dense series: nodes of 0.2 ask it.
+    /// Reserves numbers of a dense series. Only nodes with version 0.2 send this.
     ReserveNumbers(Box<RawValue>),
-    /// Lease me a worker id.
+    /// Leases a worker id.
     Lease(Box<LeaseRequest>),
-    /// Move the expiry of my lease on.
+    /// Renews the lease of a worker id.
     Renew {
         /// The worker id.
         worker: u32,
-        /// The token of its row.
+        /// The present token of the row.
         token: i64,
-        /// The row from now on.
+        /// The new content of the row.
         entry: Entry,
     },
-    /// Take my worker id back.
+    /// Gives a worker id back.
     Release {
         /// The datacenter.
         datacenter: u32,
         /// The worker id.
         worker: u32,
-        /// The token of its row.
+        /// The token of the row.
         token: i64,
-        /// The instant from which it is free.
+        /// The instant from which another server may use the worker id.
         from: UnixMicros,
     },
 }
 
-/// A tag that ids were received of.
+/// The highest id of a tag that a node received from a registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceivedTag {
     /// The tag.
@@ -139,9 +140,9 @@ pub struct ReceivedTag {
 pub struct ReserveRequest {
     /// The tag.
     pub tag: String,
-    /// True if a missing one is to be made.
+    /// True if the registry shall create a missing tag.
     pub create: bool,
-    /// Number of ids, and their terms.
+    /// The demand: its size and its conditions.
     #[serde(rename = "wish")]
     pub demand: Demand,
 }
@@ -151,15 +152,15 @@ pub struct ReserveRequest {
 pub struct Entry {
     /// The datacenter.
     pub datacenter: u32,
-    /// The token by which the row is ours from now on.
+    /// The new lease token.
     pub token: i64,
-    /// The time from now, by the registry's clock, in which we may issue.
+    /// The length of the lease from now, by the registry's clock.
     pub duration: Duration,
-    /// Our clock.
+    /// The holder's clock.
     pub now: UnixMicros,
-    /// The time of our last id.
+    /// The time of the holder's last id.
     pub last: Option<UnixMicros>,
-    /// The server's name, for people.
+    /// A description of the holder.
     pub holder: Holder,
 }
 
@@ -168,56 +169,56 @@ pub struct Entry {
 pub struct LeaseRequest {
     /// The row to write.
     pub entry: Entry,
-    /// The policy of the choice.
+    /// The policy for the choice.
     pub policy: Policy,
-    /// The token of the lease that there is.
+    /// The token of the present lease.
     pub token: Option<i64>,
-    /// Worker ids that can't be used now, even if they are free.
+    /// Worker ids that the server cannot use now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
-    /// Number of worker ids, from 0 on: those of the layout, or fewer where the server issues in another one that has no room
-    /// for all of them.
+    /// The number of worker ids. It is lower than the layout's if another layout of the server has fewer worker ids.
     pub capacity: u32,
-    /// The place where the search begins; None: where the registry has it.
+    /// The worker ids to try first. None: the registry decides.
     pub preferred: Option<Preferred>,
-    /// The limit of the difference between clocks.
+    /// The largest allowed difference between clocks.
     pub max_clock_skew: Duration,
-    /// A lease that has not ended, of another registry that was in this one's place.
+    /// A valid lease of the previous registry that this registry replaced.
     pub former: Option<Former>,
-    /// Worker ids that the registry's own server uses without a row in the table; the registry fills this in.
-    #[serde(skip)]
-    pub taken: Vec<u32>,
-    /// The longest time that leases of a former registry may last: that of this registry's own, which fills this in.
-    #[serde(skip)]
-    pub longest: Duration,
 }
 
-/// A lease of a former registry.
+impl LeaseRequest {
+    /// Returns the tokens of rows that belong to the server: the token of its present lease, and the new one.
+    pub fn tokens(&self) -> [Option<i64>; 2] {
+        [self.token, Some(self.entry.token)]
+    }
+}
+
+/// A lease of a previous registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Former {
     /// The worker id.
     pub worker: u32,
-    /// Ids before this instant may be issued under it.
+    /// The end of the lease.
     pub expiry: UnixMicros,
 }
 
-/// The outcome of a search for a worker id.
+/// The outcome of a request for a worker id.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Leased {
-    /// One was taken.
+    /// The registry leased a worker id.
     Taken {
-        /// The choice.
+        /// The chosen worker id, with its previous row if there was one.
         choice: Choice,
-        /// The instant before which it may be used.
+        /// The end of the lease.
         expiry: UnixMicros,
     },
-    /// Another server was faster.
+    /// Other servers changed the rows in each attempt.
     Missed,
-    /// None can be had.
+    /// No worker id is available.
     None(LeaseError),
 }
 
-/// Reason why there is no worker id.
+/// The reason why a server has no worker id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
 #[error("{message}")]
 #[explain(NotReady, detail = "{}", format!("{detail} {holders}").trim_end(), hint = "{hint}")]
@@ -225,95 +226,95 @@ pub enum Leased {
 pub struct LeaseError {
     /// The message.
     pub message: String,
-    /// The figures.
+    /// The DETAIL.
     pub detail: String,
-    /// The way out.
+    /// The HINT.
     pub hint: String,
-    /// The holders of the worker ids, only for users that may see other servers; empty where they do not matter.
+    /// The holders of the worker ids, only for users that may see other servers. Empty if the holders are not the reason.
     #[serde(default)]
     pub holders: String,
 }
 
 impl LeaseError {
-    /// One of a server that has none yet.
+    /// Returns the error of a server that has no worker id yet.
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
         Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
     }
 
-    /// The same as another error.
+    /// Returns an error with the same texts as another error.
     pub fn of(error: &(impl Explain + ?Sized)) -> Self {
         let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
         Self { message: error.to_string(), detail, hint, holders: String::new() }
     }
 }
 
-/// A response as it is sent.
+/// A response as it is sent: common fields and the body.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Response {
-    /// The registry that responds.
+    /// The name of the registry.
     pub registry: RegistryName,
-    /// Its clock.
+    /// The registry's clock.
     pub clock: UnixMicros,
     /// The response itself.
     pub said: ResponseBody,
 }
 
-/// A response, of all kinds.
+/// The kinds of responses.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ResponseBody {
-    /// The registry's release of the extension.
+    /// The registry's version of the extension.
     Introduced {
-        /// As in the catalog.
+        /// The version in the catalog `pg_extension`.
         version: String,
     },
-    /// Tags in their order; none where there are no more.
+    /// A page of tags, ordered by tag. Empty after the last page.
     Tags(#[serde(deserialize_with = "bounded::rows")] Vec<Box<RawValue>>),
-    /// The tags were taken over, but for the first one that is not fit for this registry, if any.
+    /// None: the tags were taken over. Some: the first tag that prevented it.
     HandedOver(Option<(String, Unfit)>),
     /// The outcome for each tag.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
-    /// There is no such series.
+    /// The series does not exist.
     ReservedNumbers(NoSeries),
-    /// The outcome of the search.
+    /// The outcome of the request for a worker id.
     Leased(Leased),
-    /// The expiry; None where the row has another token.
+    /// The new end of the lease. None if the row has another token.
     Renewed(Option<UnixMicros>),
-    /// The worker id was taken back.
+    /// The worker id was given back.
     Released,
-    /// It is not the registry that is meant.
+    /// The server is not the expected registry.
     Stranger(Stranger),
-    /// It speaks another version than the request.
+    /// The registry's version of the protocol, which differs from the request's.
     Version(u32),
 }
 
-/// The response to nodes of 0.2 that ask for numbers of a dense series.
+/// The response to a request for numbers of a dense series, which nodes with version 0.2 send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NoSeries {
-    /// The registry counts none.
+    /// The registry has no such series.
     Unknown,
 }
 
 impl RequestBody {
-    /// Returns whether it raises tags, or lists them all: administrators of nodes send it, and workers never.
+    /// Returns whether the request raises or lists all tags. Only administrators send such a request.
     pub fn takes_over(&self) -> bool {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
 
-    /// Returns whether it may be one of several in a transaction, which the node ends: a node hands all of its tags
-    /// over, or none.
+    /// Returns whether the request may be one of several in a transaction of the node. A node hands all its tags over, or
+    /// none.
     pub fn is_part(&self) -> bool {
         matches!(self, Self::HandOver { .. })
     }
 }
 
 impl Request {
-    /// As text.
+    /// Returns the request as text.
     pub fn to_text(&self) -> serde_json::Result<String> {
         serde_json::to_string(self).map(|json| ascii(&json))
     }
 
-    /// Reads one; None where it is of another version.
+    /// Parses a request. None if the request has another version.
     pub fn from_text(text: &str) -> serde_json::Result<Option<Self>> {
         #[derive(Deserialize)]
         struct Form {
@@ -325,18 +326,18 @@ impl Request {
 }
 
 impl Response {
-    /// As text.
+    /// Returns the response as text.
     pub fn to_text(&self) -> serde_json::Result<String> {
         serde_json::to_string(self).map(|json| ascii(&json))
     }
 
-    /// Reads one.
+    /// Parses a response.
     pub fn from_text(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 }
 
-/// JSON whose other letters are escaped: databases in any encoding can pass it on.
+/// Escapes characters beyond ASCII, so that databases with any encoding can pass the JSON on.
 fn ascii(json: &str) -> String {
     use std::fmt::Write;
     let mut escaped = String::with_capacity(json.len());

@@ -1,7 +1,7 @@
-//! A registry's side of requests for worker ids: it leases them, renews leases and takes worker ids back.
+//! Answers of a registry to requests for worker ids: leases, renewals and releases.
 //!
-//! Each request is the work of one transaction on the rows of worker ids. A row is written only while it is locked and still
-//! as it was when the decision was made: two servers that want the same worker id never both get it.
+//! Each request is one transaction on the rows of worker ids. The registry writes a row only under the row lock, and only if
+//! the row has not changed since the choice. So two servers never get the same worker id.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
@@ -10,54 +10,55 @@ use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_
 use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
 use std::time::Duration;
 
-/// Number of servers that may come for a worker id at the same time.
+/// Number of attempts if other servers take the chosen worker id at the same time.
 const CROWD: usize = 64;
-/// Number of holders an error lists.
+/// Number of holders that an error message lists.
 const LISTED: usize = 20;
-/// Number of worker ids that one server has at most that are not free yet. It needs one, and another one after a failover,
-/// or whenever its clock is behind.
+/// The largest number of worker ids that one server may hold until they are free again. A server needs one worker id, and
+/// another one after a failover or if its clock is behind.
 const MAX_HELD: u64 = 64;
 
 /// The rows of worker ids, within one transaction.
 pub trait WorkerRows {
-    /// Reason why a statement failed, or a row was locked for too long.
+    /// The error of a failed statement or a lock timeout.
     type Error;
-    /// The highest worker id of the datacenter, and the latest time of another server's last id, of leases that have not ended.
+    /// Returns the highest worker id of the datacenter, and the latest last-id time of other servers with a valid lease.
     fn overview(
         &mut self,
         entry: &Entry,
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
-    /// Number of worker ids of this server that are not free yet, of its datacenter, but for those with these tokens.
+    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but`: tokens of rows that do not
+    /// count.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
-    /// The rows of a datacenter in the order of their worker ids: all of them, or only those with these tokens.
+    /// Returns the rows of a datacenter, ordered by worker id. If `all` is false, only the rows with the tokens `own`.
     fn rows(
         &mut self,
         datacenter: u32,
         all: bool,
         own: [Option<i64>; 2],
     ) -> Result<Vec<LeaseRow>, Self::Error>;
-    /// Locks the row of a worker id, and returns it as it was committed last; None where there is none.
+    /// Locks the row of a worker id, and returns its last committed version. None if there is no row.
     fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, Self::Error>;
-    /// Writes a row where there is none, and returns whether there was none. A transaction that has just written one is waited for.
+    /// Inserts a row, and returns false if the row exists. Waits for a transaction that inserts the same row.
     fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Self::Error>;
-    /// Writes over a locked row.
+    /// Updates a locked row.
     fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Self::Error>;
-    /// Notes in a locked row that its worker id was given back.
+    /// Marks the worker id of a locked row as given back.
     fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), Self::Error>;
-    /// The instant until which worker ids without a row may be, or were, in use, as a former registry leased them; None: that was
-    /// never so.
+    /// Returns the end of the leases that the previous registry granted: until then, worker ids without a row may be in use.
+    /// None if no node has shown such a lease.
     fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
-    /// Notes that in the row of a worker id, if there is one.
+    /// Records the end of the previous registry's leases in the row of a worker id, if the row exists.
     fn record_former_leases(
         &mut self,
         datacenter: u32,
         worker: u32,
         until: UnixMicros,
     ) -> Result<(), Self::Error>;
-    /// A random number.
+    /// Returns a random number.
     fn random(&mut self) -> u32;
-    /// The first `limit` holders of worker ids from 0 to `last`.
+    /// Returns the first `limit` holders of worker ids up to `last`.
     fn holders(
         &mut self,
         datacenter: u32,
@@ -65,16 +66,16 @@ pub trait WorkerRows {
         limit: usize,
         now: UnixMicros,
     ) -> Result<Vec<HeldWorker>, Self::Error>;
-    /// The timeline of the server that has the rows.
+    /// Returns the timeline of the registry's server.
     fn timeline(&self) -> u32;
 }
 
-/// A worker id and its holder, for people.
+/// A worker id and its holder, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldWorker {
     /// The worker id.
     pub worker: u32,
-    /// The machine of its holder.
+    /// The machine of the holder.
     pub host: String,
     /// The port that the holder listens on.
     pub port: Option<i32>,
@@ -82,42 +83,44 @@ pub struct HeldWorker {
     pub expiry: UnixMicros,
 }
 
-/// Bounds the request of another server, which any role that may ask may have written. `taken` gives the worker ids of a
-/// datacenter that this server has itself, for one with these tokens; `timeline` is the registry's, as is `longest`, the longest
-/// time that its leases last, with the limit of the difference between clocks.
-pub fn bounded<E>(
-    ask: RequestBody,
-    now: UnixMicros,
-    timeline: u32,
-    longest: Duration,
-    taken: impl FnOnce(u32, [Option<i64>; 2]) -> Result<Vec<u32>, E>,
-) -> Result<RequestBody, E> {
-    Ok(match ask {
+/// Limits of a lease to another server, set by the registry and not by the request. The default has no limits, for the
+/// registry's own server.
+#[derive(Clone, Debug, Default)]
+pub struct LeaseLimits {
+    /// Worker ids that the registry's own server uses without a row.
+    pub taken: Vec<u32>,
+    /// The longest lease that the previous registry may have granted: the longest lease of this registry, plus the largest
+    /// allowed difference between clocks.
+    pub longest: Duration,
+}
+
+/// Limits the values of another server's request, which any authorized role may have written. `timeline`: the registry's
+/// timeline.
+pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody {
+    match ask {
         RequestBody::Lease(mut request) => {
             bound(&mut request.entry, now);
-            // It may have leased that one from a former registry of this place.
+            // The server may have leased this worker id from the previous registry.
             let asked = request.preferred.take();
             request.preferred =
                 asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
             request.former = request.former.filter(|former| former.expiry > now);
-            request.longest = longest;
-            request.taken = taken(request.entry.datacenter, [request.token, Some(request.entry.token)])?;
             RequestBody::Lease(request)
         }
         RequestBody::Renew { worker, token, mut entry } => {
             bound(&mut entry, now);
             RequestBody::Renew { worker, token, entry }
         }
-        // A lease that has ended stays so.
+        // A lease that has already ended does not get an earlier end.
         RequestBody::Release { datacenter, worker, token, from } => {
             RequestBody::Release { datacenter, worker, token, from: from.max(now) }
         }
         other => other,
-    })
+    }
 }
 
-/// A time of the last id beyond the registry's clock would keep other servers from leasing anything, and a long lease would
-/// keep the worker id from them.
+/// Limits the last-id time and the length of the lease. A last-id time beyond the registry's clock would keep other servers
+/// from leases, and a long lease would block the worker id.
 fn bound(entry: &mut Entry, now: UnixMicros) {
     if holds(Guard::PeersBounded) {
         entry.last = entry.last.map(|last| last.min(now));
@@ -125,11 +128,12 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
     entry.duration = entry.duration.min(MAX_LEASE);
 }
 
-/// Chooses a worker id and takes it; another one where others that came at the same time were faster. `now` is the registry's
-/// clock. After an error of the rows nothing is to be committed, here as in the next functions.
+/// Chooses a worker id and leases it; retries if another server takes it at the same time. `now`: the registry's clock.
+/// After an error, the caller must roll back; this also applies to the functions below.
 pub fn lease<R: WorkerRows>(
     rows: &mut R,
     request: &LeaseRequest,
+    limits: &LeaseLimits,
     now: UnixMicros,
 ) -> Result<Leased, R::Error> {
     let LeaseRequest { entry, policy, capacity, .. } = request;
@@ -138,23 +142,24 @@ pub fn lease<R: WorkerRows>(
         let detail = format!("{}. {}", capitalized(&skew.to_string()), skew.detail().unwrap_or_default());
         return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
     }
-    let own = [request.token, Some(entry.token)];
+    let own = request.tokens();
     if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
-    // One above all rows had no holder: then the rows need not be read.
+    // A worker id above all rows never had a holder, so the rows need not be read.
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
     let (timeline, random) = (rows.timeline(), rows.random());
     let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
-    // Others may have leases of the former registry that end later than the one that is shown first. They were leased before that.
+    // The first node that shows a lease of the previous registry sets the limit. Other leases may end later, but at most
+    // `limits.longest` from now.
     let recorded = rows.former_leases_until()?;
-    let shown = request.former.map(|_| now.plus(request.longest)).filter(|_| recorded.is_none());
+    let shown = request.former.map(|_| now.plus(limits.longest)).filter(|_| recorded.is_none());
     let last_former_lease = shown.or(recorded).filter(|_| holds(Guard::FormerLeases));
     let former_leases_until = last_former_lease.filter(|until| *until > now);
     let mut except = request.except.clone();
     if holds(Guard::OwnWorkerTaken) {
-        except.extend(&request.taken);
+        except.extend(&limits.taken);
     }
     let search = Search {
         policy: *policy,
@@ -177,7 +182,7 @@ pub fn lease<R: WorkerRows>(
             }
             None => Some(Leased::None(match former_leases_until {
                 Some(until) => former_leases(until),
-                None => none_free(rows, request, now)?,
+                None => none_free(rows, request, limits, now)?,
             })),
         };
         let Some(leased) = leased else { continue };
@@ -189,8 +194,8 @@ pub fn lease<R: WorkerRows>(
     Ok(Leased::Missed)
 }
 
-/// A worker id that has no row may have been another's under a lease of a former registry: its holder begins when all of these have
-/// ended, unless it has it from there.
+/// Returns the choice with the correct start. A worker id without a row may have been leased by the previous registry. Its
+/// holder then begins after all leases of that registry, unless the holder itself had that lease.
 fn begun_after(choice: Choice, last_former_lease: Option<UnixMicros>, request: &LeaseRequest) -> Choice {
     match (choice, last_former_lease) {
         (Choice::New { worker }, Some(until))
@@ -213,12 +218,12 @@ fn former_leases(until: UnixMicros) -> LeaseError {
     )
 }
 
-/// The row of a worker id that is newly leased.
+/// Returns the row of a new lease.
 fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> LeaseRow {
     LeaseRow { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }
 
-/// Writes the row of the chosen worker id, and returns the end of the lease; None where the row has changed.
+/// Writes the row of the chosen worker id, and returns the end of the lease. None if the row has changed.
 fn take<R: WorkerRows>(
     rows: &mut R,
     choice: &Choice,
@@ -231,7 +236,7 @@ fn take<R: WorkerRows>(
     }
     let Some(found) = rows.lock(entry.datacenter, fresh.worker)? else { return Ok(None) };
     let (unchanged, leased) = match choice {
-        // A renewal may have been on its way.
+        // A renewal may have changed the token in between.
         Choice::Own(seen) => (is_of(&found, seen.token, entry), found.leased),
         Choice::Free(seen) => (found == *seen, fresh.leased.max(found.expiry)),
         Choice::New { .. } => (false, fresh.leased),
@@ -244,13 +249,13 @@ fn take<R: WorkerRows>(
     Ok(Some(row.expiry))
 }
 
-/// Returns whether a row has this token, or the entry's, by which it is known if an earlier answer was lost.
+/// Returns whether a row has this token, or the entry's token: an earlier response may have been lost.
 fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }
 
-/// Renews a lease and returns its end; None where the row is another server's now. A row that is gone is written again: the
-/// worker id is the server's until the end of the lease all the same.
+/// Renews a lease and returns its end. None if the row belongs to another server. A missing row is written again, because
+/// the server may use the worker id until the end of its lease.
 pub fn renew<R: WorkerRows>(
     rows: &mut R,
     worker: u32,
@@ -272,7 +277,7 @@ pub fn renew<R: WorkerRows>(
     Ok(Some(row.expiry))
 }
 
-/// Takes a worker id back that has this token: another server may have it from an instant on.
+/// Takes a worker id back, if its row has this token. Another server may use the worker id after `from`.
 pub fn release<R: WorkerRows>(
     rows: &mut R,
     datacenter: u32,
@@ -288,21 +293,21 @@ pub fn release<R: WorkerRows>(
     }
 }
 
-/// The way out where each worker id is used once only.
+/// The hint if all worker ids are used up under the policy `disposable`.
 pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue, and reload the configuration; or choose a \
                                          snowflake_ids.layout with more worker bits.";
 
-/// The first items of a list, for an error.
+/// Returns the first items of a list, for a message.
 pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
     let shown: Vec<String> = all.into_iter().take(LISTED).map(|item| item.to_string()).collect();
     let more = if shown.len() < LISTED { "" } else { ", ..." };
     shown.join(", ") + more
 }
 
-/// The error of a datacenter without a free worker id.
 fn none_free<R: WorkerRows>(
     rows: &mut R,
     request: &LeaseRequest,
+    limits: &LeaseLimits,
     now: UnixMicros,
 ) -> Result<LeaseError, R::Error> {
     let (datacenter, capacity) = (request.entry.datacenter, request.capacity);
@@ -313,7 +318,7 @@ fn none_free<R: WorkerRows>(
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: a worker id that a server has had is not used again.");
         hint = NOT_DISPOSABLE;
     }
-    if let [first, ..] = request.taken.as_slice() {
+    if let [first, ..] = limits.taken.as_slice() {
         detail = format!("{detail} The registry's own server uses worker id {first}.");
     }
     if !request.except.is_empty() {
@@ -342,7 +347,6 @@ fn too_many_held() -> LeaseError {
     )
 }
 
-/// A message as the sentence that a DETAIL is.
 fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -1,39 +1,39 @@
-//! The last hour of a server: readings of its counters, kept in a ring, and what happened between two of them.
+//! The last hour of a server: readings of its counters in a ring, and the activity between two readings.
 //!
-//! One process writes, any number read. A reading is the counters as they stand, so that a reading that is missing, or was
-//! overwritten while it was read, costs a point of a curve and falsifies none. Lengths of time are by a clock that cannot be
-//! stepped; the wall clock only says when a reading was taken.
+//! One process writes, and any number of processes read. A reading holds totals and not differences. A missing or
+//! overwritten reading therefore costs one point of a curve and makes no other point wrong. Durations come from a clock that
+//! cannot be set. The wall clock only dates the readings.
 
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};
 use std::array;
 use std::time::Duration;
 
-/// Number of readings the server keeps. The one that may be being written is passed over.
+/// Number of slots of the ring. Readers skip the slot that may be written to.
 pub const PLACES: usize = 362;
 
-/// The counters of a server at one moment. All counts are since its start.
+/// The counters of a server at one moment. All counts are since the server's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterReading {
     /// The wall clock, in microseconds since 1970.
     pub at: i64,
-    /// A clock that cannot be stepped, in microseconds.
+    /// The time of a clock that cannot be set, in microseconds.
     pub uptime: u64,
     /// Snowflake ids that sessions took.
     pub ids: u64,
-    /// Ids that were handed out of the buffers of tags, also of those that have lost their place in shared memory.
+    /// Ids that were handed out from tag buffers, including those of tags that have lost their slot.
     pub tag_ids: u64,
-    /// Calls that found the buffers of a tag used up, the same.
+    /// Calls that found the buffers of a tag empty, including those of tags that have lost their slot.
     pub waits: u64,
-    /// Segments that were fetched, the same.
+    /// Segments that were fetched, including those of tags that have lost their slot.
     pub refills: u64,
-    /// Steps back of the clock that calls noticed.
+    /// Backward jumps of the clock that calls noticed.
     pub steps_back: u64,
-    /// Steps forward that were followed.
+    /// Forward jumps of the clock that the generator followed.
     pub steps_forward: u64,
     /// The drift of the last id ahead of the clock, in microseconds.
     pub drift: u64,
-    /// The time by which the clock is ahead without being followed, in microseconds.
+    /// The time by which the clock is ahead of the time that the generator trusts, in microseconds.
     pub clock_ahead: u64,
 }
 
@@ -66,7 +66,7 @@ impl CounterReading {
 /// A ring of readings in shared memory.
 #[derive(Debug)]
 pub struct History<const N: usize = PLACES> {
-    /// Number of samples that were ever written.
+    /// Number of readings since the start.
     written: AtomicU64,
     places: [[AtomicU64; FIELDS]; N],
 }
@@ -79,18 +79,18 @@ impl<const N: usize> Default for History<N> {
 }
 
 impl<const N: usize> History<N> {
-    /// Adds a reading. One process at a time.
+    /// Adds a reading. Only one process may call this at a time.
     pub fn record(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
         let Some(place) = self.place(written) else { return };
-        // A reader of one of these sees `written` as it is now, too, and passes the place over.
+        // A reader that sees one of these values also sees the present value of `written`, and skips the slot.
         for (cell, value) in place.iter().zip(reading.fields()) {
             cell.store(value, Ordering::Release);
         }
         self.written.store(written + 1, Ordering::Release);
     }
 
-    /// The readings that are there, the earliest first: `N - 1` at most.
+    /// Returns the kept readings, oldest first: at most `N - 1`.
     pub fn readings(&self) -> Vec<CounterReading> {
         let written = self.written.load(Ordering::Acquire);
         let kept = |now: u64| now.saturating_sub(N as u64 - 1);
@@ -109,8 +109,8 @@ impl<const N: usize> History<N> {
     }
 }
 
-/// Returns the time until the next reading is due: zero where it is now, None where none is wanted. Times are of a
-/// clock that cannot be stepped.
+/// Returns the time until the next reading; zero if a reading is due, None if the interval is zero. Times are of a clock
+/// that cannot be set.
 pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<Duration> {
     let next = last.map_or(now, |last| last.saturating_add(interval));
     (!interval.is_zero()).then(|| next.saturating_sub(now))
@@ -119,29 +119,30 @@ pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<
 /// The activity of a server between two readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// The time of the later one, by the wall clock.
+    /// The wall-clock time of the later reading.
     pub at: UnixMicros,
-    /// The time between them, by a clock that cannot be stepped.
+    /// The time between the readings, by a clock that cannot be set.
     pub elapsed: Duration,
-    /// Snowflake ids a second.
+    /// Snowflake ids per second.
     pub ids: f64,
-    /// Ids of tags a second.
+    /// Tag ids per second.
     pub tag_ids: f64,
     /// Calls that had to wait for ids of a tag.
     pub waits: u64,
     /// Segments that were fetched.
     pub refills: u64,
-    /// Steps back of the clock.
+    /// Backward jumps of the clock.
     pub steps_back: u64,
-    /// Steps forward of the clock.
+    /// Forward jumps of the clock.
     pub steps_forward: u64,
     /// The time by which the last id was ahead of the clock.
     pub drift: Duration,
-    /// The time by which the clock was ahead without being followed.
+    /// The time by which the clock was ahead of the time that the generator trusts.
     pub clock_ahead: Duration,
 }
 
-/// Returns what happened between each reading and the next. Two of the same moment say nothing of a rate.
+/// Returns the activity between each reading and the next one. Skips two readings of the same moment, because they give no
+/// rate.
 pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
     let pairs = readings.iter().zip(readings.iter().skip(1));
     pairs.filter_map(|(before, after)| between(before, after)).collect()
@@ -149,7 +150,7 @@ pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
 
 fn between(before: &CounterReading, after: &CounterReading) -> Option<Sample> {
     let micros = after.uptime.checked_sub(before.uptime).filter(|micros| *micros > 0)?;
-    // Counts only grow; one that did not, whatever the reason, tells of nothing.
+    // Counts only grow. A smaller count is an error of some kind, and the difference is then zero.
     let grown = |of: fn(&CounterReading) -> u64| of(after).saturating_sub(of(before));
     let rate = |of: fn(&CounterReading) -> u64| per_second(grown(of), micros);
     Some(Sample {

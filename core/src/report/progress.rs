@@ -1,12 +1,12 @@
-//! The progress of long calls, for others to see.
+//! The progress of long calls, for the progress view.
 //!
-//! Each process has a [`ProgressSlot`] in shared memory, which it alone writes. It shows one call: one that is made within another is not
-//! shown. Readers find a call whole or not at all, for what may be seen of it depends on whose it is.
+//! Each process has a [`ProgressSlot`] in shared memory, and only that process writes it. The slot shows the outermost call.
+//! A reader gets a whole call or nothing, because the call's owner decides what a user may see of it.
 
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The function that is called.
+/// The function that was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `snowflake_ids.audit`.
@@ -18,10 +18,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// All of them.
+    /// All commands.
     pub const ALL: [Self; 3] = [Self::Audit, Self::Attach, Self::Detach];
 
-    /// Returns what it is called.
+    /// Returns the name of the function.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Audit => "audit",
@@ -30,33 +30,33 @@ impl Command {
         }
     }
 
-    /// The one of this name.
+    /// Returns the command of a name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|command| command.name() == name)
     }
 }
 
-/// The present step of a call.
+/// The phase of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It looks at its arguments.
+    /// The call checks its arguments.
     Beginning,
-    /// It waits until no transaction uses the table any more.
+    /// The call waits until no transaction uses the table any more.
     Locking,
-    /// It reads ids in their order; before the first one comes the server may have to sort them.
+    /// The call reads ids in order. The server may have to sort them before the first one.
     Reading,
-    /// It looks for the highest id of the table, and of those below it.
+    /// The call searches the highest id of the table, and of its child tables.
     Searching,
-    /// It changes defaults and sequences.
+    /// The call changes defaults and sequences.
     Changing,
-    /// It raises the tag above the highest id, at a registry on another server perhaps.
+    /// The call raises the tag above the highest id, possibly at a registry on another server.
     Raising,
-    /// It has the other nodes of a Citus cluster do the same.
+    /// The call makes the other nodes of a Citus cluster do the same.
     Propagating,
 }
 
 impl Phase {
-    /// All of them.
+    /// All phases.
     pub const ALL: [Self; 7] = [
         Self::Beginning,
         Self::Locking,
@@ -67,7 +67,7 @@ impl Phase {
         Self::Propagating,
     ];
 
-    /// Returns what it is called.
+    /// Returns the name in the progress view.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Beginning => "initializing",
@@ -80,26 +80,26 @@ impl Phase {
         }
     }
 
-    /// The one of this name.
+    /// Returns the phase of a name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
 }
 
-/// The caller, and the subject of the call.
+/// The caller, and the table of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The function that is called.
+    /// The function that was called.
     pub command: Command,
-    /// The process that runs it.
+    /// The process id.
     pub process: u32,
-    /// The database, the session's role, and the table, by their oids.
+    /// The oid of the database.
     pub database: u32,
-    /// See above.
+    /// The oid of the session's role.
     pub role: u32,
-    /// See above.
+    /// The oid of the table.
     pub relation: u32,
-    /// Time at which it began.
+    /// The start of the call.
     pub began: UnixMicros,
 }
 
@@ -108,35 +108,34 @@ pub struct Call {
 pub struct Progress {
     /// The call.
     pub call: Call,
-    /// The phase that it is in.
+    /// The present phase.
     pub phase: Phase,
-    /// Tables that are done with in this phase,
+    /// Number of tables that are finished in this phase.
     pub tables: u64,
-    /// and how many there are; None where it does not go by tables.
+    /// Number of all tables. None if the phase does not count tables.
     pub tables_in_all: Option<u64>,
 }
 
-/// Number of times that a reader looks again that met the writer. One that was stopped in the midst of it is not waited
-/// for.
+/// Number of attempts of a reader during writes. A writer that was stopped in the middle is not waited for.
 const ATTEMPTS: u32 = 1_000;
 
 const NONE: u64 = u64::MAX;
 
-/// A slot for the call of one process.
+/// The slot of one process.
 #[derive(Debug, Default)]
 pub struct ProgressSlot {
-    /// Odd while another call moves in, or this one out.
+    /// Odd during a change.
     version: AtomicU64,
-    /// The command's number among all, from 1, or 0 where there is no call; process, database, role, relation, and the beginning;
-    /// from [`PHASE`] on phase, tables, and tables in all.
+    /// The index of the command plus 1, or 0 if there is no call. Then process, database, role, relation and start. From
+    /// [`PHASE`] on: phase, finished tables and all tables.
     words: [AtomicU64; 9],
 }
 
-/// The word of the phase.
+/// The index of the phase.
 const PHASE: usize = 6;
 
 impl ProgressSlot {
-    /// Shows a call. For the process whose place it is, as are all but [`Self::read`].
+    /// Shows a call. Only the slot's process may call this and the other methods, except [`Self::read`].
     pub fn begin(&self, call: &Call) {
         let numbers = [call.process, call.database, call.role, call.relation].map(u64::from);
         let [process, database, role, relation] = numbers;
@@ -145,29 +144,29 @@ impl ProgressSlot {
         self.change(|| store(&self.words, &words));
     }
 
-    /// It goes on to another phase.
+    /// Begins another phase.
     pub fn enter(&self, phase: Phase) {
         self.change(|| store(&self.words[PHASE..], &[phase as u64, 0, NONE]));
     }
 
-    /// So many tables of all are done with.
+    /// Records the number of finished tables, and of all tables.
     pub fn set_tables(&self, done: u64, all: u64) {
         store(&self.words[PHASE + 1..], &[done, all]);
     }
 
-    /// Shows it no more.
+    /// Removes the call.
     pub fn end(&self) {
         self.change(|| store(&self.words, &[0]));
     }
 
     fn change(&self, change: impl FnOnce()) {
-        // A reader that sees anything of the change sees the odd version, too.
+        // A reader that sees part of the change also sees the odd version.
         self.version.fetch_add(1, Ordering::AcqRel);
         change();
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// The call that it shows; None where there is none, and where the writer was met each time.
+    /// Returns the call. None if there is no call, or if a write disturbed each attempt.
     pub fn read(&self) -> Option<Progress> {
         for attempt in 0..ATTEMPTS {
             let version = self.version.load(Ordering::Acquire);

@@ -19,11 +19,10 @@ mod state_file;
 
 pub use crate::server::state::MAX_SLOTS;
 pub use error::{IssuerError, NoRoom, UNWRITABLE};
-pub use host::{Cluster, Host, Settings};
+pub use host::{Cluster, Host, Settings, StateStore};
 pub use repair::{Accepted, Compared, Renewed};
-pub use shared::{IssuerCounts, IssuerMemory, IssuerStatus};
+pub use shared::{Issuer, IssuerCounts, IssuerMemory, IssuerStatus};
 pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy, PositionSource, SlotRef};
-pub use state_file::StateStore;
 
 use crate::clock::UnixMicros;
 use crate::generator::drift::GeneratorError;
@@ -41,15 +40,6 @@ pub const LEAD: Duration = Duration::from_millis(100);
 
 /// The least time between two checks of the high-water mark.
 const BREATH: Duration = Duration::from_millis(20);
-
-/// The issuer, as one process of the server uses it.
-#[derive(Debug)]
-pub struct Issuer<'a, H> {
-    /// The part in shared memory.
-    pub shared: &'a IssuerMemory,
-    /// The server, or a simulated server.
-    pub host: H,
-}
 
 impl<H: Host> Issuer<'_, H> {
     /// Prepares the next call for ids of a layout, after a session found no positions. Assigns a slot if the layout has

@@ -1,9 +1,9 @@
-//! Pauses that grow with each failure in a row.
+//! Pauses that grow with each consecutive failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A pause that doubles, from the first failure on.
+/// A pause that doubles with each consecutive failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The pause after the first failure.
@@ -13,38 +13,38 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// One that doubles from `first` up to `most`.
+    /// Returns a backoff from `first` up to `most`.
     pub const fn new(first: Duration, most: Duration) -> Self {
         Self { first, most }
     }
 
-    /// The pause after so many failures in a row; zero after none.
+    /// Returns the pause after this number of consecutive failures; zero if there was none.
     pub fn after(self, failures: u32) -> Duration {
         let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
         self.first.saturating_mul(1 << doublings.min(16)).min(self.most)
     }
 
-    /// The pause after one more failure; None: it is the first in a row.
+    /// Returns the pause after another failure. `last`: the previous pause; None if this is the first failure.
     pub fn next(self, last: Option<Duration>) -> Duration {
         last.map_or(self.first, |pause| pause.saturating_mul(2)).min(self.most)
     }
 }
 
-/// The schedule of new attempts for tags in trouble, without a call that asks for them.
+/// A schedule of retries for databases whose requests failed. A retry needs no new request.
 #[derive(Debug)]
 pub struct Retries<W> {
     backoff: Backoff,
-    /// The last attempt of each, and the pause after it.
+    /// The time of each database's last attempt, and the pause after it.
     tried: BTreeMap<W, (Duration, Duration)>,
 }
 
 impl<W: Copy + Ord> Retries<W> {
-    /// None were tried.
+    /// Returns a schedule without attempts.
     pub const fn new(backoff: Backoff) -> Self {
         Self { backoff, tried: BTreeMap::new() }
     }
 
-    /// Those of the ones in trouble that are to be tried now. `now` is of a clock that only goes forward.
+    /// Returns the databases in trouble that are due for a retry. `now` is of a clock that only goes forward.
     pub fn due(&mut self, in_trouble: &BTreeSet<W>, now: Duration) -> Vec<W> {
         self.tried.retain(|one, _| in_trouble.contains(one));
         let is_due = |one: &&W| {

@@ -1,10 +1,10 @@
-//! A table of the extension that another session has locked.
+//! A lock timeout on a table of the extension.
 
 use crate::clock::human;
 use crate::error::Explain;
 use std::time::Duration;
 
-/// A table was locked for longer than a call may wait for it.
+/// A table was locked for longer than the call may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("could not read table \"snowflake_ids.{table}\" within {}", human(*.limit))]
 #[explain(
@@ -16,6 +16,6 @@ use std::time::Duration;
 pub struct LockedError {
     /// The table, without its schema.
     pub table: &'static str,
-    /// The time that the call may wait.
+    /// The time limit.
     pub limit: Duration,
 }

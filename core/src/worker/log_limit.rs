@@ -1,16 +1,16 @@
-//! The messages that the log has had, so that it is told once and not with every attempt.
+//! Recent log messages, so that the log does not repeat a message with every attempt.
 
 use rustc_hash::FxBuildHasher;
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
-/// After this long the same is said again.
+/// The time after which a message is logged again.
 pub const AGAIN: Duration = Duration::from_mins(1);
 
-/// Number of different things that are remembered: no more than so many are said within [`AGAIN`].
+/// Number of messages that are remembered. No more different messages than this are logged within [`AGAIN`].
 const KEPT: usize = 64;
 
-/// The messages of late. Plain data of fixed size, for shared memory; times are of any clock that only goes forward.
+/// Recent log messages. Plain data of fixed size, for shared memory. Times are of any clock that only goes forward.
 #[derive(Clone, Debug)]
 pub struct LogLimit([Option<Logged>; KEPT]);
 
@@ -18,7 +18,7 @@ pub struct LogLimit([Option<Logged>; KEPT]);
 struct Logged {
     hash: u64,
     said: Duration,
-    /// Number of times that it came since.
+    /// Number of repetitions since the message was logged.
     more: u64,
 }
 
@@ -29,7 +29,7 @@ impl Default for LogLimit {
 }
 
 impl LogLimit {
-    /// Returns whether to say this now: with how often it came since it was said last, which was not said.
+    /// Decides whether to log a message now. Some: log the message, with its number of repetitions since the last time.
     pub fn say(&mut self, what: &impl Hash, now: Duration) -> Option<u64> {
         let hash = FxBuildHasher.hash_one(what);
         let is_old = |saying: &Logged| now.saturating_sub(saying.said) >= AGAIN;

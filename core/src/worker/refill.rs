@@ -1,8 +1,10 @@
-//! The refill worker of one database: reserves ids for its tags ahead of demand, from the database's own table of tags or from
-//! registries on other servers. It ends when there is nothing to do: then the database can be dropped, renamed and copied.
+//! The refill worker of one database: reserves ids of its tags ahead of use, from the database's own table of tags or from
+//! registries on other servers. The worker exits when it has nothing to do, so that the database can be dropped, renamed and
+//! copied.
 //!
-//! Everything it touches is behind a trait: [`RefillHost`] is its process and the memory that it shares with sessions,
-//! [`Database`] its tables, [`RegistryLink`] the way to registries, [`SavedRangeSource`] the ranges that were saved at the last stop.
+//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and [`Database`]
+//! its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges that were saved at
+//! the last server stop.
 
 mod host;
 mod local;
@@ -27,29 +29,28 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// For how long it tries the same requests.
+/// The time after which the worker stops retrying the same requests.
 const GIVE_UP: Duration = Duration::from_secs(10);
-/// The pause after a row was found locked.
+/// The pause after a row was locked.
 const RETRY: Duration = Duration::from_millis(20);
-/// The pause after a transaction failed.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
-/// The worker.
+/// The refill worker.
 pub struct RefillWorker<'h, H, L, C> {
     refill: Refill<'h, H, C>,
     remote: Remote<L>,
-    /// True if the ids came from other servers when that was looked at last.
+    /// True if the last round found registries on other servers in use.
     is_remote: bool,
 }
 
 impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H, L, C> {
-    /// A worker that begins.
+    /// Returns a new worker.
     pub fn new(host: &'h H, link: L, saved_range: C) -> Self {
         let refill = Refill { host, saved_range, turn: Cell::new(0) };
         Self { refill, remote: Remote::new(link), is_remote: false }
     }
 
-    /// Runs until there was nothing to do for a while, or others wait for its slot.
+    /// Runs until no request has come for a while, or other databases need the worker slot.
     pub fn run(&mut self) {
         let host = self.refill.host;
         let (mut last_work, mut stuck, mut pause_until) = (host.uptime(), None, Duration::ZERO);
@@ -66,7 +67,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
                 return;
             }
             last_work = host.uptime();
-            // A failed job is not tried again with each call that wakes this worker.
+            // A failed task waits for its pause, even if other calls wake the worker.
             let left = pause_until.saturating_sub(last_work);
             let (due, failed): (Vec<_>, Vec<_>) =
                 tasks.into_iter().partition(|task| left.is_zero() || !task.has_failed());
@@ -74,7 +75,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
             if due.iter().any(RefillTask::is_answered) {
                 host.record_served();
             }
-            // Other databases wait. The other jobs here wait with them, for another worker.
+            // Other databases wait for the worker slot. The remaining tasks of this database wait for the next worker.
             if host.is_dismissed() {
                 due.iter().chain(&failed).for_each(RefillTask::defer);
                 return;
@@ -88,7 +89,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
                 continue;
             };
             if host.uptime().saturating_sub(*stuck.get_or_insert_with(|| host.uptime())) >= GIVE_UP {
-                // Calls that still wait ask again; requests that none waits for any more don't keep it here.
+                // Sessions that still wait ask again. Requests without a waiting session must not keep the worker running.
                 due.iter().for_each(RefillTask::supplied);
                 stuck = None;
             }
@@ -97,7 +98,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         }
     }
 
-    /// Reserves for all of them, and publishes. Gives a pause to be made where some could not be served.
+    /// Reserves ids for all tasks, and publishes them. Returns a pause if some tasks could not be served.
     fn serve(&mut self, tasks: &[RefillTask<'h, H::Slot>]) -> Option<Duration> {
         let host = self.refill.host;
         let (full, empty): (Tasks<'_, 'h, H>, Tasks<'_, 'h, H>) =
@@ -107,7 +108,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
             return None;
         }
         host.show_activity(empty.len());
-        // Mostly it is as it was the last time.
+        // The registries in use rarely change, so the answer of the last round is tried first.
         if self.is_remote {
             return self.serve_remotely(&empty);
         }
@@ -116,7 +117,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         if registry.is_elsewhere {
             return self.serve_remotely(&left);
         }
-        // A lock ends a round before those that failed last time were asked for.
+        // A lock timeout may have ended the round before the failed tasks were tried.
         if left.iter().any(|task| task.was_locked()) {
             return Some(RETRY);
         }
@@ -142,11 +143,11 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         if !self.is_remote {
             return Some(Duration::ZERO);
         }
-        // No other server can know a tag that UTF-8 cannot write.
+        // UTF-8 cannot represent the tag, so no other server has it.
         for task in unknown {
             task.deny(&Outcome::Unknown, 1);
         }
-        // Registries take turns with each tag by itself: so each tag's ids come from all of them.
+        // Registries take turns for each tag separately, so each tag gets ids from all registries.
         let last =
             |task: &RefillTask<'_, H::Slot>| task.state().registry.load(Relaxed) as usize % endpoints.len();
         let of_turn = |after| known.iter().copied().filter(|task| last(task) == after).collect();
@@ -158,7 +159,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
             .max()
     }
 
-    /// Serves those whose ids came last from the registry at this place.
+    /// Serves the tasks whose last ids came from the registry at position `after`.
     fn serve_in_turn(
         &mut self,
         endpoints: &[Endpoint],
@@ -188,7 +189,8 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         tasks.into_iter().map(|task| pause_of(task, due)).max()
     }
 
-    /// Asks registries for nothing that gave no answer last, to see whether they do now: no call asks them for ids.
+    /// Asks the failed registries that are due for no ids, to see whether they answer again. No session asks for ids at the
+    /// moment.
     fn probe(&mut self) {
         let endpoints = self.refill.transaction(Tables::endpoints).unwrap_or_default();
         let limit = limit(self.refill.host, endpoints.len());
@@ -197,14 +199,14 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
                 self.remote.link.status(endpoint).health(),
                 self.refill.host.uptime(),
             ) {
-                // The outcome is noted.
+                // The link records the outcome.
                 drop(self.remote.link.ask(endpoint, RequestBody::Reserve(Vec::new()), limit));
             }
         }
     }
 }
 
-/// Returns the pause before a job is tried again.
+/// Returns the pause before a task is tried again.
 fn pause_of<S: TagSlot>(task: &RefillTask<'_, S>, due: Duration) -> Duration {
     if task.was_locked() { RETRY } else { due }
 }

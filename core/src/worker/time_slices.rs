@@ -1,60 +1,61 @@
-//! Turns: the waiting one that is served next, and the serving one that makes room, if more wait than can be served at once.
+//! Time slices: the choice of the database that gets the next worker slot, and of the worker that leaves its slot.
 //!
-//! A *turn* is the time that one is served, a database by a worker. The one that has waited longest is next. One that is
-//! served and has nothing to do, or has had its turn, leaves; where it hangs it is ended. So a turn is bounded, and with
-//! it the time that one waits for it.
+//! A *time slice* is the time in which one worker serves one database. The database that has waited longest is next. A
+//! worker leaves if it has nothing to do, or if its time slice is over. A worker that does not leave is terminated. So the
+//! length of a time slice is bounded, and with it the waiting time.
 //!
-//! One that had to be cut short is *slow*. All slow ones come to no more than half of the slots until a turn of theirs
-//! ends well: many that hang cannot keep the others from being served. One that was served in vain waits a little before
-//! it comes again, longer each time.
+//! A database whose worker had to be terminated is *slow*, until one of its time slices ends well. Slow databases get half
+//! of the slots at most, so that many hanging databases do not block the others. After a time slice without success, a
+//! database pauses; the pause grows with each one.
 
 use crate::worker::backoff::Backoff;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// For how long one is served before it has to make room for others.
+/// The length of a time slice. After it, the worker leaves if other databases wait.
 pub const TIME_SLICE: Duration = Duration::from_millis(100);
-/// Time that one that has to make room may take to end what it is doing: at first, and where it is known to be slow.
+/// The time that a worker has to finish its work once asked to leave. The second value is for slow databases.
 pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
-/// By how much later it is ended by force.
+/// The time between the end of [`GIVE_WAY`] and the termination of the worker.
 pub const FORCE: Duration = Duration::from_secs(1);
-/// A request that no session waits for counts as this much later.
+/// A request without a waiting session ranks as if it had come this much later.
 pub const AHEAD: Duration = Duration::from_secs(1);
-/// The pause before one comes again that was served in vain.
+/// The pause of a database after a time slice without success.
 pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-/// And of one that could not even be reached.
+/// The pause of a database that the worker could not connect to.
 pub const PAUSE_OUT_OF_REACH: Backoff = Backoff::new(PAUSE.first, Duration::from_secs(5));
 
 /// The urgency of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
-    /// A session waits for it.
+    /// A session waits for ids.
     Now,
-    /// No session waits for it yet.
+    /// No session waits yet.
     Ahead,
 }
 
-/// The end of a turn.
+/// The end of a time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceEnd {
-    /// Something was served, or nothing was left to be.
+    /// The worker served a request, or there was none.
     Served,
-    /// Nothing was, but it ended when it had to.
+    /// The worker served no request, but ended in time.
     InVain,
-    /// It was cut short.
+    /// The worker was terminated.
     Cut,
-    /// It did not even begin.
+    /// The worker could not connect to the database.
     OutOfReach,
 }
 
-/// Those that wait (`W`), and the slots (`S`) at which one is served. Times are of any clock that only goes forward.
+/// The waiting databases (`W`), and the worker slots (`S`) that serve a database now. Times are of any clock that only goes
+/// forward.
 #[derive(Clone, Debug)]
 pub struct TimeSlices<W, S> {
     waiting: BTreeMap<W, DatabaseWait>,
     served: BTreeMap<S, TimeSlice<W>>,
-    /// Of those whose last turn did not end well.
+    /// Databases whose last time slice did not end well.
     past: BTreeMap<W, PastSlice>,
-    /// True if a slow one had the last turn: on the only place they take turns with the others.
+    /// True if a slow database had the last time slice. With a single slot, slow databases and others alternate.
     slow_last: bool,
 }
 
@@ -69,9 +70,8 @@ struct TimeSlice<W> {
     whose: W,
     since: Duration,
     slow: bool,
-    /// True if there is nothing to do there.
     idle: bool,
-    /// By when it is to have made room; None where it was not asked to.
+    /// The time by which the worker has to leave. None if it was not asked to.
     leaves_by: Option<Duration>,
     ended: bool,
 }
@@ -80,22 +80,22 @@ struct TimeSlice<W> {
 struct PastSlice {
     slow: bool,
     pause: Duration,
-    /// Time at which it may come again.
+    /// The end of the pause.
     again: Duration,
 }
 
-/// The next steps.
+/// The next actions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlicePlan<W, S> {
-    /// Whose turn begins, in this order.
+    /// The databases whose time slice begins now, in order.
     pub begin: Vec<W>,
-    /// Those that are to make room, and by when.
+    /// The workers to be asked to leave, each with its time limit.
     pub leave: Vec<(S, Duration)>,
-    /// Those that were to and have not, and are to be ended.
+    /// The workers to be terminated, because they did not leave in time.
     pub end: Vec<S>,
-    /// True if one goes on waiting for a slot.
+    /// True if a database still waits for a slot.
     pub short: bool,
-    /// Time at which something is due though nothing has changed.
+    /// The time of the next action if nothing changes.
     pub due: Option<Duration>,
 }
 
@@ -106,7 +106,8 @@ impl<W, S> Default for TimeSlices<W, S> {
 }
 
 impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
-    /// Notes all that wait now, and for what, and all places where one is served: which one, and whether it is idle there.
+    /// Records the waiting databases with their urgency, and the busy slots. Each busy slot has its database, and true if
+    /// its worker is idle.
     pub fn record(
         &mut self,
         waiting: impl IntoIterator<Item = (W, Urgency)>,
@@ -116,7 +117,7 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         let wait = |(one, want): (W, Urgency)| {
             let mut wait = self.waiting.get(&one).copied().unwrap_or(DatabaseWait { since: now, want });
             if wait.want != want {
-                // Now that a session waits for it, it is no later than it was, and no earlier than just now.
+                // A request that becomes urgent keeps its rank in the queue, unless a new request would have a better one.
                 wait = DatabaseWait { since: now.min(wait.rank()), want };
             }
             (one, wait)
@@ -131,9 +132,9 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         self.served = served.into_iter().map(time_slice).collect();
     }
 
-    /// Notes how a turn ended.
+    /// Records the end of a database's time slice.
     pub fn ended(&mut self, whose: W, end: SliceEnd, now: Duration) {
-        // It waits anew if it wants more at once: else it would come before all that have waited meanwhile.
+        // The database joins the queue anew; otherwise it would come before all that have waited in the meantime.
         self.waiting.remove(&whose);
         if end == SliceEnd::Served {
             self.past.remove(&whose);
@@ -142,25 +143,25 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         let past = self.past.get(&whose).copied();
         let backoff = if end == SliceEnd::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE };
         let pause = backoff.next(past.map(|past| past.pause));
-        // One that ends in vain in time holds no other up.
+        // A time slice without success that ends in time does not delay other databases.
         let slow = end != SliceEnd::InVain;
         self.past.insert(whose, PastSlice { slow, pause, again: now + pause });
     }
 
-    /// Forgets how the turns of those ended that are gone.
+    /// Forgets dropped databases.
     pub fn forget(&mut self, is_gone: impl Fn(W) -> bool) {
         self.past.retain(|one, _| !is_gone(*one));
     }
 
-    /// Those that wait, in the order in which they come.
+    /// Returns the waiting databases, in the order of service.
     pub fn queue(&self) -> Vec<W> {
         let mut queue: Vec<_> = self.waiting.iter().map(|(one, wait)| (wait.rank(), *one)).collect();
         queue.sort_unstable();
         queue.into_iter().map(|(_, one)| one).collect()
     }
 
-    /// Returns what is to be done with so many slots in all, of which so many are free. So many others wait for one of
-    /// them too, and come first. Each is asked to leave once, and ended once.
+    /// Returns the next actions. `slots`: the number of all slots; `free`: the number of free slots; `others`: the number of
+    /// other waiters, which get slots first. Each worker is asked to leave once, and terminated once.
     pub fn plan(&mut self, slots: usize, free: usize, others: usize, now: Duration) -> SlicePlan<W, S> {
         let mut left: Vec<W> =
             self.queue().into_iter().filter(|one| self.pause_of(*one, now).is_none()).collect();
@@ -174,7 +175,7 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
             slow += usize::from(self.slow_last);
             begin.push(one);
         }
-        // For those that may not have another slot, only one of their own makes room.
+        // Slow databases beyond the limit wait until another slow database leaves its slot.
         let allowed = most_slow(slots).saturating_sub(slow);
         let (slow_left, sound_left): (Vec<W>, Vec<W>) = left.iter().partition(|one| self.is_slow(**one));
         let wanted = sound_left.len() + slow_left.len().min(allowed) + others.saturating_sub(free);
@@ -190,19 +191,20 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         self.past.get(&one).is_some_and(|past| past.slow)
     }
 
-    /// The instant at which it may come again, if not yet.
+    /// Returns the end of a database's pause. None if it does not pause.
     fn pause_of(&self, one: W, now: Duration) -> Option<Duration> {
         self.past.get(&one).map(|past| past.again).filter(|again| *again > now)
     }
 
-    /// Returns whether a turn of its may begin, of those that are left, when `slow` slow ones are served.
+    /// Returns whether a database's time slice may begin. `left`: the waiting databases; `slow`: the number of slow
+    /// databases in service.
     fn may_begin(&self, one: W, left: &[W], slots: usize, slow: usize) -> bool {
         let alternates = slots > 1 || !self.slow_last || left.iter().all(|other| self.is_slow(*other));
         !self.is_slow(one) || slow < most_slow(slots) && alternates
     }
 
-    /// Asks as many to leave as it takes to have so many slots, of those that fit: those with nothing to do, and those
-    /// whose turn is over, the longest first.
+    /// Asks workers to leave until `wanted` slots become free. Only workers that `fits` accepts are asked: idle ones first,
+    /// then those whose time slice is over, the longest first.
     fn ask_to_leave(
         &mut self,
         wanted: usize,
@@ -250,13 +252,13 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         };
         let time_slices = self.served.values().filter_map(of_turn);
         let pauses = self.waiting.keys().filter_map(|one| self.pause_of(*one, now));
-        // An overdue one already waits for another to leave.
+        // Times in the past need no wake-up, because this plan has already counted them.
         time_slices.chain(pauses).filter(|due| *due > now).min()
     }
 }
 
 impl DatabaseWait {
-    /// The lower, the sooner it comes.
+    /// Returns the position in the queue: the lower, the sooner.
     fn rank(self) -> Duration {
         match self.want {
             Urgency::Now => self.since,
@@ -265,7 +267,7 @@ impl DatabaseWait {
     }
 }
 
-/// Returns the number of slow ones that may be served at once.
+/// Returns the number of slow databases that may be served at once.
 fn most_slow(slots: usize) -> usize {
     (slots / 2).max(1)
 }

@@ -19,11 +19,10 @@ use snowflake_ids_core::registry::link::{Endpoint, Registry as Asked};
 use snowflake_ids_core::registry::wire::{
     self, LeaseError, RegistryName as Name, Request, RequestBody, Response,
 };
-use snowflake_ids_core::registry::worker_ids::bounded;
+use snowflake_ids_core::registry::worker_ids::{LeaseLimits, bounded};
 use snowflake_ids_core::sequence::tickets;
 use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
-use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
@@ -163,8 +162,9 @@ impl Asked for Own<'_> {
         host.call();
         let registry = registry.ok_or(ConnectionError::Silent(Duration::ZERO))?;
         let locked = |Locked| RegistryError::Here(SqlError::new(*b"55P03", "rows are locked"));
-        let said =
-            registry.serve(host.server.timeline.get(), &ask, self.now, &|| host.call()).map_err(locked)?;
+        let said = registry
+            .serve(host.server.timeline.get(), &ask, &LeaseLimits::default(), self.now, &|| host.call())
+            .map_err(locked)?;
         host.call();
         Ok(Response { registry: registry.name(), clock: self.now, said })
     }
@@ -221,11 +221,9 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
     };
     // An error gets lost as any answer may; so is what another registry was meant by.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
-    let ask = bounded(request.ask, now, 1, Duration::from_micros(FORMER.cast_unsigned()), |_, _| {
-        Ok::<_, Infallible>(Vec::new())
-    })
-    .unwrap();
-    let Some(Ok(said)) = meant.then(|| registry.serve(1, &ask, now, &stop)) else { return };
+    let ask = bounded(request.ask, now, 1);
+    let limits = LeaseLimits { taken: Vec::new(), longest: Duration::from_micros(FORMER.cast_unsigned()) };
+    let Some(Ok(said)) = meant.then(|| registry.serve(1, &ask, &limits, now, &stop)) else { return };
     if is_lost(sim, sent.cut_off) {
         return;
     }

@@ -4,7 +4,7 @@
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::{Entry, RegistryName as Name, RequestBody, ResponseBody};
-use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, WorkerRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -95,6 +95,7 @@ impl Registry {
         &self,
         timeline: u32,
         ask: &RequestBody,
+        limits: &LeaseLimits,
         now: UnixMicros,
         stop: &dyn Fn(),
     ) -> Result<ResponseBody, Locked> {
@@ -104,7 +105,9 @@ impl Registry {
         let mut rows =
             Transaction { registry: self, stop, number, generation, written: BTreeMap::new(), timeline };
         let said = match ask {
-            RequestBody::Lease(request) => ResponseBody::Leased(worker_ids::lease(&mut rows, request, now)?),
+            RequestBody::Lease(request) => {
+                ResponseBody::Leased(worker_ids::lease(&mut rows, request, limits, now)?)
+            }
             RequestBody::Renew { worker, token, entry } => {
                 ResponseBody::Renewed(worker_ids::renew(&mut rows, *worker, *token, entry, now)?)
             }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
-const LAYERS: [&str; 16] = [
+const LAYERS: [&str; 18] = [
     "pg",
     "settings",
     "shared",
@@ -21,8 +21,10 @@ const LAYERS: [&str; 16] = [
     "registry",
     "worker",
     "named",
+    "open_transaction",
     "series",
     "snowflake",
+    "safe_position",
     "sequence",
     "sql",
     "entry",

@@ -1,4 +1,4 @@
-//! A layout: which bits say what, and from when on ticks are counted.
+//! A layout: the widths and the order of the fields, the unit and the epoch.
 
 use super::field::{Field, LayoutError, Order, RANGES, TickError, Widths};
 use crate::clock::UnixMicros;
@@ -6,7 +6,7 @@ use crate::ids::position::{NodeBits, Position, Tick};
 use std::fmt;
 use strength_reduce::StrengthReducedU64;
 
-/// A checked bit layout with its unit and epoch. Equal layouts give equal ids for equal fields.
+/// A valid layout. Equal layouts give equal ids for equal fields.
 #[derive(Clone, Copy)]
 pub struct Layout {
     pub(super) widths: Widths,
@@ -16,12 +16,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Bits of an id beside its sign.
+    /// Number of bits of an id, without the sign bit.
     pub const BITS: u32 = 63;
-    /// The longest unit: one day in microseconds.
+    /// The longest unit: one day, in microseconds.
     pub const MAX_UNIT_MICROS: u64 = 86_400_000_000;
 
-    /// Checks a layout. `unit` is in microseconds; `epoch` is the instant of tick 0.
+    /// Checks and returns a layout. `unit`: the length of a tick in microseconds; `epoch`: the beginning of tick 0.
     pub fn new(widths: Widths, order: Order, unit: u64, epoch: UnixMicros) -> Result<Self, LayoutError> {
         for (field, min, max) in RANGES {
             let width = widths.of(field);
@@ -39,47 +39,48 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The widths of the fields.
+    /// Returns the widths of the fields.
     pub const fn widths(&self) -> &Widths {
         &self.widths
     }
 
-    /// Returns where the sequence stands.
+    /// Returns the order of the fields.
     pub const fn order(&self) -> Order {
         self.order
     }
 
-    /// The length of a tick in microseconds.
+    /// Returns the length of a tick, in microseconds.
     pub fn unit(&self) -> u64 {
         self.unit.get()
     }
 
-    /// The instant of tick 0.
+    /// Returns the beginning of tick 0.
     pub const fn epoch(&self) -> UnixMicros {
         self.epoch
     }
 
-    /// The largest value a field holds.
+    /// Returns the largest value of a field.
     pub const fn max(&self, field: Field) -> u64 {
         self.widths.max(field)
     }
 
-    /// The last instant of the layout: the last microsecond of its last tick.
+    /// Returns the last microsecond of the last tick.
     pub fn last_instant(&self) -> UnixMicros {
         self.end().unwrap_or(UnixMicros(i64::MAX))
     }
 
-    /// The largest id of the layout.
+    /// Returns the largest id.
     pub fn largest_id(&self) -> u64 {
         (1 << self.widths.sum()) - 1
     }
 
-    /// The first position after the layout's last: `ticks` and `sequence` used up.
+    /// Returns the position after the last one.
     pub const fn end_position(&self) -> Position {
         Position(1 << (self.widths.ticks + self.widths.sequence))
     }
 
-    /// The first position of an instant's tick; that of the first or after the last tick for instants outside.
+    /// Returns the first position of an instant's tick. Instants before the epoch give the first position, and instants
+    /// after the last tick give the end position.
     pub fn position_at(&self, at: UnixMicros) -> Position {
         match self.tick(at) {
             Ok(tick) => self.first_of(tick),
@@ -88,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// The first position after an instant's tick.
+    /// Returns the first position after an instant's tick.
     pub fn position_after(&self, at: UnixMicros) -> Position {
         match self.tick(at) {
             Ok(tick) => self.first_of(Tick(tick.0 + 1)),
@@ -96,12 +97,12 @@ impl Layout {
         }
     }
 
-    /// The first position of the first tick that begins at an instant or later.
+    /// Returns the first position of the first tick that begins at or after an instant.
     pub fn position_from(&self, at: UnixMicros) -> Position {
         if at <= self.epoch { Position::ZERO } else { self.position_after(UnixMicros(at.0 - 1)) }
     }
 
-    /// The first instant at which all positions below this one are over.
+    /// Returns the first instant at which the ticks of all lower positions are over.
     pub fn instant_above(&self, position: Position) -> UnixMicros {
         let instant = self.instant_of(position);
         if position > self.first_of(self.tick_of(position)) {
@@ -111,7 +112,7 @@ impl Layout {
         }
     }
 
-    /// The instant at which a position's tick begins.
+    /// Returns the beginning of a position's tick.
     pub fn instant_of(&self, position: Position) -> UnixMicros {
         self.instant(self.tick_of(position))
     }
@@ -122,13 +123,13 @@ impl Layout {
         if position > self.first_of(tick) { self.first_of(Tick(tick.0 + 1)) } else { position }
     }
 
-    /// The first position of a tick.
+    /// Returns the first position of a tick.
     #[inline]
     pub const fn first_of(&self, tick: Tick) -> Position {
         Position(tick.0 << self.sequence_bits())
     }
 
-    /// The tick of a position.
+    /// Returns the tick of a position.
     #[inline]
     pub const fn tick_of(&self, position: Position) -> Tick {
         Tick(position.0 >> self.sequence_bits())
@@ -140,13 +141,13 @@ impl Layout {
         self.epoch.0.checked_add(length - 1).map(UnixMicros)
     }
 
-    /// The tick of an instant.
+    /// Returns the tick of an instant.
     #[inline]
     pub fn tick(&self, at: UnixMicros) -> Result<Tick, TickError> {
-        // An instant before the epoch wraps round to a tick beyond the last: a layout ends before 2^63
-        // microseconds, and what wraps is that much or more.
+        // For an instant before the epoch, the subtraction wraps to 2^63 microseconds or more. A layout ends before that, so
+        // the tick is rejected.
         let since = at.0.wrapping_sub(self.epoch.0).cast_unsigned();
-        // Most layouts tick in milliseconds, and dividing by a constant is cheaper still.
+        // Most layouts have ticks of a millisecond, and a division by a constant is faster.
         let tick = if self.unit.get() == 1_000 { since / 1_000 } else { since / self.unit };
         if tick <= self.max(Field::Ticks) { Ok(Tick(tick)) } else { Err(self.no_tick(at)) }
     }
@@ -160,13 +161,13 @@ impl Layout {
         }
     }
 
-    /// The instant at which a tick begins. Ticks beyond the layout's last are taken as the last.
+    /// Returns the beginning of a tick. Ticks after the last one count as the last one.
     pub fn instant(&self, tick: Tick) -> UnixMicros {
         let tick = tick.0.min(self.max(Field::Ticks));
         UnixMicros(self.epoch.0.wrapping_add_unsigned(tick.wrapping_mul(self.unit())))
     }
 
-    /// The id at a position of a placed node. Of two positions of one node the larger gives the larger id.
+    /// Returns the id of a position and a node. For one node, a greater position gives a greater id.
     #[inline]
     pub const fn id(&self, position: Position, node_bits: NodeBits) -> u64 {
         let tick = self.tick_of(position).0;
@@ -174,7 +175,7 @@ impl Layout {
         tick << self.tick_shift() | sequence << self.sequence_shift() | node_bits.0
     }
 
-    /// Returns the number of bits of an id below a field.
+    /// Returns the number of bits below a field.
     pub const fn shift(&self, field: Field) -> u8 {
         match field {
             Field::Ticks => self.tick_shift(),
@@ -189,7 +190,7 @@ impl Layout {
         self.widths.sequence
     }
 
-    /// Bits of the worker's identity: datacenter, worker and rollback.
+    /// The width of a node: datacenter, worker and rollback together.
     pub(crate) const fn node_bits(&self) -> u8 {
         self.widths.datacenter + self.widths.worker + self.widths.rollback
     }

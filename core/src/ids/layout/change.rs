@@ -1,7 +1,8 @@
-//! From one layout to another: from when on all ids of the new one are above all of the old one.
+//! A change of the layout: the instant from which ids of the new layout are greater than all ids of the old one.
 //!
-//! An id's ticks are its highest bits. So the ids that a layout has at an instant lie within bounds that no node and no sequence
-//! can leave, and each bound is a line in time, broken into the layout's ticks. That is all that is compared here.
+//! The ticks are the highest bits of an id. So the ids of a layout at an instant have a lower and an upper bound, for all
+//! nodes and sequence numbers. Each bound is a step function of time, with one step per tick. This module compares these
+//! bounds.
 
 use super::bits::Layout;
 use super::field::Field;
@@ -10,33 +11,34 @@ use crate::error::Explain;
 use crate::ids::position::{NodeBits, Position, Tick};
 use std::time::Duration;
 
-/// The outcome of a change of the layout.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutChange {
-    /// From this instant on ids of the new layout are above all of the old one that were given or reserved before, or may be
-    /// given by then. None: the new layout ends before it comes to that.
+    /// The instant from which ids of the new layout are greater than all ids of the old one: those issued or reserved
+    /// before, and those that may still be issued by then. None if the new layout ends before that.
     pub above_from: Option<UnixMicros>,
-    /// True if that is now.
+    /// True if `above_from` is now.
     pub ready: bool,
-    /// As long as servers give ids of the old layout, up to and including this instant, they are below all of the new one from
-    /// `above_from` on; [`UnixMicros`]'s last where they always are.
+    /// The last instant up to which servers may still issue ids of the old layout: all these ids are below all ids of the
+    /// new layout from `above_from` on. [`UnixMicros`]'s maximum if there is no limit.
     pub old_until: Option<UnixMicros>,
-    /// Number of years the new layout has from now on.
+    /// Number of years until the new layout ends.
     pub years: f64,
-    /// The new layout's last instant.
+    /// The last instant of the new layout.
     pub last: UnixMicros,
 }
 
-/// The known ids of the old layout.
+/// The ids of the old layout so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Past {
-    /// The position below which they are, of those that this server gave or reserved.
+    /// A position above all positions that this server issued or reserved.
     pub high_water_mark: Position,
-    /// The most by which ids of any server may be ahead of this server's clock: their drift, and what their clocks differ.
+    /// The largest time by which any server's ids may be ahead of this server's clock: the drift plus the difference between
+    /// clocks.
     pub ahead: Duration,
 }
 
-/// Returns what a change from one layout to another comes to, at `now`.
+/// Returns the result of a change from one layout to another at `now`.
 pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutChange {
     let ahead = micros(past.ahead);
     let above_from =
@@ -49,14 +51,14 @@ pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutC
     LayoutChange { above_from, ready: above_from == Some(now), old_until, years, last: new.last_instant() }
 }
 
-/// The first position of the new layout that is safe after the old one: its ids, and those of all later positions, are
-/// above the ids of every node at positions of the old layout below `high_water_mark`. None: there is no such position.
+/// Returns the first safe position of the new layout. Its id and all later ids are greater than the ids of all nodes at old
+/// positions below `high_water_mark`. None if the new layout has no such position.
 pub fn first_above(old: &Layout, new: &Layout, high_water_mark: Position) -> Option<Position> {
     let tick = Tick(id_below(old, high_water_mark).map_or(0, |id| (id >> new.tick_shift()) + 1));
     (tick.0 <= new.max(Field::Ticks)).then(|| new.first_of(tick))
 }
 
-/// The largest id of any node below a mark.
+/// Returns the largest id of any node below a high-water mark.
 fn id_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
     let last = Position(high_water_mark.min(layout.end_position()).0.checked_sub(1)?);
     let all_nodes = layout.largest_id() >> layout.widths().ticks >> layout.sequence_bits();
@@ -64,12 +66,12 @@ fn id_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
     Some(layout.id(last, node_bits))
 }
 
-/// The smallest id that a layout may give at an instant or after it.
+/// Returns the smallest id that a layout may issue at an instant or later.
 fn least_id(layout: &Layout, at: UnixMicros) -> u64 {
     layout.tick_of(layout.position_at(at)).0 << layout.tick_shift()
 }
 
-/// The largest id that a layout may give up to an instant.
+/// Returns the largest id that a layout may issue up to an instant.
 fn greatest_id(layout: &Layout, at: UnixMicros) -> Option<u64> {
     id_below(layout, layout.position_after(at))
 }
@@ -81,7 +83,7 @@ fn above_from(
     ahead: u64,
     now: UnixMicros,
 ) -> Option<UnixMicros> {
-    // The first tick of the new layout that may give ids at all, and above what was given here.
+    // The first tick of the new layout that is not in the past, and whose ids are greater than those already issued.
     let first = new.tick_of(first_above(old, new, high_water_mark)?).max(tick_from(new, now)?);
     let at_first = new.instant(first).max(now);
     let growth = Growth::of(old, new, ahead);
@@ -90,25 +92,26 @@ fn above_from(
     if is_above && (at_first == now || growth.faster < 0) {
         return Some(at_first);
     }
-    // Later only: where the new layout's ids grow as fast, or when the old layout has no more.
+    // Otherwise the new layout must overtake the old one, or the old layout must end.
     let ended = Tick((old.largest_id() >> new.tick_shift()) + 1);
     let tick = growth.overtakes().map_or(ended, |tick| tick.min(ended)).max(first);
     (tick.0 <= new.max(Field::Ticks)).then(|| new.instant(tick).max(now))
 }
 
-/// The tick of an instant, the first where it is before the layout's epoch. None after its last.
+/// Returns the tick of an instant; the first tick if the instant is before the epoch. None after the last tick.
 fn tick_from(layout: &Layout, at: UnixMicros) -> Option<Tick> {
     if at < layout.epoch() { Some(Tick(0)) } else { layout.tick(at).ok() }
 }
 
-/// The growth of two layouts' ids, as lines over the new one's ticks.
+/// The growth of two layouts' ids, as lines over the ticks of the new layout.
 ///
-/// In tick k the new layout's ids begin at k << n. What the old layout gives meanwhile ends below (x / u + 1) << o, where u is
-/// its unit, and x the time from its epoch to the end of tick k and `ahead` beyond.
+/// In tick k, the ids of the new layout begin at `k << n`. The ids of the old layout up to then end below `(x / u + 1) <<
+/// o`. Here n is the tick shift of the new layout. The old layout has the tick shift o and the unit u. x is the time from
+/// the old epoch to the end of tick k, plus `ahead`.
 struct Growth {
-    /// The gain of the new layout on the old one in each tick: times u.
+    /// The gain of the new layout in each tick, multiplied by u.
     faster: i128,
-    /// The distance behind in tick 0: times u.
+    /// The lag of the new layout in tick 0, multiplied by u. None if too large.
     behind: Option<i128>,
 }
 
@@ -123,8 +126,8 @@ impl Growth {
         }
     }
 
-    /// The tick of the new layout from which on all of its ticks are above what the old one gives meanwhile; None where that
-    /// does not come.
+    /// Returns the first tick of the new layout from which on its ids stay above those of the old layout. None if the new
+    /// layout never overtakes.
     fn overtakes(&self) -> Option<Tick> {
         let behind = self.behind?;
         match self.faster {
@@ -135,9 +138,9 @@ impl Growth {
     }
 }
 
-/// The last instant up to which a layout's ids are below one, if they are up to `ahead` ahead of it.
+/// Returns the last instant up to which all ids of a layout are below `id`. Ids may be ahead of the clock by `ahead`.
 fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
-    // The ticks whose ids are all below it.
+    // Ticks below this number have only lower ids.
     let ticks = id >> old.tick_shift();
     if ticks > old.max(Field::Ticks) {
         return UnixMicros(i64::MAX);
@@ -145,7 +148,7 @@ fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
     UnixMicros(old.instant(Tick(ticks)).0.saturating_sub_unsigned(ahead).saturating_sub(1))
 }
 
-/// Reason why a layout is not changed.
+/// The reason why a layout is not changed.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(NotReady)]
@@ -164,7 +167,7 @@ pub enum ChangeError {
 }
 
 impl LayoutChange {
-    /// Refuses a change that is not ready.
+    /// Returns an error if the change is not ready.
     pub fn allow(&self, old: &Layout, new: &Layout) -> Result<(), ChangeError> {
         let [old, new] = [old, new].map(ToString::to_string);
         match self.above_from {

@@ -1,21 +1,21 @@
-//! The fields of an id, their widths, the layouts of known systems, and errors of layouts.
+//! The fields of an id, their widths, the layouts of other systems, and errors of layouts.
 
 use crate::clock::UnixMicros;
 use crate::error::Explain;
 use std::fmt;
 
-/// A part of a layout, as errors and docs name it.
+/// A field of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// Time since the epoch, in units.
     Ticks,
-    /// The datacenter, the more significant part of the worker's identity.
+    /// The datacenter.
     Datacenter,
-    /// The worker within its datacenter.
+    /// The worker id within the datacenter.
     Worker,
-    /// Counts how often the worker switched because its clock stepped back.
+    /// Number of times that the worker switched because its clock went back.
     Rollback,
-    /// Numbers the ids of one tick.
+    /// The number of an id within its tick.
     Sequence,
 }
 
@@ -34,13 +34,13 @@ impl fmt::Display for Field {
 /// The position of the sequence among the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Below the worker: ids of one tick lie together by worker (Twitter and most others).
+    /// Below the node: ids of one tick are grouped by node (Twitter and most others).
     SequenceLast,
-    /// Above the worker: ids of one tick lie in order of their sequence (Sonyflake, pgEdge).
+    /// Above the node: ids of one tick are ordered by sequence (Sonyflake, pgEdge).
     SequenceFirst,
 }
 
-/// Widths of the fields in bits.
+/// The widths of the fields, in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths {
     /// 1 to 62.
@@ -56,7 +56,7 @@ pub struct Widths {
 }
 
 impl Widths {
-    /// The width of one field.
+    /// Returns the width of a field.
     pub const fn of(&self, field: Field) -> u8 {
         match field {
             Field::Ticks => self.ticks,
@@ -67,7 +67,7 @@ impl Widths {
         }
     }
 
-    /// The largest value a field holds.
+    /// Returns the largest value of a field.
     pub const fn max(&self, field: Field) -> u64 {
         (1 << self.of(field)) - 1
     }
@@ -77,7 +77,7 @@ impl Widths {
     }
 }
 
-/// The range of each width, in the order in which a layout is checked.
+/// The range of each width, in the order of the checks.
 pub(super) const RANGES: [(Field, u8, u8); 5] = [
     (Field::Ticks, 1, 62),
     (Field::Datacenter, 0, 31),
@@ -86,12 +86,12 @@ pub(super) const RANGES: [(Field, u8, u8); 5] = [
     (Field::Sequence, 1, 31),
 ];
 
-/// Names and layouts, as each system's source or documentation gives them. A preset never changes its
-/// meaning: functions that take a layout as text are IMMUTABLE in SQL.
+/// The names and layouts of other systems, from their source or documentation. A preset never changes, because SQL functions
+/// that take a layout as text are IMMUTABLE.
 ///
-/// Some systems compute their epoch in the time zone of the process (Baidu, `ShardingSphere`): the preset
-/// is UTC; write the layout out with its own `epoch=` where the process ran elsewhere. Instagram's 41 ticks
-/// include the sign bit of a bigint: 40 are left to ids that are not negative, which end in 2046.
+/// Some systems (Baidu, `ShardingSphere`) compute their epoch in the time zone of the process. The preset assumes UTC. If
+/// the process had another time zone, give the layout with an explicit `epoch=`. Instagram's 41 ticks include the sign bit
+/// of a bigint. The preset has the 40 bits of non-negative ids, which end in 2046.
 pub const PRESETS: [(&str, &str); 16] = [
     ("twitter", "41/5/5/12 epoch=2010-11-04T01:42:54.657Z"),
     ("leaf", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),
@@ -115,7 +115,7 @@ pub(super) fn preset(name: &str) -> Option<&'static str> {
     PRESETS.iter().find(|(preset, _)| *preset == name).map(|(_, text)| *text)
 }
 
-/// Reason why a layout is refused. Every variant names the field at fault.
+/// The reason why a layout is not valid.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -149,7 +149,7 @@ pub enum LayoutError {
     Syntax { text: String, reason: String },
 }
 
-/// An instant that has no tick in a layout.
+/// The reason why an instant has no tick in a layout.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]

@@ -1,7 +1,7 @@
-//! Layouts as text: `41/5/5/12 unit=1ms epoch=2020-01-01`, or a preset's name, and back.
+//! Layouts as text, and back: `41/5/5/12 unit=1ms epoch=2020-01-01`, or the name of a preset.
 //!
-//! Fields are `ticks/datacenter/worker/sequence`; two rollback bits after the worker are written `2r`, and
-//! a sequence that stands above the worker is written right after the ticks, as `12s`.
+//! The fields are `ticks/datacenter/worker/sequence`. Two rollback bits are written as `2r` after the worker. A sequence
+//! above the node is written as `12s`, right after the ticks.
 
 use super::bits::{Layout, check_epoch, check_unit};
 use super::field::{Field, LayoutError, Order, RANGES, Widths, preset};
@@ -12,14 +12,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 use std::str::FromStr;
 
-/// The epoch of a layout that names none: 2020-01-01 UTC.
+/// The default epoch: 2020-01-01 UTC.
 const DEFAULT_EPOCH: UnixMicros = UnixMicros(1_577_836_800_000_000);
-/// The unit of a layout that names none: 1 ms.
+/// In microseconds: 1 ms.
 const DEFAULT_UNIT: u64 = 1_000;
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
 impl Default for Layout {
-    /// Twitter's widths from 2020: `41/5/5/12 epoch=2020-01-01`, good until 2089.
+    /// Twitter's widths with an epoch of 2020, until 2089: `41/5/5/12 epoch=2020-01-01`.
     fn default() -> Self {
         let widths = Widths { ticks: 41, datacenter: 5, worker: 5, rollback: 0, sequence: 12 };
         let unit = strength_reduce::StrengthReducedU64::new(DEFAULT_UNIT);
@@ -64,7 +64,7 @@ impl FromStr for Layout {
     }
 }
 
-/// Reads the widths of `text`; `syntax` makes an error of a reason why it has none.
+/// Parses the widths. `syntax`: makes an error from a reason.
 fn parse_widths(text: &str, syntax: impl Fn(String) -> LayoutError) -> Result<(Widths, Order), LayoutError> {
     let parts: Vec<&str> = text.split('/').collect();
     let (order, ticks, sequence, node) = match parts[..] {
@@ -135,7 +135,7 @@ fn parse_epoch(text: &str) -> Result<UnixMicros, LayoutError> {
     Ok(epoch)
 }
 
-/// The canonical text: widths, the unit unless it is 1 ms, the epoch always.
+/// Writes the canonical text: the widths, the unit unless it is 1 ms, and the epoch.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Widths { ticks, datacenter, worker, rollback, sequence } = self.widths;

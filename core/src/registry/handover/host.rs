@@ -1,4 +1,4 @@
-//! The tables and the registries that a hand-over touches.
+//! The tables and the registries of a hand-over.
 
 use crate::clock::UnixMicros;
 use crate::registry::client::{Network, RegistryClient, RegistryTransaction};
@@ -11,37 +11,36 @@ use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A table of tags that can take others over, within a transaction.
+/// A table of tags that takes tags over from another one, within a transaction.
 pub trait RegistryTags {
-    /// Reason why a statement failed.
+    /// The error of a failed statement.
     type Error;
 
-    /// Reads the rows of these tags that exist, in their order, and locks them to the end of the transaction.
+    /// Reads and locks the existing rows of these tags, ordered by tag. The locks last until the transaction ends.
     fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Self::Error>;
-    /// Makes tags of these rows, in JSON and one for each tag: missing ones with this share, and raises those that are
-    /// behind.
+    /// Creates missing tags with this share, and raises tags whose row is lower. `rows`: in JSON, one row for each tag.
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
-    /// Returns its tags beside these rows, in their order.
+    /// Returns the table's tags of these rows, ordered by tag.
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
 }
 
-/// A tag that was taken over.
+/// A tag that was taken over, as its row is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The tag.
     pub tag: String,
-    /// From one of its ids to the next.
+    /// The difference between an id and the next one.
     pub increment: i64,
-    /// The remainder of its ids when divided by that.
+    /// The remainder of the ids modulo `increment`.
     pub remainder: i64,
-    /// True if it starts over each day, month or year.
+    /// True if the tag restarts each day, month or year.
     pub dated: bool,
-    /// True if the row that was handed over says otherwise.
+    /// True if the received row has another value of `dated`.
     pub dated_otherwise: bool,
 }
 
 impl Standing {
-    /// Returns the reason why its row must not be used as this share; None where it may.
+    /// Returns the reason why the row cannot be used as this share. None if the row can be used.
     pub(super) fn unfit_for(&self, share: Option<Share>) -> Option<Unfit> {
         let Self { increment, remainder, dated, .. } = *self;
         match share.filter(|share| !share.holds(increment, remainder)) {
@@ -51,50 +50,52 @@ impl Standing {
     }
 }
 
-/// The tables of a database that uses registries, or is to. All calls are of one transaction.
+/// The tables of a database that uses registries, or begins to. All calls are in one transaction.
 pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
-    /// Keeps others from reserving ids, and from noting received ones, until the transaction ends: comparisons stay true.
+    /// Prevents other sessions from reserving ids or recording received ids until the transaction ends.
     fn lock(&mut self) -> Result<(), Self::Error>;
-    /// Keeps the registries in use the same until the transaction ends. Several transactions may do this at once.
+    /// Prevents changes of the registries in use until the transaction ends. Several transactions can hold this lock at
+    /// once.
     fn keep_endpoints(&mut self) -> Result<(), Self::Error>;
-    /// The registries in use, in their order; none where this database is its own.
+    /// Returns the registries in use, in order. Empty if this database is its own registry.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
-    /// Makes these the registries in use.
+    /// Sets the registries in use.
     fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), Self::Error>;
-    /// The rows of this database's own table of tags in their order, in JSON: those after a tag, and as many as an answer
-    /// takes.
+    /// Returns rows of this database's own table of tags, in JSON and ordered by tag: one page of the tags after `after`.
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
-    /// The tags that were received, in their order, or this one alone: each with the identity of the registry.
+    /// Returns the highest received id of each tag, or of the tag `only`, ordered by tag. Each entry has the identity of its
+    /// registry.
     fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
-    /// The highest ids of transactions here that were rolled back.
+    /// Returns the highest ids that rolled-back transactions of this database handed out.
     fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Self::Error>;
-    /// Notes the highest id of each tag as received, for all registries in use.
+    /// Records the highest id of each tag as received from all registries in use.
     fn record_all(&mut self) -> Result<(), Self::Error>;
-    /// Gives existing tags the definitions of these rows, in JSON: one row for each tag.
+    /// Gives existing tags the definitions of these rows. `rows`: in JSON, one row for each tag.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
-    /// The database for which this server leases its worker id from another registry than the one of this identity, where it
-    /// would be leased from that one from now on.
+    /// Returns the database that prevents leases from the registry `identity`: the server leases its worker id from another
+    /// registry for that database. None if there is no conflict.
     fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Self::Error>;
-    /// Gives the worker id back that was leased from a registry.
+    /// Gives back the worker id that was leased from a registry.
     fn give_up_lease(&mut self, endpoint: &Endpoint) -> Result<(), Self::Error>;
-    /// Empties the buffers, and has the worker id looked after when this is committed; from here, if `moves_lease`.
+    /// Empties the tag buffers of this database, and makes the launcher check the worker id after the commit. `moves_lease`:
+    /// the worker id is then leased through this database.
     fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
-    /// The identity of this database as a registry.
+    /// Returns the identity of this database as a registry.
     fn identity(&mut self) -> Option<String>;
-    /// The clock here.
+    /// Returns the server's wall time.
     fn now(&self) -> UnixMicros;
-    /// The limit of the difference between clocks.
+    /// Returns the largest allowed difference between clocks.
     fn max_clock_skew(&self) -> Duration;
 }
 
-/// The highest id of a transaction that was rolled back.
+/// The highest id that rolled-back transactions handed out for a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledBackTag {
     /// The tag.
     pub tag: String,
-    /// The id, and the tag's generation then.
+    /// The id, with the tag's generation at that time.
     pub high_water_mark: HighWaterMark,
-    /// The tag's generation now; None where it is gone.
+    /// The tag's generation now. None if the tag does not exist any more.
     pub tag_generation: Option<i64>,
 }
 
@@ -105,13 +106,13 @@ pub struct Registries<N: Network> {
 }
 
 impl<N: Network> Registries<N> {
-    /// Registries that are reached by this network, and whose responses are waited for so long.
+    /// Returns registries that are reached through `network`. `limit`: the time limit of each response.
     pub fn new(network: N, limit: Duration) -> Self {
         Self { client: RegistryClient::new(network), limit }
     }
 
-    /// Asks the registry of a foreign server: `seen`, if that is given. After an error the request may have been served all the
-    /// same.
+    /// Asks the registry of a foreign server, and expects the registry `seen` if given. After an error, the registry may
+    /// have served the request nevertheless.
     pub fn ask(
         &mut self,
         server: &str,
@@ -121,7 +122,7 @@ impl<N: Network> Registries<N> {
         self.client.ask_server(server, seen, ask, self.limit).map_err(|error| unusable(server, error))
     }
 
-    /// Begins a transaction at each registry. One that is set back from then on ends it.
+    /// Begins a transaction at each registry. A registry that is restored from a backup afterwards breaks its transaction.
     pub(super) fn begin<'s>(
         &mut self,
         endpoints: &'s [Endpoint],
@@ -134,10 +135,9 @@ impl<N: Network> Registries<N> {
     }
 }
 
-/// A transaction at a registry.
+/// A registry, and the transaction that was begun there.
 pub(super) type Begun<'s, N> = (&'s Endpoint, RegistryTransaction<N>);
 
-/// The error of the registry of a foreign server.
 pub(super) fn unusable(server: &str, error: impl Into<RegistryError>) -> UnusableRegistry {
     UnusableRegistry::Failed(server.to_owned(), error.into())
 }

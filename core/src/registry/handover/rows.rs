@@ -1,4 +1,4 @@
-//! Rows of tables of tags, in JSON: reading those of a registry, and handing rows over, a page at a time.
+//! Rows of tables of tags, in JSON: reading a registry's rows, and handing rows over in pages.
 
 use super::host::{Begun, Registries, unusable};
 use crate::clock::UnixMicros;
@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most that is read of a registry's tags: some 200,000 of them.
+/// The largest total size of a registry's tags, in bytes: about 200,000 tags.
 const MOST_BYTES: usize = 4 * MAX_BYTES;
-/// Number of rows that are handed over by one statement: as many as a busy registry writes well within the time limit.
+/// Number of rows of one statement. A busy registry writes this many well within the time limit.
 const HANDED_AT_ONCE: usize = 2_000;
 
-/// The tag of a row.
+/// Returns the tag of a row.
 pub fn tag_of(row: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct TagField {
@@ -26,7 +26,7 @@ pub fn tag_of(row: &RawValue) -> Option<String> {
     serde_json::from_str(row.get()).ok().map(|TagField { tag }| tag)
 }
 
-/// A row that raises a tag this far.
+/// Returns a row that raises a tag to an id.
 pub fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
     let first = UnixMicros::of_day(day);
     let period =
@@ -35,7 +35,7 @@ pub fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
     RawValue::from_string(row.to_string()).ok()
 }
 
-/// All tags of a registry, which are fit for it if it is one of several.
+/// Returns all tags of a registry. With a share, fails if a tag does not match the share.
 pub fn tags_of<N: Network>(
     there: &mut Registries<N>,
     endpoint: &Endpoint,
@@ -66,7 +66,7 @@ pub fn tags_of<N: Network>(
             }
             bytes += row.get().len();
             after = Some(tag.clone());
-            // Else a registry could go on for ever.
+            // Without these limits, a broken registry could send rows forever.
             if bytes > MOST_BYTES || !seen.insert(tag) {
                 return Err(garbled());
             }
@@ -75,7 +75,7 @@ pub fn tags_of<N: Network>(
     }
 }
 
-/// As many rows as a statement takes, whatever letters are in them.
+/// Splits rows into pages that one statement can send.
 pub fn pages<T: Borrow<RawValue>>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     let mut left = rows;
     std::iter::from_fn(move || {
@@ -91,8 +91,9 @@ pub fn pages<T: Borrow<RawValue>>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Hands rows over, in the order of their tags: where one registry cannot take them, none has. All of a page before the next,
-/// so that no registry waits for long. Each compares its own rows with what was received from it before it changes them.
+/// Sends rows to all registries, and commits only if every registry took all rows. Each page goes to all registries before
+/// the next page, so that no registry's transaction is idle for long. Each registry first compares its rows with the ids
+/// that were received from it. `rows`: ordered by tag.
 pub fn give<N: Network>(
     mut begun: Vec<Begun<'_, N>>,
     rows: &[Box<RawValue>],
@@ -104,7 +105,7 @@ pub fn give<N: Network>(
     for page in pages(rows) {
         let tags: Vec<String> = page.iter().filter_map(|row| tag_of(row)).collect();
         for ((endpoint, there), left) in begun.iter_mut().zip(&mut left) {
-            // With the first row of each tag: others may come with the next page.
+            // Only the first row of a tag is compared: a later row of the tag may be in the next page.
             let compared = tags.iter().filter_map(|tag| left.remove_entry(tag.as_str()));
             let received =
                 compared.map(|(tag, reached)| ReceivedTag { tag: tag.to_owned(), reached }).collect();
@@ -123,8 +124,8 @@ pub fn give<N: Network>(
     begun.into_iter().try_for_each(commit)
 }
 
-/// The tags received from this registry. What came from another one, as from its predecessor before an upgrade, says nothing
-/// of its rows.
+/// Returns the tags that were received from this registry. Ids of another registry, such as its predecessor before an
+/// upgrade, say nothing about its rows.
 fn received_of<'r>(received: &'r [(String, ReceivedTag)], endpoint: &Endpoint) -> BTreeMap<&'r str, Reached> {
     let its = received.iter().filter(|(identity, _)| *identity == endpoint.seen.identity);
     its.map(|(_, ReceivedTag { tag, reached })| (tag.as_str(), *reached)).collect()

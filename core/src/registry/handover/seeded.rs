@@ -1,23 +1,26 @@
-//! Tags that a transaction has had the registries raise, for a column that has ids already.
+//! Tags that a transaction raised at the registries, because the transaction attaches a column that already has ids.
 
 use crate::guard::{Guard, holds};
 
-/// All of one transaction. The registries have done it by then, whatever becomes of the transaction. Here, what was reserved
-/// before is taken away: at once, so that the transaction itself gets none of it, and again when it is committed. With the
-/// commit comes the note that ids up to there are in use, so that a registry that is set back to before is refused.
+/// The raised tags of one transaction, each with the highest id of the column. The registries have already committed the
+/// raise.
+///
+/// Locally, buffered ids of each tag are discarded twice: at once, so that this transaction issues none of them, and again
+/// at commit. The commit also records that ids up to the highest one are in use. A registry that is later restored to a
+/// state before the raise is then refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeded<T>(Vec<(T, i64)>);
 
 impl<T> Seeded<T> {
-    /// None.
+    /// No tags.
     pub const NONE: Self = Self(Vec::new());
 
-    /// Returns whether there are none.
+    /// Returns whether there are no tags.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The registries have a tag whose ids are above one. A savepoint that is rolled back changes nothing of that.
+    /// Adds a tag that the registries have raised above `highest`. A rollback to a savepoint does not remove the tag.
     pub fn add(&mut self, tag: T, highest: i64, discard: impl FnOnce(&T)) {
         if holds(Guard::AttachDiscards) {
             discard(&tag);
@@ -25,12 +28,13 @@ impl<T> Seeded<T> {
         self.0.push((tag, highest));
     }
 
-    /// Has all of them noted, late: until it is committed, a note holds up all that receives ids of the tag.
+    /// Records the highest id of all tags. Called just before the commit, because the record blocks every session that
+    /// receives ids of the tag.
     pub fn settle<E>(&self, mut record: impl FnMut(&T, i64) -> Result<(), E>) -> Result<(), E> {
         self.0.iter().try_for_each(|(tag, highest)| record(tag, *highest))
     }
 
-    /// From the note on, what a registry gives is compared with it. What it gave before is taken away.
+    /// Discards buffered ids after the commit. Ids that registries send from now on are compared with the record.
     pub fn committed(&mut self, mut discard: impl FnMut(&T)) {
         for (tag, _) in std::mem::take(&mut self.0) {
             if holds(Guard::AttachDiscards) {
@@ -39,7 +43,7 @@ impl<T> Seeded<T> {
         }
     }
 
-    /// None of it counts, or all of it is done.
+    /// Forgets all tags, after a rollback or once all work is done.
     pub fn forget(&mut self) {
         self.0 = Vec::new();
     }

@@ -1,4 +1,4 @@
-//! Taking tags over, by a registry to which they are handed over, or a database that is its own again.
+//! Taking tags over: by a registry that receives a hand-over, or by a database that becomes its own registry again.
 
 use super::host::{RegistryTags, Standing};
 use super::rows::tag_of;
@@ -8,8 +8,9 @@ use crate::sequence::reservation::{Share, TagRow, Unfit};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// Makes or raises tags by these rows, in JSON, so that no own row is behind; as one of several registries, if it is. Returns
-/// the first tag whose row is not fit for that, also because it is behind what was received from it before.
+/// Creates tags, or raises them, so that no row is lower than these rows. `rows`: in JSON; `share`: set if the registry is
+/// one of several. Returns the first tag whose row cannot be used. One reason is a row below the ids that were received from
+/// the registry.
 pub fn take_over<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],
@@ -30,8 +31,8 @@ pub fn take_over<T: RegistryTags>(
     Ok(None)
 }
 
-/// The first tag whose row is behind what was received of it, or gone: raised, it would not be noticed that it was set back,
-/// and ids would be given again.
+/// Returns the first tag whose row is missing, or lower than the ids that were received from it. A raise of that row would
+/// hide that the registry was restored from a backup, and ids would be issued twice.
 fn compare<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],
@@ -40,7 +41,7 @@ fn compare<T: RegistryTags>(
     if received.is_empty() || !holds(Guard::HandOverCompares) {
         return Ok(None);
     }
-    // All that are handed over, so that two nodes lock them in one order.
+    // All tags of the hand-over are locked, so that two nodes lock them in one order.
     let tags = rows.iter().filter_map(|row| tag_of(row));
     let tags = tags.chain(received.iter().map(|received| received.tag.clone())).collect();
     let found: FxHashMap<String, TagRow> =
@@ -51,8 +52,8 @@ fn compare<T: RegistryTags>(
     Ok(received.iter().find_map(unfit))
 }
 
-/// The first rows of all tags, then the second ones, and so on: the first makes the tag, the others raise it. No row can be
-/// changed twice by one statement.
+/// Splits rows into rounds with at most one row for each tag, because one statement cannot change a row twice. The first row
+/// of a tag creates the tag, and later ones raise it.
 fn by_turns<'a>(rows: &[&'a RawValue]) -> Vec<Vec<&'a RawValue>> {
     let mut seen: FxHashMap<Option<String>, usize> = FxHashMap::default();
     let mut turns: Vec<Vec<&RawValue>> = Vec::new();

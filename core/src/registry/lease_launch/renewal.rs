@@ -1,60 +1,59 @@
-//! The times at which the lease is renewed, and at which the log is told that it is not.
+//! The times of lease renewals, and of log messages about missing renewals.
 
 use crate::worker::backoff::Backoff;
 use std::time::Duration;
 
-/// Time from the server's start to a renewal, by which two servers with one lease are noticed.
+/// Time from the server's start to the first renewal. This renewal reveals two servers with one lease.
 const AFTER_START: Duration = Duration::from_secs(10);
-/// The pauses between attempts.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
-/// Interval at which the log is told while the end of the lease comes nearer.
+/// The time between two log messages while renewals fail.
 const REMIND: Duration = Duration::from_hours(1);
 
 /// The launcher's memory of renewals. Times are of any clock that only goes forward.
 #[derive(Debug, Default)]
 pub struct Renewal {
-    /// The time at which a lease was first seen, and the setting of its length as it was read last.
+    /// The time at which a lease was first seen, and the last value of the length setting.
     seen: Option<(Duration, Duration)>,
-    /// True if the renewal after the start was asked for.
+    /// True if the renewal after the start was requested.
     after_start: bool,
-    /// The time of the last request without a response, and the pause after it.
+    /// The time of the last request without an answer, and the pause after it.
     asked: Option<(Duration, Duration)>,
-    /// Time at which the registry was asked last because the clock has jumped.
+    /// The last time that a clock jump caused a request.
     compared: Option<Duration>,
-    /// The time at which the log was last told that no renewal has come.
+    /// The time of the last log message about a missing renewal.
     told: Option<Duration>,
 }
 
-/// The lease that there is.
+/// The present lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Lapse {
-    /// The time that it is still good.
+    /// The remaining time of the lease.
     pub left: Duration,
-    /// The time until it has to be renewed.
+    /// The time until the next renewal is due.
     pub until_renewal: Duration,
-    /// Its length from one renewal to the next.
+    /// The length of the lease.
     pub length: Duration,
-    /// The length by the setting.
+    /// The length according to the setting.
     pub setting: Duration,
-    /// True if a renewal that was asked for has not come yet.
+    /// True if a requested renewal has not been answered.
     pub is_asked: bool,
-    /// True if the clock has jumped, and a registry on another server may know better.
+    /// True if the clock has jumped, and a registry on another server can confirm the time.
     pub has_jumped: bool,
 }
 
-/// The next act about a lease.
+/// The next action for a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenewalRound {
-    /// True if a renewal is to be asked for.
+    /// True if a renewal is to be requested.
     pub ask: bool,
-    /// True if the log is to know that none came.
+    /// True if the log is to say that renewals fail.
     pub remind: bool,
-    /// The time until it should look again.
+    /// The time until the next round.
     pub due: Duration,
 }
 
 impl Renewal {
-    /// Returns the next act about a lease.
+    /// Returns the next action for a lease.
     pub fn round(&mut self, lease: Lapse, now: Duration) -> RenewalRound {
         if !lease.is_asked {
             self.told = self.told.filter(|_| self.asked.is_none());
@@ -69,7 +68,7 @@ impl Renewal {
         RenewalRound { ask, remind, due }
     }
 
-    /// Returns the next act where there is no lease, as the registry gave none.
+    /// Returns the next action if the registry granted no lease.
     pub fn round_without(&mut self, now: Duration) -> RenewalRound {
         let (ask, due) = self.ask(now);
         RenewalRound { ask, remind: false, due }
@@ -83,7 +82,7 @@ impl Renewal {
         wants
     }
 
-    /// The time until the next renewal.
+    /// Returns the time until the next renewal. A change of the setting makes the renewal due at once.
     fn due(&mut self, lease: Lapse, now: Duration) -> Duration {
         let (began, before) = *self.seen.get_or_insert((now, lease.setting));
         self.seen = Some((began, lease.setting));
@@ -95,7 +94,7 @@ impl Renewal {
         }
     }
 
-    /// Asks, unless that was just done; with the pause before it is done again.
+    /// Decides whether to request a renewal now. Returns the time until the next request as well.
     fn ask(&mut self, now: Duration) -> (bool, Duration) {
         let before = self.asked;
         let waits = before.filter(|(at, pause)| now < *at + *pause);
@@ -107,7 +106,7 @@ impl Renewal {
         (waits.is_none(), (at + pause).saturating_sub(now))
     }
 
-    /// Returns whether the log is told: when half of the lease's time is gone, and again once in a while.
+    /// Returns whether to write a log message: once half of the lease has passed, and again after each [`REMIND`].
     fn wants_to_remind(&mut self, lease: Lapse, now: Duration) -> bool {
         let in_vain = self.asked.is_some_and(|(_, pause)| pause > BACKOFF.first);
         let told = self.told.is_some_and(|told| now < told + REMIND);

@@ -1,4 +1,4 @@
-//! Taking a worker id, and renewing its lease.
+//! Acquisition of a worker id, and renewal of its lease.
 
 use super::host::{LeaseEvent, LeaseHost, LeaseStep, LeaseWorker, StepError};
 use crate::clock::UnixMicros;
@@ -11,43 +11,39 @@ use crate::server::issuer::Host;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// A worker id as it is to be taken.
+/// The parameters of an acquisition.
 #[derive(Clone)]
 pub struct Plan {
-    /// The lease that there is: the clock is behind its ids, or it is of another registry.
+    /// The present lease. It is replaced because the clock is behind its ids, or because it is from another registry.
     pub lease: Option<Lease>,
-    /// The token of the lease that there is, or was.
+    /// The token of the present or previous lease.
     pub token: Option<i64>,
-    /// The part of it that is shown to the registry that has come in the place of its own.
+    /// A lease of the previous registry, to show to the registry that replaced it.
     pub former: Option<Former>,
-    /// Worker ids that cannot be used here now.
+    /// Worker ids that the server cannot use now.
     pub except: Vec<u32>,
-    /// Those among which one is looked for.
+    /// The worker ids to search.
     pub choice: WorkerRange,
-    /// True if one that has no room in some layout is better than none.
+    /// True if a worker id that does not fit some layout is better than none.
     pub may_widen: bool,
-    /// The server's own layout.
     pub layout: Layout,
-    /// The time by which ids may run ahead of the clock.
     pub max_drift: Duration,
-    /// The row to write.
     pub entry: Entry,
 }
 
-/// Worker ids among which one is looked for.
+/// A range of worker ids to search.
 #[derive(Clone, Copy)]
 pub struct WorkerRange {
-    /// Their number, from 0 on.
     capacity: u32,
-    /// The place to begin; None: where the registry has it.
+    /// The worker ids to try first. None: the registry decides.
     preferred: Option<Preferred>,
-    /// The number in the server's own layout, where these are not all.
+    /// The number of worker ids of the server's own layout, if it is greater than `capacity`.
     all: Option<u32>,
 }
 
 impl WorkerRange {
-    /// Those up to `limit`, which have room in all layouts that are in use. `kept`: the one to begin with, which the server has
-    /// from elsewhere.
+    /// Returns the worker ids up to `limit`, which fit all layouts in use. `kept`: the worker id that the server already
+    /// has, to be tried first.
     pub fn within(limit: u32, layout: &Layout, kept: Option<u32>) -> Self {
         let most = capacity(layout);
         let capacity = most.min(limit.saturating_add(1));
@@ -56,7 +52,7 @@ impl WorkerRange {
 }
 
 impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
-    /// Takes a worker id, and gives up the one that the server had.
+    /// Leases a worker id, and gives the previous one back.
     pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError> {
         let settings = self.host.settings();
         let said =
@@ -68,7 +64,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let lease = match leased {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
             Leased::Missed => return Ok(LeaseStep::Again),
-            // Better one that has no room in some layout than none at all.
+            // A worker id that does not fit some layout is better than none.
             Leased::None(mut none) => {
                 if let Some(widened) = plan.widened() {
                     return self.acquire(&widened);
@@ -98,11 +94,11 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         Ok(LeaseStep::Done)
     }
 
-    /// Has the server issue under the lease from now on; false where the state is not that of the plan any more.
+    /// Writes the lease into the state. Returns false if the state has changed since the plan was made.
     fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, StepError> {
         let (token, database) = (plan.entry.token, self.host.database());
         Ok(self.state.change(|state, _| {
-            // An operator may have begun the state anew meanwhile.
+            // An administrator may have reset the state in between.
             let pending = state.pending_token == Some(token) || !holds(Guard::PendingTokenFirst);
             let ours = pending && state.lease == plan.lease;
             if ours {
@@ -113,7 +109,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })?)
     }
 
-    /// A worker id of another registry than the one in use may be any server's there.
+    /// Gives up a worker id of another registry: in the registry in use, it may belong to another server.
     fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError> {
         if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
@@ -125,7 +121,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })?)
     }
 
-    /// Refuses a lease that no registry would grant.
+    /// Rejects a lease that no correct registry would grant.
     fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError> {
         let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
         let sane = lease.worker < plan.choice.capacity
@@ -138,7 +134,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
     }
 
-    /// Gives a former worker id back. Should that fail, it is free when its lease has ended.
+    /// Gives a worker id back. After an error, the worker id becomes free when its lease expires.
     fn release(&mut self, former: &Lease) {
         if former.is_chosen() {
             return;
@@ -163,7 +159,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         self.host.record(LeaseEvent::NotReleased(worker, &why));
     }
 
-    /// Moves the end of the lease on, or notices that the lease is lost.
+    /// Extends the lease, or notices that the lease is lost.
     pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<LeaseStep, StepError> {
         let ask = RequestBody::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };
         let ResponseBody::Renewed(expiry) = self.ask(ask)? else { return Ok(LeaseStep::Again) };
@@ -198,7 +194,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 }
 
 impl Plan {
-    /// The same for all worker ids, where one without room in some layout will do.
+    /// Returns the plan for all worker ids, also those that do not fit some layout. None if the plan does not allow that.
     fn widened(&self) -> Option<Self> {
         let capacity = self.choice.all.filter(|_| self.may_widen)?;
         Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })
@@ -214,8 +210,6 @@ impl Plan {
             preferred: self.choice.preferred,
             max_clock_skew,
             former: self.former,
-            taken: Vec::new(),
-            longest: Duration::ZERO,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The server that a lease worker works for, with its way to the registry, and what the worker remembers.
+//! The server of a lease worker, its access to the registry, and the worker's memory.
 
 use super::requests::LeaseRequests;
 use crate::clock::UnixMicros;
@@ -11,73 +11,73 @@ use crate::server::issuer::Issuer;
 use crate::server::issuer::{Compared, IssuerError};
 use std::time::Duration;
 
-/// The server that the lease worker works for.
+/// The server of a lease worker.
 pub trait LeaseHost {
-    /// The time since the server's machine started, by a clock that cannot be stepped.
+    /// Returns the time since the machine started, by a clock that cannot be set.
     fn uptime(&self) -> Duration;
-    /// The settings as they are now.
+    /// Returns the present settings.
     fn settings(&self) -> LeaseSettings;
-    /// The port that the server listens on.
+    /// Returns the port that the server listens on.
     fn port(&self) -> Option<i32>;
-    /// The database that this worker is connected to, by its oid.
+    /// Returns the oid of the database that the worker is connected to.
     fn database(&self) -> u32;
-    /// Looks where the registry is; the error is one of this database.
+    /// Finds the registry. The error is an error of this database.
     fn find(&mut self) -> Result<RegistryLocation, RegistryError>;
-    /// The registry on another server, or that of this database, whose clock shows `now`.
+    /// Returns the registry of an endpoint, or this database's own one. `now` is the own registry's clock.
     fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Registry + 'a>;
-    /// Returns when that registry failed last, and how often.
+    /// Returns the last failure of the registry, and the number of failures.
     fn health(&self, endpoint: &Endpoint) -> Health;
-    /// Notes a registry that was promoted since it was seen.
+    /// Records the name of a registry with a later timeline.
     fn record_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError>;
-    /// Notes an event, for the log and for the view.
+    /// Records an event in the log and in shared memory.
     fn record(&mut self, event: LeaseEvent<'_>);
     /// Answers all callers up to this ticket.
     fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>);
 }
 
-/// The place of the registry.
+/// The location of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegistryLocation {
-    /// This database, which leases worker ids to others.
+    /// This database, which leases worker ids to other servers.
     Here,
-    /// A server that this database uses.
+    /// A registry on another server.
     On(Endpoint),
-    /// None: this database neither draws from a registry nor is one, or has no extension.
+    /// No registry: this database does not use one and is not one, or does not have the extension.
     Nowhere,
-    /// Another server, which this worker of a Citus cluster does not use yet.
+    /// The coordinator of this Citus cluster, which this node does not use yet.
     Unregistered,
 }
 
 /// The settings that leases depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseSettings {
-    /// The policy by which a worker id is chosen.
+    /// The policy for the choice of a worker id.
     pub policy: Policy,
-    /// The limit of the difference between clocks.
+    /// The largest allowed difference between clocks.
     pub max_clock_skew: Duration,
     /// The length of a lease.
     pub duration: Duration,
 }
 
 impl LeaseSettings {
-    /// The length of a lease; at most a month from a registry that servers share.
+    /// Returns the length of a lease. A registry that several servers share grants a month at most.
     pub fn duration_of(&self, shared: bool) -> Duration {
         if shared { self.duration.min(MAX_LEASE) } else { self.duration }
     }
 }
 
-/// An event in the life of a lease.
+/// An event of a lease.
 #[derive(Clone, Copy, Debug)]
 pub enum LeaseEvent<'a> {
-    /// Another worker id than before was leased.
+    /// The server leased another worker id than before.
     Switched,
-    /// The lease is another server's now, or a copy's.
+    /// The lease was lost: another server or a copy holds it.
     Lost(&'a Lease),
-    /// The clock was compared with that of a registry on another server.
+    /// The clock was compared with the clock of a registry on another server.
     Compared(&'a Compared),
-    /// The former worker id could not be given back, and why.
+    /// The previous worker id could not be given back. The fields are the worker id and the reason.
     NotReleased(u32, &'a str),
-    /// The registry of this database could not be reached, and why.
+    /// The registry of this database could not be used. The field is the reason.
     Unreachable(&'a str),
 }
 
@@ -87,36 +87,34 @@ pub struct LeaseWorker<'a, S, H> {
     pub state: Issuer<'a, S>,
     /// The server.
     pub host: H,
-    /// The requests that it serves.
+    /// The pending requests.
     pub requests: &'a LeaseRequests,
-    /// The registry that was found; None: this database.
+    /// The registry on another server. None: the registry is this database.
     pub(super) endpoint: Option<Endpoint>,
-    /// The clock of a registry on another server as it responded last.
+    /// The clock of the registry on another server, at its last response.
     pub(super) registry_clock: Option<UnixMicros>,
 }
 
 impl<'a, S, H> LeaseWorker<'a, S, H> {
-    /// A worker that has looked for no registry yet.
+    /// Returns a worker that has not looked for a registry yet.
     pub fn new(state: Issuer<'a, S>, host: H, requests: &'a LeaseRequests) -> Self {
         Self { state, host, requests, endpoint: None, registry_clock: None }
     }
 }
 
-/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseStep {
-    /// There is nothing left to do.
+    /// No work is left.
     Done,
-    /// There is more to do, or what was seen has changed.
+    /// More work is left, or the state or a row has changed in between.
     Again,
 }
 
-/// Reason why a step was in vain.
 #[derive(Debug)]
 pub(super) enum StepError {
-    /// The registry gave no response, or none that can be believed.
+    /// The registry gave no response, or one that is not credible.
     Registry(RegistryError),
-    /// There is no worker id to be had, or the state cannot be read or written.
+    /// No worker id is available, or the state cannot be read or written.
     None(LeaseError),
 }
 

@@ -1,4 +1,4 @@
-//! Requests of sessions and the launcher to the lease worker, and its answers, in shared memory.
+//! Requests to the lease worker, and properties of the granted lease, in shared memory.
 
 use crate::clock::{UnixMicros, micros};
 use crate::registry::lease::until_renewal;
@@ -9,55 +9,56 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 
-/// The requests.
+/// Requests of sessions and the launcher to the lease worker.
 #[derive(Debug, Default)]
 pub struct LeaseRequests {
-    /// Requests to look after the lease.
+    /// Requests to bring the lease up to date.
     pub request: Tickets,
-    /// True if the lease is to be renewed, however far its end is. Stays until it was.
+    /// True if the lease must be renewed at once. Reset after the renewal.
     pub renew: AtomicBool,
-    /// The database whose use of registries has changed, by its oid, until the launcher has seen it; else 0.
+    /// The oid of a database that started or stopped using registries. The launcher resets it to 0.
     pub changed: AtomicU32,
-    /// Number of transactions under way that change that.
+    /// Number of running transactions that start or stop the use of registries.
     pub changing: AtomicU32,
-    /// The generator's generation in which a session found the clock behind, and wants another worker id; plus 1, and 0 where
-    /// none does.
+    /// The generator's generation in which a session found the clock behind the generator's ids, plus 1. 0 if no session
+    /// needs another worker id.
     behind: AtomicU64,
-    /// The length of the lease as the registry granted it last, in microseconds, and the time of that, by uptime; 0 where it is
-    /// not known.
+    /// The length of the last granted lease, in microseconds, and the uptime of the grant. Both are 0 if not known.
     granted: AtomicU64,
     granted_at: AtomicU64,
 }
 
 impl LeaseRequests {
-    /// Asks for a renewal, however far the end of the lease is. The launcher has to be called then.
+    /// Requests an immediate renewal. The caller must wake the launcher.
     pub fn ask_to_renew(&self) {
         self.renew.store(true, Release);
         self.request.ask();
     }
 
-    /// Notes that a session has found the clock behind the ids of this generation: another worker id is wanted.
+    /// Requests another worker id, because the clock is behind the ids of this generation.
     pub fn want_another(&self, generation: u64) {
         self.behind.store(generation + 1, Relaxed);
     }
 
-    /// Returns whether another worker id is wanted in this generation. One that was taken since has begun another.
+    /// Returns whether a session requested another worker id in this generation. A new worker id begins a new generation, so
+    /// old requests do not count.
     pub fn is_another_wanted(&self, generation: u64) -> bool {
         self.behind.load(Relaxed) == generation + 1
     }
 
-    /// Forgets that another worker id is wanted: a session that still wants one asks again.
+    /// Clears the request for another worker id. A session that still needs one asks again.
     pub(super) fn forget_another(&self) {
         self.behind.store(0, Relaxed);
     }
 
-    /// Notes the end of the lease that the registry has just granted.
+    /// Records the lease that the registry has just granted.
     pub(super) fn granted(&self, until: UnixMicros, now: UnixMicros, uptime: Duration) {
         self.granted.store(micros(until.since(now)), Relaxed);
         self.granted_at.store(micros(uptime), Relaxed);
     }
 
-    /// The time until a lease has to be renewed that ends at `until`, where leases of the length `asked` are asked for.
+    /// Returns the time until a lease has to be renewed. `until`: the end of the lease; `asked`: the requested length of
+    /// leases.
     pub fn until_renewal(
         &self,
         until: UnixMicros,
@@ -70,7 +71,7 @@ impl LeaseRequests {
         until_renewal(until.since(now), asked, known(&self.granted), renewed)
     }
 
-    /// The length of the lease from one renewal to the next, where leases of the length `asked` are asked for.
+    /// Returns the length of a lease. `asked`: the requested length of leases.
     pub fn length(&self, asked: Duration) -> Duration {
         match self.granted.load(Relaxed) {
             0 => asked,

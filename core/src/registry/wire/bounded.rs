@@ -1,4 +1,4 @@
-//! Limits of requests and responses that every server keeps.
+//! Limits of requests and responses.
 
 use crate::error::excerpt;
 use crate::sequence::reservation::Outcome;
@@ -8,40 +8,40 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-/// The longest question and the longest answer, in bytes.
+/// The longest request or response, in bytes.
 pub const MAX_BYTES: usize = 16 << 20;
-/// The longest text in a question, but for those that have limits of their own, in characters.
+/// The longest text in a request, in characters. Some texts have their own limits.
 pub const MAX_TEXT_CHARS: usize = 255;
-/// Of how many tags ids are asked for at most.
+/// The largest number of tags in a request for ids.
 pub const MAX_WANTS: usize = 1_024;
-/// Number of worker ids that are excepted at most.
+/// The largest number of excluded worker ids in a request.
 pub const MAX_EXCEPT: usize = 65_536;
-/// Number of rows that are handed over at most.
+/// The largest number of rows in a request.
 pub const MAX_ROWS: usize = 65_536;
-/// Number of rows an answer has at most: the rest is asked for again.
+/// The largest number of rows in a page of a response.
 pub const PAGE_ROWS: usize = 8_192;
-/// And how many bytes, unless its only row has more.
+/// The largest size of a page, in bytes. A single row may exceed it.
 pub const PAGE_BYTES: usize = MAX_BYTES / 4;
-/// Number of registries that serve the same tags at most.
+/// The largest number of registries that serve the same tags.
 pub const MAX_REGISTRIES: u32 = 1_000;
-/// Time that rows that are locked are waited for at most: a quarter of the longest `registry_timeout`.
+/// The longest time limit for locked rows: a quarter of the largest `registry_timeout`.
 pub const MAX_TIMEOUT: Duration = Duration::from_mins(15);
-/// For how long a worker id is leased at most.
+/// The longest lease of a worker id.
 pub const MAX_LEASE: Duration = Duration::from_hours(31 * 24);
-/// The longest text of a registry that is shown, in characters.
+/// The longest text from a registry that is shown, in characters.
 const MAX_SAID_CHARS: usize = 2_048;
 
-/// A text of another server, fit to be shown: without control characters, and of no more than 2,048 characters.
+/// Returns a text of another server for display: at most 2,048 characters, without control characters.
 pub fn said(text: &str) -> String {
     cut(text, MAX_SAID_CHARS)
 }
 
-/// At most so many characters of a text, none of them a control character.
+/// Returns at most `chars` characters of a text, with control characters replaced.
 pub fn cut(text: &str, chars: usize) -> String {
     text.chars().take(chars).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-/// Each by itself: one that makes no sense takes no other with it.
+/// Deserializes each outcome separately, so that an invalid one does not affect the others.
 pub fn outcomes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Outcome>, D::Error> {
     let read = |told: Box<RawValue>| {
         serde_json::from_str(told.get()).unwrap_or_else(|error| Outcome::Garbled(excerpt(&error.to_string())))
@@ -49,24 +49,24 @@ pub fn outcomes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Outcom
     at_most::<Box<RawValue>, D, MAX_WANTS>(deserializer).map(|told| told.into_iter().map(read).collect())
 }
 
-/// A list of no more than [`MAX_WANTS`].
+/// Deserializes a list of at most [`MAX_WANTS`] elements.
 pub fn wants<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     at_most::<T, D, MAX_WANTS>(deserializer)
 }
 
-/// A list of no more than [`MAX_EXCEPT`].
+/// Deserializes a list of at most [`MAX_EXCEPT`] elements.
 pub fn exceptions<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     at_most::<T, D, MAX_EXCEPT>(deserializer)
 }
 
-/// A list of no more than [`MAX_ROWS`].
+/// Deserializes a list of at most [`MAX_ROWS`] elements.
 pub fn rows<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     at_most::<T, D, MAX_ROWS>(deserializer)
 }
 
-/// A list that is given up when it is longer: what it would take to keep is many times what it takes to write.
+/// Deserializes a list, and fails at the first element beyond the limit. A list needs many times more memory than its text.
 fn at_most<'de, T: Deserialize<'de>, D: Deserializer<'de>, const MOST: usize>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {

@@ -1,8 +1,8 @@
 //! The time that ids follow.
 
-use super::Issuer;
 use super::counter::tick_of;
 use super::host::Host;
+use super::shared::Issuer;
 use crate::clock::{UnixMicros, micros};
 use crate::server::clock_reference::{Reading, Verdict};
 use crate::server::state::State;

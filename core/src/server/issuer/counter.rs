@@ -1,7 +1,7 @@
 //! The counters of an issuer: the generator of each layout, with its slot and its term.
 
-use super::Issuer;
 use super::host::Host;
+use super::shared::Issuer;
 use super::slot::Issuing;
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;

@@ -1,11 +1,12 @@
 //! The services that an issuer needs from the server. A process may end between any two calls.
 
 use super::slot::Issuing;
-use super::state_file::StateStore;
 use crate::clock::UnixMicros;
 use crate::generator::rules::Rules;
 use crate::registry::lease::Policy;
 use crate::server::clock_reference::Reading;
+use crate::server::state::{DataDirectory, FileIdentity};
+use std::io;
 use std::ops::DerefMut;
 use std::time::Duration;
 
@@ -33,6 +34,37 @@ pub struct Settings {
     pub max_clock_skew: Duration,
     /// The policy for choosing a worker id.
     pub policy: Policy,
+}
+
+/// The state file and its *marker file*. The state is written under another name, synced, and renamed, so that a crash
+/// leaves the old content or the new content. The marker file only shows that a state exists. A server without either
+/// file has never issued an id. A server with the marker file alone has lost its state.
+///
+/// All methods return errors of the operating system.
+pub trait StateStore {
+    /// A state file that is being written under the other name.
+    type NewFile;
+
+    /// Returns the state file's content and the file's identity; None without a file.
+    fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>>;
+    /// Returns true if the marker file exists.
+    fn is_witnessed(&self) -> io::Result<bool>;
+    /// Creates an empty file under the other name, and returns its identity.
+    fn create(&self) -> io::Result<(Self::NewFile, FileIdentity)>;
+    /// Writes the new file's content.
+    fn fill(&self, file: &mut Self::NewFile, text: &str) -> io::Result<()>;
+    /// Syncs the new file's content to disk.
+    fn sync(&self, file: Self::NewFile) -> io::Result<()>;
+    /// Renames the new file over the old one.
+    fn rename(&self) -> io::Result<()>;
+    /// Syncs the directory, and with it the new file's name.
+    fn sync_directory(&self) -> io::Result<()>;
+    /// Writes the marker file durably.
+    fn marker_file(&self) -> io::Result<()>;
+    /// Copies the state file, if it exists, to a new name beside earlier copies.
+    fn keep_rejected(&self) -> io::Result<()>;
+    /// Returns the data directory's identity.
+    fn data_directory(&self) -> io::Result<DataDirectory>;
 }
 
 /// The services that an issuer needs.

@@ -1,9 +1,9 @@
 //! Changes that an administrator, or the clock of a registry, makes to the state.
 
-use super::Issuer;
 use super::counter::Counter;
 use super::error::IssuerError;
 use super::host::Host;
+use super::shared::Issuer;
 use super::slot::Issuing;
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};

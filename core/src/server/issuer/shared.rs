@@ -196,6 +196,15 @@ impl IssuerMemory {
     }
 }
 
+/// The issuer, as one process of the server uses it.
+#[derive(Debug)]
+pub struct Issuer<'a, H> {
+    /// The part in shared memory.
+    pub shared: &'a IssuerMemory,
+    /// The server, or a simulated server.
+    pub host: H,
+}
+
 /// The server's own layout, which does not change while the server runs.
 impl PositionSource for IssuerMemory {
     #[inline]

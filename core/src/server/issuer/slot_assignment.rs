@@ -1,9 +1,9 @@
 //! The assignment of slots to layouts.
 
-use super::Issuer;
 use super::counter::{Counter, end, tick_of};
 use super::error::{IssuerError, NoRoom};
 use super::host::Host;
+use super::shared::Issuer;
 use super::slot::{Issuing, Occupancy, SlotRef};
 use crate::ids::layout::{Field, Layout};
 use crate::server::state::{Identity, State};

@@ -1,45 +1,14 @@
 //! The state file: its store, and the steps that read, open, replace and publish the state.
 
-use super::Issuer;
 use super::error::IssuerError;
 use super::host::Host;
+use super::shared::Issuer;
 use super::slot::Issuing;
 use crate::guard::{Guard, holds};
-use crate::server::state::{DataDirectory, FileIdentity, Here, State, StateError};
+use crate::server::state::{FileIdentity, Here, State, StateError};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-
-/// The state file and its *marker file*. The state is written under another name, synced, and renamed, so that a crash
-/// leaves the old content or the new content. The marker file only shows that a state exists. A server without either
-/// file has never issued an id. A server with the marker file alone has lost its state.
-///
-/// All methods return errors of the operating system.
-pub trait StateStore {
-    /// A state file that is being written under the other name.
-    type NewFile;
-
-    /// Returns the state file's content and the file's identity; None without a file.
-    fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>>;
-    /// Returns true if the marker file exists.
-    fn is_witnessed(&self) -> io::Result<bool>;
-    /// Creates an empty file under the other name, and returns its identity.
-    fn create(&self) -> io::Result<(Self::NewFile, FileIdentity)>;
-    /// Writes the new file's content.
-    fn fill(&self, file: &mut Self::NewFile, text: &str) -> io::Result<()>;
-    /// Syncs the new file's content to disk.
-    fn sync(&self, file: Self::NewFile) -> io::Result<()>;
-    /// Renames the new file over the old one.
-    fn rename(&self) -> io::Result<()>;
-    /// Syncs the directory, and with it the new file's name.
-    fn sync_directory(&self) -> io::Result<()>;
-    /// Writes the marker file durably.
-    fn marker_file(&self) -> io::Result<()>;
-    /// Copies the state file, if it exists, to a new name beside earlier copies.
-    fn keep_rejected(&self) -> io::Result<()>;
-    /// Returns the data directory's identity.
-    fn data_directory(&self) -> io::Result<DataDirectory>;
-}
 
 impl<H: Host> Issuer<'_, H> {
     /// Reads the state and the identity of its file. None if the server never had a state.

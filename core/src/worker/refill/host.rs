@@ -1,4 +1,4 @@
-//! The outside world of a refill worker, beside registries: its process and its tables.
+//! The refill worker's process and tables.
 
 use super::memory::{RefillSettings, SharedMemory};
 use super::task::RefillTask;
@@ -12,111 +12,112 @@ use std::time::Duration;
 
 /// The worker's process, and the memory that it shares with sessions.
 pub trait RefillHost: SharedMemory {
-    /// A tag's slot.
+    /// The slot of a tag.
     type Slot: TagSlot;
-    /// The tables of its database.
+    /// The worker's database.
     type Database: Database;
 
-    /// Its database.
+    /// Returns the worker's database.
     fn database(&self) -> &Self::Database;
-    /// Returns what the settings say now.
+    /// Returns the present settings.
     fn settings(&self) -> RefillSettings;
-    /// The tags of its database with requests that have no answer.
+    /// Returns the tags of the worker's database that have unanswered requests.
     fn tasks(&self) -> Vec<RefillTask<'_, Self::Slot>>;
-    /// Returns whether a registry of its database gave no answer last, and is to be asked again by now.
+    /// Returns whether a failed registry of the database is due for a retry.
     fn has_registry_to_probe(&self) -> bool;
-    /// Takes all places away from tags of a table that is gone.
+    /// Frees the slots of all tags of a dropped table of tags.
     fn leave_table(&self, source: u32);
 
-    /// Returns whether it is to leave after this round, as other databases wait for its slot.
+    /// Returns whether the worker has to exit after this round, because other databases wait for its slot.
     fn is_dismissed(&self) -> bool;
-    /// Returns whether it should have left already.
+    /// Returns whether the worker's time limit to exit has passed.
     fn is_overdue(&self) -> bool;
-    /// Returns whether databases wait for a slot: a worker with nothing to do leaves then.
+    /// Returns whether databases wait for a slot. An idle worker then exits.
     fn is_crowded(&self) -> bool;
-    /// Notes that its turn was not in vain.
+    /// Records that the time slice was successful.
     fn record_served(&self);
-    /// Sleeps where there was nothing to do since an instant of its uptime; false: it is to leave.
+    /// Sleeps while there is nothing to do. `last_work`: the uptime of the last work. Returns false if the worker has to
+    /// exit.
     fn rest(&self, last_work: Duration) -> bool;
-    /// Sleeps until it is woken, and no longer than this.
+    /// Sleeps until woken, at most for `limit`.
     fn sleep(&self, limit: Duration);
 
-    /// Shows for how many tags it reserves ids now.
+    /// Shows the number of tags in work in `pg_stat_activity`.
     fn show_activity(&self, tags: usize);
-    /// Tells the log, unless the same was said lately.
+    /// Logs a warning, unless the same one was logged recently.
     fn say_once(&self, warning: String);
-    /// A tag as messages show it.
+    /// Returns a tag as messages show it.
     fn shown(&self, tag: &Tag) -> String;
 }
 
-/// Ids that were reserved when the server stopped and that no session got.
+/// The saved ranges: ids that were reserved at the last server stop, and that no session used.
 pub trait SavedRangeSource {
-    /// Those of a tag.
+    /// Returns the saved range of a tag.
     fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange>;
 
-    /// Notes what was taken up of it, whatever becomes of the rows: durable when this returns true. Else nothing of it may be
-    /// handed out.
+    /// Marks parts of saved ranges as consumed, independently of the transaction on the rows. Returns true once the marks
+    /// are durable. After false, the caller must not hand out any of these ids.
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
 }
 
-/// A database, to which a worker is connected.
+/// The database that a worker is connected to.
 pub trait Database {
-    /// Its tables, within a transaction.
+    /// The tables of the database, within a transaction.
     type Tables: Tables;
 
-    /// Runs a transaction with the rights of the tables' owner, and commits it durably; rolls it back if it fails.
+    /// Runs a transaction with the rights of the tables' owner, and commits it durably. Rolls back if `work` fails.
     ///
     /// # Errors
-    /// Nothing was changed.
+    /// The transaction was rolled back.
     fn transaction<T>(
         &self,
         work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
     ) -> Result<T, TransactionError>;
 }
 
-/// The tables of the extension in a transaction. Each call is a statement.
+/// The tables of the extension, within a transaction. Each call is a statement.
 pub trait Tables: TagRows {
-    /// Returns which table of tags there is; None: the extension was dropped, and nothing else may be called.
+    /// Returns the table of tags. None if the extension was dropped; then no other method may be called.
     fn source(&mut self) -> Option<u32>;
-    /// Returns whether the ids come from registries on other servers.
+    /// Returns whether ids come from registries on other servers.
     fn uses_registries(&mut self) -> Result<bool, Self::Error>;
-    /// Returns whether this server belongs to a cluster whose nodes share a registry: ids of its own tables are
-    /// others', too.
+    /// Returns whether this server is in a cluster whose nodes share a registry. Other nodes may then have the ids of its
+    /// own table.
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
-    /// Those registries, in their order.
+    /// Returns the registries in use, in order.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
-    /// Returns whether this registry is one of them.
+    /// Returns whether the registry with this identity is in use.
     fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
-    /// Notes the timeline of a registry, where it is a later one.
+    /// Records the timeline of a registry if it is later than the last seen one.
     fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
-    /// Sees to it that what is received can be noted, to the end of the transaction: a session that changes which
-    /// registries are in use has the table locked against that.
+    /// Locks the table of received ids until the transaction ends. Fails after a timeout if a session that changes the
+    /// registries in use has locked the table.
     fn lock_received(&mut self) -> Result<(), Self::Error>;
-    /// Returns how far ids of a tag were received from a registry; None where none were.
+    /// Returns the highest id of a tag that was received from a registry. None if no id was received.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
-    /// Notes how far ids of a tag were received from a registry, unless that has come further meanwhile: a column was
-    /// attached. The received ids are not handed out then.
+    /// Records the highest id of a tag that was received from a registry. Records nothing if a session has already recorded
+    /// a higher id, because it attached a column; the received ids are then not handed out.
     fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
-    /// A tag in letters that all servers know; None where it has others.
+    /// Returns a tag in UTF-8. None if the conversion fails.
     fn to_utf8(&mut self, tag: &Tag) -> Option<String>;
 }
 
-/// The high-water mark of ids that were received from a registry.
+/// The highest id that was received from a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The period and the highest id.
     pub reached: Reached,
-    /// The version of the registry's row since.
+    /// The version of the registry's row after that reservation.
     pub version: i64,
 }
 
-/// Reason why a transaction failed.
+/// The error of a failed transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionError {
-    /// The SQLSTATE, as the server packs it.
+    /// The SQLSTATE, packed as Postgres does it.
     pub code: i32,
     /// The message, for the log.
     pub message: String,
-    /// True if something was locked.
+    /// True if a lock could not be had in time.
     pub is_lock_timeout: bool,
 }

@@ -1,4 +1,4 @@
-//! The table of this database as a registry.
+//! This database's own table of tags as a registry.
 
 use super::host::{Database, RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
@@ -7,14 +7,13 @@ use crate::guard::{Guard, holds};
 use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::tag_rows::{Create, LockWait, TagRows, give_back, reserve};
 
-/// The table of tags here.
 pub struct LocalRegistry<'w, 'h, H, C> {
     pub refill: &'w Refill<'h, H, C>,
-    /// True if it was found that the ids come from other servers.
+    /// True if the transaction found registries on other servers in use.
     pub is_elsewhere: bool,
 }
 
-/// Outcomes, or the reason why the table is of no use: the transaction did not fail.
+/// The outcomes, or the reason why the table cannot be used. The transaction itself succeeded in both cases.
 type Reservation = Result<Vec<Option<Outcome>>, RefillError>;
 
 impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
@@ -44,7 +43,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
                 None
             });
         }
-        // Once more: the rows are locked now, so that it cannot change any more.
+        // The first check was before the row locks. With the rows locked, the use of registries cannot begin any more.
         let is_elsewhere = holds(Guard::StillLocal) && tables.uses_registries()?;
         Ok(if is_elsewhere { Err(RefillError::Elsewhere) } else { Ok(outcomes) })
     }
@@ -61,7 +60,7 @@ impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegist
         true
     }
 
-    /// One transaction for all of them.
+    /// Reserves ids for all tasks in one transaction.
     fn reserve(&mut self, tasks: &[&RefillTask<'_, H::Slot>], wait: LockWait) -> Reservation {
         let database = self.refill.host.database();
         let reserved = database.transaction(|tables| self.reserve_in(tables, tasks, wait));
@@ -70,8 +69,8 @@ impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegist
         reserved
     }
 
-    /// Should that fail, they are a gap. Whose the slot is by now does not matter: the row's version tells whether it is as
-    /// the reservation left it.
+    /// Gives ids back; after an error, the ids become a gap. The slot may belong to another tag by now: only the row's
+    /// version decides whether the ids can be given back.
     fn give_back(&self, task: &RefillTask<'_, H::Slot>, reserved: &Reserved) {
         let given = self.refill.host.database().transaction(|tables| match tables.source() {
             Some(source) if source == task.source => give_back(tables, &task.tag, reserved),

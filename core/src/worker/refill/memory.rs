@@ -1,30 +1,31 @@
-//! The memory that the worker shares with sessions.
+//! The memory that the refill worker shares with sessions.
 
 use crate::clock::Clock;
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reached};
 use std::time::Duration;
 
-/// Settings, which may change from one round to the next.
+/// The settings. They may change between rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefillSettings {
-    /// Time that a segment should last.
+    /// The time that a segment should last.
     pub target: Duration,
-    /// The share of a segment, in percent, at which the next is fetched.
+    /// The used part of a segment, in percent, at which the next segment is fetched.
     pub prefetch: u8,
-    /// Time that a registry is waited for, where there is one.
+    /// The time limit for a registry's response.
     pub registry_timeout: Duration,
 }
 
-/// The memory that the worker shares with sessions, and the clock by which periods end there.
+/// The memory that the refill worker shares with sessions. Its clock decides when a period ends.
 pub trait SharedMemory: Clock {
-    /// A clock that only goes forward.
+    /// Returns the time of a clock that only goes forward.
     fn uptime(&self) -> Duration;
-    /// Does something that changes what is in buffers, or whose they are: one process at a time. It must not fail.
+    /// Runs `work` while no other process changes buffers or the owners of slots. `work` must not fail.
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
 
-    /// Returns how far transactions came that were rolled back, of a tag in a table of tags.
+    /// Returns the highest id of a tag that rolled-back transactions handed out.
     fn high_water_mark(&self, source: u32, tag: &Tag) -> Option<HighWaterMark>;
-    /// The row knows of ids up to this one by now; None: what was noted is of no more use.
+    /// Forgets the high-water mark of a tag, once its row covers the mark. `known`: the highest id that the row covers;
+    /// None: the mark is not valid any more.
     fn clear_high_water_mark(&self, source: u32, tag: &Tag, known: Option<Reached>);
 }

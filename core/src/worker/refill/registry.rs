@@ -1,4 +1,4 @@
-//! Serving tags from a registry: this database's table of tags is one, other servers have the others.
+//! Service of tags from one registry: this database's own table of tags, or another server.
 
 use super::host::{Database, RefillHost, SavedRangeSource, Tables, TransactionError};
 use super::task::RefillTask;
@@ -11,70 +11,72 @@ use crate::sequence::tickets::Answer;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Reason why a registry reserved nothing.
+/// The reason why a registry reserved no ids.
 pub enum RefillError {
-    /// It gave no response.
+    /// The registry gave no response.
     Away(RegistryError),
-    /// A transaction on this database's table of tags failed.
+    /// A transaction on this database's own table of tags failed.
     Here(TransactionError),
-    /// A transaction for what another server gave, or was to give, failed here.
+    /// A local transaction that reads or writes received ids failed.
     Unnoted(TransactionError),
-    /// The ids come from other servers.
+    /// The ids come from registries on other servers.
     Elsewhere,
-    /// They should, and it is not known from which.
+    /// The server belongs to a cluster and does not use the cluster's registry yet.
     Unregistered,
-    /// It is not asked again so soon.
+    /// The registry is asked again only after a pause.
     Paused,
 }
 
 impl RefillError {
-    /// Returns whether it may be one tag that cannot be served, and not the registry.
+    /// Returns whether the error may concern a single tag, and not the registry as a whole.
     fn is_of_tag(&self) -> bool {
         match self {
             Self::Away(error) => error.is_of_tag(),
-            // A table is locked.
+            // A lock timeout concerns the whole table.
             Self::Here(failed) => !failed.is_lock_timeout,
             _ => false,
         }
     }
 }
 
-/// A registry, as a refill reserves from it.
+/// A registry, as a refill round uses it.
 pub trait RefillRegistry<S> {
-    /// The most tags of a request.
+    /// The largest number of tags in a request.
     const MOST: usize;
 
     /// Returns the number of registries that serve the same tags.
     fn count(&self) -> usize;
-    /// Returns whether to wait for one of so many rows that were locked in this round, among so many tags in all.
+    /// Returns whether to wait for a locked row in this round. `locked`: the number of tags whose row was locked; `tags`:
+    /// the number of all tags.
     fn waits(&self, locked: usize, tags: usize) -> bool;
-    /// Reserves ids of all these tags. The outcomes are in their order; None stands for a tag whose table is gone.
+    /// Reserves ids of all these tags. The outcomes have the order of `tasks`. None: the tag's table was dropped.
     ///
     /// # Errors
-    /// Nothing may be handed out.
+    /// No ids may be handed out.
     fn reserve(
         &mut self,
         tasks: &[&RefillTask<'_, S>],
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError>;
-    /// Gives ids back that were not published, where that takes no other request. Else they are a gap.
+    /// Gives back ids that could not be published, if that takes no further request. Otherwise the ids become a gap.
     fn give_back(&self, _task: &RefillTask<'_, S>, _reserved: &Reserved) {}
 }
 
-/// The parts of a refill worker that serve from any registry.
+/// The parts of a refill worker that do not depend on the kind of registry.
 pub struct Refill<'h, H, C> {
     pub host: &'h H,
     pub saved_range: C,
-    /// Rows that are locked are waited for in turns.
+    /// The number of rounds, which selects the locked row to wait for.
     pub turn: Cell<usize>,
 }
 
-/// Jobs, as they are passed from one registry to the next.
 pub type Tasks<'j, 'h, H> = Vec<&'j RefillTask<'h, <H as RefillHost>::Slot>>;
 
 impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
-    /// Serves jobs from one registry, which waits for no row that is locked: but for one that was locked the last time, too, in a
-    /// request of its own. Another one is waited for in each round, as all others wait meanwhile. Returns the jobs without an answer.
+    /// Serves tasks from one registry. Returns the tasks without an answer.
+    ///
+    /// Most requests skip locked rows. In each round, one extra request may wait for a row that was locked in the last
+    /// round, too. All other tags wait meanwhile, so the next round chooses a different row.
     pub fn serve<'j, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
@@ -83,7 +85,7 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         let were_locked: Vec<(&'j RefillTask<'h, H::Slot>, usize)> =
             tasks.iter().filter(|task| task.was_locked()).map(|task| (*task, task.denials())).collect();
         let waits = registry.waits(were_locked.len(), tasks.len());
-        // One that cannot be served must not take the others with it: not twice.
+        // A task that failed before gets a request of its own, so that it does not fail the others again.
         let (failed, sound): (Tasks<'j, 'h, H>, Tasks<'j, 'h, H>) =
             tasks.iter().partition(|task| task.has_failed());
         let (mut left, serves) = self.ask_each(registry, sound.chunks(R::MOST).chain(failed.chunks(1)));
@@ -97,8 +99,8 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         left
     }
 
-    /// One of these that are locked still, if any: another one each time. Those with another number of denials than before have been
-    /// denied here, and are not locked.
+    /// Returns one of the tasks that are still locked, another one in each round. A task whose number of denials has changed
+    /// was answered in this round, so its row is not locked.
     fn turn_of<'j>(
         &self,
         were_locked: &[(&'j RefillTask<'h, H::Slot>, usize)],
@@ -115,8 +117,8 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         locked.get(turn.checked_rem(locked.len())?).copied()
     }
 
-    /// Sends one request after the other until the registry can serve none, or the worker is to leave: the first one is sent in any
-    /// case. Returns the jobs without an answer, and whether the registry serves others.
+    /// Sends one request after another until the registry fails or the worker has to exit. The first request is always sent.
+    /// Returns the tasks without an answer, and whether the registry can serve more requests.
     fn ask_each<'a, 'j: 'a, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
@@ -155,14 +157,14 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
                     self.take_up(registry, task, outcome, took);
                 }
             }
-            // The reserved ids are a gap.
+            // The consumed ranges could not be recorded, so the reserved ids become a gap.
             Ok(outcomes) => {
                 let reserved = |outcome: &Option<Outcome>| matches!(outcome, Some(Outcome::Reserved(_)));
                 let lost = tasks.iter().zip(&outcomes).filter(|(_, outcome)| reserved(outcome));
                 lost.for_each(|(task, _)| task.record_locked());
                 serves = false;
             }
-            // One that cannot be served must not take the others with it.
+            // One tag may have caused the error, so each tag gets a request of its own.
             Err(failure) if failure.is_of_tag() && tasks.len() > 1 => {
                 return self.ask_each(registry, tasks.chunks(1));
             }
@@ -176,7 +178,8 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         (tasks.iter().copied().filter(|task| !task.is_answered()).collect(), serves)
     }
 
-    /// Notes durably which saved ranges were taken up; false: none of what was reserved may be handed out.
+    /// Records the consumed parts of saved ranges durably. Returns false if that failed; then no reserved id may be handed
+    /// out.
     fn record_taken_up(&self, tasks: &[&RefillTask<'h, H::Slot>], outcomes: &[Option<Outcome>]) -> bool {
         let reserved = tasks.iter().zip(outcomes).filter_map(|(task, outcome)| match outcome {
             Some(Outcome::Reserved(reserved)) => Some((task.source, &task.tag, reserved)),
@@ -185,7 +188,7 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         !holds(Guard::RecordedFirst) || self.saved_range.take_up(reserved)
     }
 
-    /// Publishes what was reserved, and answers the callers.
+    /// Publishes reserved ids, and answers the waiting sessions.
     fn take_up<R: RefillRegistry<H::Slot>>(
         &self,
         registry: &R,
@@ -212,7 +215,6 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         }
     }
 
-    /// Notes why a job could not be done.
     pub fn record(&self, failure: &RefillError, task: &RefillTask<'h, H::Slot>) {
         let failed = |code, what: &str, why: &str| {
             self.host.say_once(format!("snowflake_ids could not {what}: {why}"));
@@ -235,7 +237,7 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         task.record_trouble(trouble);
     }
 
-    /// Runs a transaction for what other servers give.
+    /// Runs a transaction that reads or writes received ids.
     pub fn transaction<T>(
         &self,
         work: impl FnOnce(

@@ -1,7 +1,7 @@
-//! The registries of other servers.
+//! Registries on other servers.
 //!
-//! One is asked for all tags at once; the next one is asked for the rest. Received ids are written down before they are handed out, so
-//! that a registry that was set back to an earlier state is noticed, even after a crash.
+//! One registry is asked for all tags at once, and the next one for the rest. Received ids are recorded durably before they
+//! are handed out. So a registry that was restored from a backup is noticed, even after a crash of this server.
 
 use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
@@ -20,26 +20,24 @@ use crate::sequence::tag_rows::{LockWait, TagRows};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The divisor of the time limit for each of several registries.
+/// With several registries, each one gets this fraction of the time limit.
 const FRACTION: u32 = 5;
-/// Interval at which rows that are locked are waited for, while there are other tags to serve.
+/// The time between two waits for locked rows, while other tags need ids.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
 
-/// The complaint about a registry whose rows are locked.
 const LOCKED: &str =
     "a transaction there has the row of a segment tag locked, or waits with it for a standby";
 const LOCKED_HINT: &str = "There, look at pg_stat_activity and pg_locks.";
-/// The complaint where its ids cannot be noted here.
 const LOCKED_HERE: &str = "its ids cannot be recorded here, as a transaction has the table snowflake_ids.received \
                            locked: use_registry and use_local_registry do, until their transactions end";
 const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND relation = 'snowflake_ids.received'::regclass.";
 
-/// The way to other servers, from one round to the next.
+/// The connection to other servers, and what the worker remembers of earlier rounds.
 pub struct Remote<L> {
     pub link: L,
-    /// The last instant of waiting for a row that was locked there, by uptime.
+    /// The uptime of the last wait for a locked row.
     waited: Duration,
-    /// The last instant at which ids were lost, as they could not be noted.
+    /// The uptime at which received ids were last lost, because they could not be recorded.
     lost: Option<Duration>,
 }
 
@@ -49,12 +47,11 @@ impl<L: RegistryLink> Remote<L> {
     }
 }
 
-/// Returns the time that one of so many registries may take to answer.
+/// Returns the time limit for the response of each registry. `endpoints`: the number of registries.
 pub fn limit(host: &impl RefillHost, endpoints: usize) -> Duration {
     host.settings().registry_timeout / if endpoints > 1 { FRACTION } else { 1 }
 }
 
-/// One of several registries on other servers.
 pub struct RemoteRegistry<'w, 'h, H, L, C> {
     pub refill: &'w Refill<'h, H, C>,
     pub remote: &'w mut Remote<L>,
@@ -71,7 +68,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot
         self.endpoints
     }
 
-    /// A request of one tag waits in any case.
+    /// A request for a single tag waits for the locked row anyway, so only requests for several tags count.
     fn waits(&self, locked: usize, tags: usize) -> bool {
         let is_due = || self.uptime().saturating_sub(self.remote.waited) >= WAIT_EVERY;
         tags > 1 && (locked == tags || is_due())
@@ -82,7 +79,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot
         tasks: &[&RefillTask<'_, H::Slot>],
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError> {
-        // Ids that could not be noted are lost, so that none are asked for again at once.
+        // If received ids cannot be recorded, each request loses ids, so the next request has to wait.
         let is_overdue = self.refill.host.is_overdue();
         if is_overdue
             || self.remote.lost.is_some_and(|lost| self.uptime().saturating_sub(lost) < BACKOFF.first)
@@ -124,7 +121,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
     ) -> Result<Vec<Outcome>, RefillError> {
         let Refill { host, .. } = self.refill;
         let wants: Vec<ReserveRequest> = self.refill.transaction(|tables| {
-            // Ids that cannot be noted are not asked for.
+            // Without this lock, received ids could not be recorded.
             tables.lock_received()?;
             tasks.iter().map(|task| self.want(tables, task)).collect()
         })?;
@@ -154,18 +151,17 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         Ok(outcomes)
     }
 
-    /// Returns what is wanted of a tag.
     fn want<T: Tables>(
         &self,
         tables: &mut T,
         task: &RefillTask<'_, H::Slot>,
     ) -> Result<ReserveRequest, <T as TagRows>::Error> {
         let Refill { host, saved_range, .. } = self.refill;
-        // Floors are of rows here.
+        // High-water marks of rolled-back transactions belong to local rows, so None is passed.
         let mut demand = task.demand(*host, host.settings(), saved_range.of(task.source, &task.tag), None);
         let received = tables.received(&self.endpoint.seen.identity, &task.tag)?;
         demand.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
-        // Once only, even if the registry is set back to where it was.
+        // A saved range is consumed only once, even if the registry is restored to an older state.
         let version = received.map(|received| received.version);
         let is_last = |version_then| Some(version_then) == version || !holds(Guard::SavedRangeIsLast);
         demand.saved_range = demand.saved_range.filter(|saved_range| is_last(saved_range.version));
@@ -178,7 +174,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         })
     }
 
-    /// Notes what was received; false: the registry is not in use any more, and nothing of it may be handed out.
+    /// Records received ids. Returns false if the registry is not in use any more; then no received id may be handed out.
     fn record_received(
         &mut self,
         answered: &wire::RegistryName,
@@ -195,14 +191,16 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
                     tables.receive(&seen.identity, &task.tag, reserved)?;
                 }
             }
-            // The written rows hold up a session that wants to use other registries: the answer stays true.
+            // A session that changes the registries waits for the locks of these rows, so the answer stays true until the
+            // commit.
             Ok(!holds(Guard::StillUsed) || tables.is_used(&seen.identity)?)
         });
         self.remote.lost = recorded.is_err().then(|| self.uptime());
         recorded
     }
 
-    /// Returns whether something stands against the registry by an outcome; notes what, or that ids came from it.
+    /// Returns whether an outcome shows a fault of the registry. Records the fault. Without a fault, records the registry as
+    /// the source of the tag's ids.
     fn is_wrong(&self, task: &RefillTask<'_, H::Slot>, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Reserved(_) => task.state().registry.store(self.endpoint.position, Relaxed),
@@ -210,18 +208,17 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
                 let hint = unfit.hint(&self.shown(task));
                 self.complain(task, &format!("must not be used. {}", unfit.detail()), hint);
             }
-            // The outcomes of other tags count all the same.
+            // An invalid outcome does not affect other tags.
             Outcome::Garbled(why) => {
                 let hint = RegistryError::Garbled(String::new()).hint();
                 self.complain(task, &format!("is described in an invalid way: {why}"), hint);
             }
-            // There, or because the registries were changed meanwhile.
+            // The registry denied the tag, or the registries in use have changed.
             Outcome::Locked | Outcome::Unknown | Outcome::Exhausted(_) => {}
         }
         matches!(outcome, Outcome::Unfit(_) | Outcome::Garbled(_) | Outcome::Locked)
     }
 
-    /// The tag, for people of this database.
     fn shown(&self, task: &RefillTask<'_, H::Slot>) -> String {
         cut(&self.refill.host.shown(&task.tag), MAX_TAG_CHARS)
     }
@@ -229,7 +226,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
     fn complain(&self, task: &RefillTask<'_, H::Slot>, what: &str, hint: String) {
         task.record_trouble(Trouble::Registry);
         let why = format!("its row of segment tag \"{}\" {what}", self.shown(task));
-        // A caller that waits for another tag is told of it, too, and may have no right to know this one.
+        // The complaint is shown to users that wait for other tags, and may have no right to see this one.
         let briefly = Some("a row of a segment tag there must not be used".to_owned());
         let complaint = Complaint { briefly, ..Complaint::new(why, hint) };
         self.remote.link.status(self.endpoint).complain(&complaint);
@@ -237,7 +234,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         self.refill.host.say_once(format!("registry \"{}\": {why} {hint}", self.endpoint.server));
     }
 
-    /// An answer that is not to be believed counts as none.
+    /// Records an invalid response as a failure of the registry.
     fn garbled(&self, error: RegistryError) -> RefillError {
         let (status, complaint) = (self.remote.link.status(self.endpoint), error.complaint());
         if status.is_news(&complaint) {
@@ -249,7 +246,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
     }
 }
 
-/// A registry whose clock is behind ours gives ids of a period that is over here: they are good until it is over there.
+/// Extends a period that is over by this server's clock. If the registry's clock is behind, the period lasts until it is
+/// over at the registry.
 fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros, now: UnixMicros) {
     if let Outcome::Reserved(reserved) = outcome
         && let period = &mut reserved.supply.period

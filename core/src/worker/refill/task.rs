@@ -1,4 +1,4 @@
-//! A tag that wants ids.
+//! The tasks of the refill worker.
 
 use super::memory::{RefillSettings, SharedMemory};
 use crate::clock::Clock;
@@ -12,48 +12,49 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A tag that wants ids.
+/// A tag that needs ids.
 pub struct RefillTask<'s, S> {
-    /// Its slot.
+    /// The tag's slot.
     pub slot: &'s S,
     /// The tag.
     pub tag: Tag,
-    /// The table of tags that it is in.
+    /// The table of the tag.
     pub source: u32,
-    /// Answers go to the callers that asked before this.
+    /// The ticket of the newest request. Answers go to all requests up to it.
     ticket: u64,
-    /// The owner of the slot when the tag was found there, and the number of clearings when the row was locked: a slot is cleared under
-    /// that lock. Ids are published for this only.
+    /// The slot's generation when the task was created, and its number of clearings when the row was locked. A slot is
+    /// cleared only under the row lock. Ids are published only if both are unchanged.
     stamp: Cell<Stamp>,
-    /// Number of registries that have said that they don't know the tag, or have no more ids of it.
+    /// Number of registries that do not have the tag, or have no more ids of it.
     denials: Cell<usize>,
 }
 
 impl<'s, S: TagSlot> RefillTask<'s, S> {
-    /// The tag at a slot, if a call asks for ids. With the directory locked, so that the slot is the tag's.
+    /// Returns the task of a slot. None if no request is pending. The caller holds the directory lock, so the slot belongs
+    /// to the tag.
     pub fn new(slot: &'s S, tag: Tag, source: u32) -> Option<Self> {
         let ticket = slot.state().request.pending()?;
         let stamp = Cell::new(slot.state().segment.stamp());
         Some(Self { slot, tag, source, ticket, stamp, denials: Cell::new(0) })
     }
 
-    /// The state of its slot.
+    /// Returns the state of the slot.
     pub fn state(&self) -> &'s SlotState {
         self.slot.state()
     }
 
-    /// Returns whether there is room in the buffers, or what they hold is out of date.
+    /// Returns whether the buffers have room, or hold ids of a period that is over.
     pub fn needs_ids(&self, clock: &impl Clock) -> bool {
         let buffer_states = self.state().segment.buffer_states();
         buffer_states.have_room() || buffer_states.is_over(clock)
     }
 
-    /// Returns whether the tag is to be made where there is none.
+    /// Returns whether a missing tag is to be created.
     pub fn creates(&self) -> bool {
         self.state().request.creates()
     }
 
-    /// Returns what to wish for. For the table of this database: called with the row locked.
+    /// Returns the demand of the tag. For the local table, the caller holds the row lock.
     pub fn demand(
         &self,
         memory: &impl SharedMemory,
@@ -63,7 +64,8 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
     ) -> Demand {
         let (slot, uptime) = (self.state(), memory.uptime());
         let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
-        // As long as it should, where it says nothing of demand: the step stays what it is.
+        // If the last segment says nothing about demand, it counts as one that lasted exactly the target time. The step then
+        // stays the same.
         let says_nothing = most.is_some() || slot.was_cut_short();
         let lasted = slot.lasted(uptime).map(|lasted| if says_nothing { settings.target } else { lasted });
         let clearings = slot.segment.stamp().clearings;
@@ -83,34 +85,35 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         }
     }
 
-    /// Returns how far transactions that were rolled back came, with the row locked.
+    /// Returns the highest id that rolled-back transactions handed out. The caller holds the row lock.
     pub fn high_water_mark(&self, memory: &impl SharedMemory, row: &TagRow) -> Option<Reached> {
         let recorded = memory.high_water_mark(self.source, &self.tag);
         let high_water_mark = row.high_water_mark(recorded);
         if high_water_mark.is_none() && recorded.is_some() {
-            // Of another life, that a prepared transaction ended: nothing could tell of its commit.
+            // The mark is of another generation of the tag. A prepared transaction may have ended that generation, without
+            // notice to this server's memory.
             memory.clear_high_water_mark(self.source, &self.tag, None);
         }
         high_water_mark
     }
 
-    /// Answers the callers.
+    /// Answers the waiting sessions.
     pub fn answer(&self, answer: Answer) {
         self.state().request.answer(self.ticket, answer);
         self.slot.wake();
     }
 
-    /// Tells the callers that there are ids.
+    /// Tells the waiting sessions that ids are available.
     pub fn supplied(&self) {
         self.answer(Answer::Supplied);
     }
 
-    /// Returns the number of registries that have no ids of it.
+    /// Returns the number of registries that have no ids of the tag.
     pub fn denials(&self) -> usize {
         self.denials.get()
     }
 
-    /// Takes an answer that there are no ids; tells the callers when it is the last one of so many registries.
+    /// Records that a registry has no ids of the tag. The last of all registries answers the waiting sessions.
     pub fn deny(&self, denial: &Outcome, registries: usize) {
         self.denials.set(self.denials.get() + 1);
         if self.denials.get() < registries {
@@ -127,13 +130,13 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         }
     }
 
-    /// Puts reserved ids into the buffers, unless the slot is another tag's by now or was cleared meanwhile.
+    /// Publishes reserved ids in the buffers. Returns false if the slot has another owner, or was cleared in between.
     pub fn put_out(&self, memory: &impl SharedMemory, reserved: &Reserved, took: Duration) -> bool {
         memory.with_directory_locked(|| {
             let (slot, segment) = (self.state(), &self.state().segment);
             let Supply { range, period, prefetch_at } = reserved.supply;
             let mut stamp = self.stamp.get();
-            // Ids of a day that is over belong to that day; or to this one, if another server's clock is behind.
+            // Buffered ids of another period are discarded first.
             let buffer_states = segment.buffer_states();
             let stale = buffer_states.days().any(|day| day != period.day) || buffer_states.is_over(memory);
             if stamp == segment.stamp() && stale {
@@ -142,7 +145,7 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
             }
             let slow_start =
                 slot.slow_start().and_then(|slow_start| slow_start.after(range.count, reserved.pace.step));
-            // Nothing is fetched ahead where it may be lost.
+            // During a slow start nothing is fetched ahead, because the ids may be lost.
             let prefetch_at = if slow_start.is_some() { u32::MAX } else { prefetch_at };
             if !segment.publish(&Supply { prefetch_at, ..reserved.supply }, stamp) {
                 return false;
@@ -155,41 +158,41 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         })
     }
 
-    /// Returns whether the slot is the tag's still.
+    /// Returns whether the slot still belongs to the tag.
     fn is_current(&self) -> bool {
         self.state().segment.slot_generation() == self.stamp.get().slot_generation
     }
 
-    /// Notes why there are no ids, where the slot is the tag's still.
+    /// Records why there are no ids, if the slot still belongs to the tag.
     pub fn record_trouble(&self, trouble: Trouble) {
         if self.is_current() {
             self.state().set_trouble(trouble);
         }
     }
 
-    /// Notes that another transaction has the row locked.
+    /// Records that another transaction holds the row lock.
     pub fn record_locked(&self) {
         self.record_trouble(Trouble::RowLocked);
     }
 
-    /// Returns whether it was locked the last time.
+    /// Returns whether the row was locked at the last attempt.
     pub fn was_locked(&self) -> bool {
         self.state().trouble() == Some(Trouble::RowLocked)
     }
 
-    /// Returns whether the callers have an answer.
+    /// Returns whether the waiting sessions have an answer.
     pub fn is_answered(&self) -> bool {
         self.state().request.answer_to(self.ticket).is_some()
     }
 
-    /// Has calls that still wait ask again. A request that none waits for stays.
+    /// Makes waiting sessions ask again. A request without a waiting session stays.
     pub fn defer(&self) {
         if !self.is_answered() && self.state().segment.buffer_states().left() == 0 {
             self.supplied();
         }
     }
 
-    /// Returns whether a transaction failed the last time.
+    /// Returns whether the transaction failed at the last attempt.
     pub fn has_failed(&self) -> bool {
         matches!(self.state().trouble(), Some(Trouble::Failed(_)))
     }

@@ -1,0 +1,61 @@
+//! The announcement of this process's transaction to readers of a safe position: see
+//! [`snowflake_ids_core::generator::safe_position`].
+
+use crate::pg::process::PerProcess;
+use crate::pg::server;
+use crate::pg::transaction::{self, Hooks};
+use crate::shared::generator::{self, Shared};
+use snowflake_ids_core::generator::safe_position::{EndedTransaction, OpenTransaction};
+use std::cell::Cell;
+
+/// True if this process has announced the present transaction.
+static ANNOUNCED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+static HOOKS: Hooks = Hooks { committed, before_prepare: record, ended: end, ..Hooks::none() };
+
+/// Registers the hooks for all processes. The parallel workers of a transaction may announce it without its leader.
+pub fn watch() {
+    transaction::watch(&HOOKS);
+}
+
+/// Announces the present transaction, before it takes its first position.
+#[inline]
+pub fn announce(shared: &Shared) {
+    if !ANNOUNCED.get() {
+        announce_first(shared);
+    }
+}
+
+#[cold]
+fn announce_first(shared: &Shared) {
+    if let Some(own) = shared.own_transaction() {
+        own.announce(&shared.frontier, server::database());
+    }
+    ANNOUNCED.set(true);
+}
+
+/// Records the transaction if it took positions and may have rows.
+fn record() {
+    let Some(shared) = generator::shared().filter(|_| !transaction::is_of_leader()) else { return };
+    let first = shared.own_transaction().and_then(OpenTransaction::first);
+    if let (Some(first), Some(xid)) = (first, transaction::xid()) {
+        shared.ended.write().record(EndedTransaction { xid, first, database: server::database() });
+    }
+}
+
+/// Records the transaction after other transactions can see its rows.
+fn committed() {
+    record();
+    end();
+}
+
+fn end() {
+    // A parallel worker begins and ends transactions of its own while the leader's transaction is open.
+    if transaction::is_of_leader() {
+        return;
+    }
+    ANNOUNCED.set(false);
+    if let Some(own) = generator::shared().and_then(Shared::own_transaction) {
+        own.clear();
+    }
+}

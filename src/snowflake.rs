@@ -368,7 +368,7 @@ impl Several {
     }
 }
 
-/// Takes up to `want` positions past the session's block, and returns them with their layout.
+/// Takes up to `want` positions from the generator, not from the session's block. Returns them with their layout.
 fn take_several(
     shared: &'static Shared,
     of: Option<&'static CachedGenerator>,

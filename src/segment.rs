@@ -79,7 +79,7 @@ pub fn next_of_sequence(
     }
     let mut run = BoundRun::new(increment);
     loop {
-        // Also tries the fast path for the first range, because all ranges of a number must adjoin.
+        // Each pass tries the fast path first. All ranges of a number must adjoin, and others may take ids in between.
         let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
         let range = match cached {
             Some(Ok((_, taken))) => taken.range,

@@ -378,12 +378,12 @@ impl Several {
     }
 }
 
-/// Takes a position of the server's own layout that nothing is to have.
+/// Takes a position of the server's own layout, and leaves it unused.
 pub fn skip_one(shared: &'static Shared) -> Result<(), SessionError> {
     take_several(shared, None, None, NonZeroU32::MIN).map(|_| ())
 }
 
-/// Takes up to `want` positions past the session's block, and returns them with their layout.
+/// Takes up to `want` positions from the generator, not from the session's block. Returns them with their layout.
 fn take_several(
     shared: &'static Shared,
     of: Option<&'static CachedGenerator>,

@@ -110,7 +110,7 @@ pub enum Guard {
     HighWaterMarkOfGeneration,
 
     // Ids that a transaction takes from a tag that it changed.
-    /// The id's high-water mark is raised at once, in case the transaction is rolled back.
+    /// The tag's high-water mark is raised to such an id at once, in case the transaction is rolled back.
     OwnHighWaterMark,
     /// The commit of a change of a tag discards the tag's buffered ids.
     OwnCloses,
@@ -127,7 +127,7 @@ pub enum Guard {
     /// Tags are not handed over to a registry if its row is below the ids that were received from it. A raise of the row
     /// would hide that the registry was restored from an older state.
     HandOverCompares,
-    /// Registries that begin to share tags raise each row to the highest one of its tag.
+    /// Registries that begin to share tags raise a tag's row on each of them to the highest of these rows.
     SharesRaised,
     /// A database that attaches a column empties the tag's buffers after the registry is raised above the column's ids.
     AttachDiscards,

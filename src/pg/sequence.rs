@@ -40,8 +40,8 @@ fn changed(relation: pg_sys::Oid) {
 
 static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
 
-/// Runs `action` in each process whenever any relation has changed. `action` must not fail. Call only while libraries are
-/// loaded.
+/// Runs `action` in each process whenever any relation has changed. `action` must not fail. Call this only while the server
+/// loads its libraries.
 pub fn tell_changes(action: OnSequenceChange) {
     TOLD.get_or_init(|| action);
     relcache::listen(any_changed);

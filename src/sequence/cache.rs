@@ -57,8 +57,8 @@ static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum OwnChange {
     Nothing,
-    /// The transaction has removed rows of dropped sequences, or marked rows as checked. Results in other sessions stay
-    /// valid.
+    /// The transaction has removed rows of dropped sequences, or marked rows as checked. The cached results of other
+    /// sessions stay valid.
     Tidied,
     Changed,
 }

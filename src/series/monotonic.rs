@@ -159,7 +159,7 @@ fn seen_by(section_ref: SectionRef, miss: monotonic::KeyMiss) -> Option<(u64, Se
     }
 }
 
-/// Has the section supplied with ids, and takes a number of it.
+/// Gets ids for the section, and takes a number of it.
 #[cold]
 fn supply(
     cached: &CachedSeries,

@@ -61,7 +61,7 @@ mod snowflake_ids_internal {
         micros as f64 / 1e6
     }
 
-    /// Returns the counts of each tag in use that `segment_slots` does not show, and its remaining ids.
+    /// Returns for each tag in use the counts that `segment_slots` does not show, and the remaining ids.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_counts() -> Result<
         TableIterator<

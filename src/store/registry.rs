@@ -303,7 +303,7 @@ pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Records for all registries that this database uses ids of a tag up to `highest`. Invalidates the saved range.
+/// Records ids of a tag up to `highest` as received from each registry in use. Invalidates the saved range.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }

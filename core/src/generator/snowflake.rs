@@ -353,8 +353,8 @@ impl Generator {
     #[inline]
     fn first_at(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> (u64, bool) {
         let base = now << layout.sequence_bits();
-        // If `next` is the first position of tick `now`, the previous tick is full and this tick is still fresh. A start
-        // may be chosen only in a fresh tick. In a tick that has begun, a start would leave holes or repeat positions.
+        // If `next` is the first position of tick `now`, the previous tick is full and this tick is still fresh. The
+        // first sequence may be chosen only in a fresh tick. Later in a tick, a choice would skip or repeat positions.
         if next > base {
             return (next, false);
         }

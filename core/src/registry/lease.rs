@@ -360,7 +360,7 @@ impl Preferred {
     }
 
     /// Returns the preference for the worker id that a server already has, at a registry that several servers share. None if
-    /// the worker id may be leased to another server, as a promoted registry may have lost that lease.
+    /// another server may already hold the worker id: a promoted registry may lack the last leases of its primary.
     pub fn kept(worker: u32, timeline: u32, capacity: u32) -> Option<Self> {
         let (begin, end) = Self::eighth(timeline, capacity);
         (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))

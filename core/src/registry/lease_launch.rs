@@ -204,7 +204,7 @@ impl Launch {
     ) -> LaunchAction {
         if let Some(changed) = changes.ended {
             let mut all = databases.all();
-            // The changed database is surveyed first.
+            // Databases are surveyed from the end of the list, so the changed one goes last.
             all.retain(|database| *database != changed);
             all.push(changed);
             self.look_into(all);

@@ -24,7 +24,7 @@ impl HighWaterMarks<'_> {
     }
 
     /// Drops a tag's high-water mark if it is not above `known`. The row records ids up to `known`, or they are handed
-    /// out. A higher mark belongs to a later transaction. None drops any mark.
+    /// out. A higher mark belongs to a later transaction. If `known` is None, drops any mark.
     pub fn clear(&mut self, key: &TagKey, known: Option<Reached>) {
         if let Some(at) = self.0.find(key)
             && known.is_none_or(|known| {

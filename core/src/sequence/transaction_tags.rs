@@ -45,7 +45,7 @@ pub trait TransactionTagsHost<T> {
     fn high_water_mark(&self, tag: &T) -> Option<HighWaterMark>;
     /// Records an id that this transaction handed out and may roll back.
     fn raise_high_water_mark(&self, tag: &T, high_water_mark: HighWaterMark);
-    /// Drops the tag's high-water mark if it is not above `known`, up to which the row records ids. None drops any mark.
+    /// Drops the tag's high-water mark if `known` is None or not below the mark. The row records ids up to `known`.
     fn clear_high_water_mark(&self, tag: &T, known: Option<Reached>);
     /// Takes the buffered ids of a tag away from all sessions, and returns the highest id handed out. `reserved` is the
     /// row's highest id, and `tag_generation` the row's generation.

@@ -19,8 +19,8 @@ pub struct LayoutChange {
     pub above_from: Option<UnixMicros>,
     /// True if `above_from` is now.
     pub ready: bool,
-    /// The last instant up to which servers may still issue ids of the old layout: all these ids are below all ids of the
-    /// new layout from `above_from` on. [`UnixMicros`]'s maximum if there is no limit.
+    /// The last instant at which servers may issue ids of the old layout. These ids are still below all ids of the new
+    /// layout that are issued from `above_from` on. [`UnixMicros`]'s maximum if there is no limit.
     pub old_until: Option<UnixMicros>,
     /// Number of years until the new layout ends.
     pub years: f64,

@@ -230,7 +230,7 @@ impl State {
         used
     }
 
-    /// Returns any worker id as preferred, computed from the server's home. Servers that do not know each other thus
+    /// Computes a preferred worker id from the server's home. Servers that do not know each other thus
     /// rarely choose the same one. A copy prefers a share that its original has not used, and stays in that share for all
     /// later choices.
     fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {

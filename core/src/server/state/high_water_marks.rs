@@ -16,8 +16,8 @@ const MAX_HIGH_WATER_MARKS: usize = 256;
 /// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum of all layouts not kept.
 const MAX_OTHERS: usize = 256;
 
-/// The most slots of a server. Up to this number of layouts is also kept beyond `MAX_OTHERS`, while the clock has not
-/// passed their ids. Dropping such a layout would raise the minimum above the clock.
+/// The most slots of a server. Layouts with ids ahead of the clock are kept beyond `MAX_OTHERS` too, up to this number
+/// of layouts in all. Dropping such a layout would raise the minimum above the clock.
 pub const MAX_SLOTS: i32 = 4_096;
 
 /// The high-water mark of a node.

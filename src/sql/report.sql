@@ -124,6 +124,11 @@ BEGIN
             'Free a slot of max_worker_processes; the launcher restarts within a second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
         UNION ALL
+        SELECT 'warning', 'readers', format('process %s holds snowflake_safe_id() back by an open transaction', a.pid),
+            'Commit it, or end it with pg_terminate_backend (docs/outbox.md, "Readers that stand still").', a.xact_start
+        FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_stat_activity AS a USING (pid)
+        WHERE a.xact_start < now() - interval '1 minute'
+        UNION ALL
         SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
             '(docs/operations.md, "Places for tags").', NULL

@@ -1,0 +1,317 @@
+//! `snowflake_safe_id`: readers that go on after the last id miss no row, whatever writers do.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use snowflake_ids_server_tests::random::Random;
+use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sessions, sql::Session};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const ROWS: &str = "select id from events where id < snowflake_safe_id() order by id";
+
+fn builder() -> Builder {
+    Server::builder().set("snowflake_ids.worker_id", "9").set("max_prepared_transactions", "10")
+}
+
+/// A session of a database with an empty table, in which somebody has read.
+fn session(server: &Server) -> Result<Client> {
+    let mut client = server.session()?;
+    client.run("create table events (id bigint primary key default snowflake_nextval(), v text)")?;
+    assert_eq!(client.column::<i64>(ROWS)?, [0; 0]);
+    Ok(client)
+}
+
+fn insert(client: &mut Client) -> Result<i64> {
+    client.one("insert into events default values returning id")
+}
+
+fn an_open_transaction_holds_readers_back_until_it_ends(server: &mut Server) -> Result<()> {
+    let mut reader = session(server)?;
+    let (mut early, mut late) = (server.connect("postgres")?, server.connect("postgres")?);
+    for end in ["commit", "rollback"] {
+        let before: Vec<i64> = reader.column(ROWS)?;
+        early.run("begin; savepoint s")?;
+        insert(&mut early)?;
+        early.run("rollback to s")?;
+        let held = insert(&mut early)?;
+        let passed = insert(&mut late)?;
+        assert!(held < passed);
+        assert_eq!(reader.column::<i64>("select id from events order by id")?.last(), Some(&passed));
+        assert_eq!(reader.column::<i64>(ROWS)?, before);
+        let process = early.process()?;
+        let holders: Vec<i32> = reader.column("select snowflake_ids_internal.safe_id_holders()")?;
+        assert_eq!(holders, [process]);
+        early.run(end)?;
+        let expected = if end == "commit" { vec![held, passed] } else { vec![passed] };
+        assert_eq!(reader.column::<i64>(ROWS)?[before.len()..], expected, "{end}");
+    }
+    Ok(())
+}
+
+fn an_id_that_is_drawn_first_and_inserted_later_counts(server: &mut Server) -> Result<()> {
+    let mut reader = session(server)?;
+    let (mut early, mut late) = (server.connect("postgres")?, server.connect("postgres")?);
+    // The session holds ids of an earlier transaction.
+    early.run("set snowflake_ids.cache = 100")?;
+    insert(&mut early)?;
+    insert(&mut late)?;
+    let before: Vec<i64> = reader.column(ROWS)?;
+    assert_eq!(before.len(), 2);
+    early.run("begin")?;
+    let id: i64 = early.one("select snowflake_nextval()")?;
+    assert!(id > before[1], "what it held is below an id that was read: {id} of {before:?}");
+    insert(&mut late)?;
+    early.run(&format!("insert into events values ({id})"))?;
+    assert_eq!(reader.column::<i64>(ROWS)?, before);
+    early.run("commit")?;
+    assert_eq!(reader.column::<i64>(ROWS)?.len(), 4);
+    Ok(())
+}
+
+fn other_databases_and_transactions_without_ids_hold_nobody_back(server: &mut Server) -> Result<()> {
+    let mut reader = session(server)?;
+    server.create_database("other")?;
+    let (mut other, mut report) = (server.connect("other")?, server.connect("postgres")?);
+    other.run("create extension if not exists snowflake_ids; begin; select snowflake_nextval(); create table t ()")?;
+    report.run("begin isolation level repeatable read; create table busy (); select count(*) from events")?;
+    let id = insert(&mut reader)?;
+    assert_eq!(reader.column::<i64>(ROWS)?, [id]);
+    Ok(())
+}
+
+fn an_old_snapshot_has_no_row_that_came_after_it(server: &mut Server) -> Result<()> {
+    let (mut reader, mut writer) = (session(server)?, server.connect("postgres")?);
+    let first = insert(&mut writer)?;
+    reader.run("begin isolation level repeatable read; select count(*) from events")?;
+    let later = insert(&mut writer)?;
+    let safe: i64 = reader.one("select snowflake_safe_id()")?;
+    assert!(first < safe && safe <= later, "{first} < {safe} <= {later}");
+    reader.run("commit")?;
+    assert_eq!(reader.column::<i64>(ROWS)?, [first, later]);
+    Ok(())
+}
+
+/// A plan that asks for each row asks before and after others commit.
+fn a_cursor_keeps_its_bound(server: &mut Server) -> Result<()> {
+    let (mut reader, mut writer) = (session(server)?, server.connect("postgres")?);
+    let mut early = server.connect("postgres")?;
+    let first = insert(&mut writer)?;
+    early.run("begin")?;
+    let held = insert(&mut early)?;
+    let passed = insert(&mut writer)?;
+    reader.run(
+        "begin; set local enable_indexscan = off; set local enable_bitmapscan = off; set local enable_sort = off;
+         declare c cursor for select id from events where id < snowflake_safe_id() or id < snowflake_safe_id()",
+    )?;
+    assert_eq!(reader.column::<i64>("fetch 1 from c")?, [first]);
+    early.run("commit")?;
+    assert_eq!(reader.column::<i64>(ROWS)?, [first, held, passed], "a later statement of the transaction");
+    assert_eq!(reader.column::<i64>("fetch all from c")?, [0; 0]);
+    reader.run("rollback")?;
+    // A cursor that is asked for the first time after a later statement.
+    reader.run(&format!("begin; declare c cursor for {ROWS}"))?;
+    let later = insert(&mut writer)?;
+    assert_eq!(reader.column::<i64>(ROWS)?.last(), Some(&later));
+    let error = reader.fails("fetch all from c", &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE)?;
+    assert!(error.message().contains("older"), "{error:?}");
+    Ok(())
+}
+
+fn a_prepared_transaction_counts_also_after_a_crash(server: &mut Server) -> Result<()> {
+    let mut reader = session(server)?;
+    let mut writer = server.connect("postgres")?;
+    writer.run("begin")?;
+    let held = insert(&mut writer)?;
+    writer.run("prepare transaction 'held'")?;
+    let passed = insert(&mut writer)?;
+    assert_eq!(reader.column::<i64>(ROWS)?, [0; 0]);
+    server.crash()?;
+    let (mut reader, mut writer) = (server.connect("postgres")?, server.connect("postgres")?);
+    assert_eq!(reader.column::<i64>(ROWS)?, [0; 0]);
+    assert_eq!(reader.one::<Option<i64>>("select snowflake_safe_id()")?, None);
+    writer.run("commit prepared 'held'")?;
+    assert_eq!(reader.column::<i64>(ROWS)?, [held, passed]);
+    Ok(())
+}
+
+fn parallel_workers_draw_for_their_leader(server: &mut Server) -> Result<()> {
+    let mut writer = sessions::parallel(server, 50_000)?;
+    let mut reader = session(server)?;
+    let mut other = server.connect("postgres")?;
+    writer.run("begin; create table drawn as select a, snowflake_nextval() as id from t")?;
+    let least: i64 = writer.one("select min(id) from drawn")?;
+    // The workers of another plan begin and end transactions of their own.
+    writer.run("select count(*) from t where a % 3 = 0")?;
+    insert(&mut other)?;
+    let safe: i64 = reader.one("select snowflake_safe_id()")?;
+    assert!(safe <= least, "{safe} is above {least}, which may still be inserted");
+    writer.run("commit")?;
+    assert!(reader.one::<bool>("select snowflake_safe_id() > max(id) from events")?);
+    Ok(())
+}
+
+fn an_idle_server_hides_no_row(server: &mut Server) -> Result<()> {
+    let mut client = session(server)?;
+    let id = insert(&mut client)?;
+    assert_eq!(client.column::<i64>(ROWS)?, [id]);
+    client.run("create table u (id uuid default snowflake_uuid()); insert into u default values")?;
+    let below = "select count(*) = 1 from u where id < snowflake_min_uuid(snowflake_safe_time())";
+    client.becomes_true(below)?;
+    drop(client);
+    server.restart()?;
+    let mut client = server.connect("postgres")?;
+    assert_eq!(client.column::<i64>(ROWS)?, [id], "after a restart");
+    Ok(())
+}
+
+fn every_kind_of_id_of_the_servers_layout_counts(server: &mut Server) -> Result<()> {
+    let mut reader = session(server)?;
+    let mut writer = server.connect("postgres")?;
+    writer.run(
+        "select snowflake_ids.generator_create('own', current_setting('snowflake_ids.layout'));
+         create sequence s; select snowflake_ids.bind_sequence('s', 'snowflake')",
+    )?;
+    for draw in
+        ["snowflake_nextval('own')", "nextval('s')", "(select max(n) from snowflake_nextvals(3) n)", "snowflake_id()"]
+    {
+        writer.run(&format!("begin; insert into events values ({draw})"))?;
+        insert(&mut reader)?;
+        let held: bool = reader.one("select snowflake_safe_id() <= (select max(id) from events)")?;
+        assert!(held, "{draw}");
+        writer.run("commit")?;
+        assert!(reader.one::<bool>("select snowflake_safe_id() > max(id) from events")?, "{draw}");
+    }
+    Ok(())
+}
+
+#[test]
+fn no_row_is_missed() -> Result<()> {
+    builder().cases(cases![
+        an_open_transaction_holds_readers_back_until_it_ends,
+        an_id_that_is_drawn_first_and_inserted_later_counts,
+        other_databases_and_transactions_without_ids_hold_nobody_back,
+        an_old_snapshot_has_no_row_that_came_after_it,
+        a_cursor_keeps_its_bound,
+        a_prepared_transaction_counts_also_after_a_crash,
+        parallel_workers_draw_for_their_leader,
+        an_idle_server_hides_no_row,
+        every_kind_of_id_of_the_servers_layout_counts
+    ])
+}
+
+#[test]
+fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
+    let (primary, mut client) = builder().with_session()?;
+    client.one::<i64>("select snowflake_safe_id()")?;
+    let standby = primary.standby()?;
+    let error = standby.session()?.fails("select snowflake_safe_id()", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
+    assert!(error.message().contains("snowflake_safe_id() during recovery"), "{error:?}");
+    Ok(())
+}
+
+/// Number of writers' transactions.
+fn transactions() -> usize {
+    if full() { 20_000 } else { 400 }
+}
+
+/// A transaction of a writer, as chance has it. Gives the ids of its committed rows.
+fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<Vec<i64>> {
+    let pause = |random: &mut Random| format!("select pg_sleep({}::float / 1000)", random.below(20));
+    let several = "insert into events select from generate_series(1, 20) returning id";
+    match random.below(7) {
+        0 => Ok(vec![insert(client)?]),
+        1 => client.column(several),
+        2 => {
+            client.run("begin; savepoint s")?;
+            insert(client)?;
+            client.run("rollback to s")?;
+            let kept = insert(client)?;
+            client.run(&format!("{}; commit", pause(random)))?;
+            Ok(vec![kept])
+        }
+        3 => {
+            client.run("begin")?;
+            insert(client)?;
+            client.run(&format!("{}; rollback", pause(random)))?;
+            Ok(vec![])
+        }
+        4 => {
+            client.run("begin")?;
+            let id: i64 = client.one("select snowflake_nextval()")?;
+            client.run(&format!("{}; insert into events values ({id}); commit", pause(random)))?;
+            Ok(vec![id])
+        }
+        5 => {
+            client.run("begin")?;
+            let kept = client.column(several)?;
+            client.run(&format!("prepare transaction '{name}'; {}; commit prepared '{name}'", pause(random)))?;
+            Ok(kept)
+        }
+        _ => {
+            let cache = 1 + random.below(100);
+            client.run(&format!("set snowflake_ids.cache = {cache}; begin"))?;
+            let kept = insert(client)?;
+            client.run(&pause(random))?;
+            let more = insert(client)?;
+            client.run("commit")?;
+            Ok(vec![kept, more])
+        }
+    }
+}
+
+/// Reads on after the last id until all writers have ended, and once more.
+fn follow(client: &mut Client, query: &str, writing: &AtomicUsize) -> Result<Vec<i64>> {
+    let (mut seen, mut last) = (Vec::new(), 0_i64);
+    loop {
+        let is_last = writing.load(Ordering::Acquire) == 0;
+        let rows = client.query(query, &[&last])?;
+        for row in rows {
+            last = row.try_get(0)?;
+            seen.push(last);
+        }
+        if is_last {
+            return Ok(seen);
+        }
+    }
+}
+
+/// The readers' plans: by the index, by a sequential scan that asks for each row, and with the bound looked up first.
+const READERS: [(&str, &str); 4] = [
+    ("", "select id from events where id > $1 and id < snowflake_safe_id() order by id"),
+    ("set enable_indexscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off",
+     "select id from events where id > $1 and id < snowflake_safe_id() order by id"),
+    ("set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0",
+     "select id from events where id > $1 and id < (select snowflake_safe_id()) order by id"),
+    ("set default_transaction_isolation = 'repeatable read'",
+     "select id from events where id > $1 and id < snowflake_safe_id() order by id"),
+];
+
+#[test]
+fn under_load_each_reader_has_each_committed_row_exactly_once() -> Result<()> {
+    let (server, mut client) = builder().with_session()?;
+    client.run("create table events (id bigint primary key default snowflake_nextval(), v text)")?;
+    const WRITERS: usize = 8;
+    let writing = AtomicUsize::new(WRITERS);
+    let results = at_once(server.sessions("postgres", WRITERS + READERS.len())?, |number, mut client| {
+        if let Some((settings, query)) = READERS.get(number) {
+            client.run(settings)?;
+            return follow(&mut client, query, &writing).with_context(|| format!("reader {number}"));
+        }
+        let mut random = Random::new(u64::try_from(number)?);
+        let written = (0..transactions() / WRITERS)
+            .map(|transaction| write(&mut random, &mut client, &format!("{number} {transaction}")))
+            .collect::<Result<Vec<_>>>();
+        writing.fetch_sub(1, Ordering::AcqRel);
+        Ok(written?.concat())
+    })?;
+    let (readers, writers) = results.split_at(READERS.len());
+    let mut committed = writers.concat();
+    committed.sort_unstable();
+    for (seen, (_, query)) in readers.iter().zip(READERS) {
+        ids::growing(seen).context(query)?;
+        let missed = committed.iter().find(|id| seen.binary_search(id).is_err());
+        ensure!(missed.is_none() && seen.len() == committed.len(), "{query} missed {missed:?}");
+    }
+    Ok(())
+}

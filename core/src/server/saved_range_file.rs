@@ -1,12 +1,13 @@
-//! The saved-range file: written at the server's stop, and read by the refill workers after its start.
+//! The saved-range file, which keeps the unused ids of tags (named id ranges) over a restart of the server.
 //!
-//! The postmaster waits until all other processes have ended. It then takes the unused ids out of the buffers and writes
-//! them to the file. After the next start, a refill worker continues with these ids, so a restart leaves no gap.
+//! At a stop, the postmaster waits until all other processes have ended. It then takes the unused ids out of the tags'
+//! buffers and writes them to the file. After the next start, a refill worker continues with these ids, so a restart
+//! leaves no gap.
 //!
-//! The row in the tag table decides if a saved range is valid. The row's version must equal the version after the range
-//! was reserved, and using the range changes it. The worker also records the use in the file before it hands out an id. A
-//! saved range is thus used at most once, even if the table or the file is restored from an older state. A crash only
-//! leaves a gap.
+//! The tag's row decides if a saved range is valid: the row must still have the version that it got when the range was
+//! reserved. The use of the range changes the version. The worker also records the use in the file before it hands out
+//! an id. A saved range is thus used at most once, even if the table or the file is restored from an older state. A
+//! crash in between leaves only a gap.
 
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
@@ -53,8 +54,8 @@ pub enum Saved {
     Kept(Unreadable),
 }
 
-/// Saves the unused ids after all other processes have ended. The file gets the tags `in_use`, and the saved ranges of
-/// other tags whose databases exist.
+/// Saves the unused ids after all other processes have ended. The file gets the ids of the tags `in_use`. It keeps the
+/// saved ranges of other tags while their databases exist.
 ///
 /// # Errors
 /// The file's error. Ids that were not handed out are then lost.
@@ -120,7 +121,8 @@ impl<F: SavedRangeFile> SavedRanges<F> {
         let mut all = self.left.borrow_mut();
         let mut text = Vec::new();
         for (source, tag, reserved) in reserved {
-            // If the reservation is another range, the row has passed the saved range, which is not used.
+            // If the worker reserved another range, the tag's row is above the saved range, and the saved range is not
+            // used.
             let left = all.remove(&(source, *tag)).filter(|left| left.range == reserved.supply.range);
             if let Some(left) = left {
                 let of = Name { database: self.database, source, tag: tag.as_bytes().to_vec() };

@@ -117,7 +117,7 @@ pub enum Guard {
     /// A tag is not handed over to a registry if the registry's row is below ids that came from it earlier. A raise of
     /// the row would hide that the registry was restored from an older state.
     HandOverCompares,
-    /// When several registries begin to share tags, each tag's row is raised on all of them to the highest of its rows.
+    /// Before several registries share tags, each tag's row is raised on all of them to the highest of these rows.
     SharesRaised,
     /// A database that attaches a column empties the tag's buffers after the registry is raised above the column's ids.
     AttachDiscards,

@@ -151,7 +151,7 @@ pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
 
 fn between(before: &CounterReading, after: &CounterReading) -> Option<Sample> {
     let micros = after.uptime.checked_sub(before.uptime).filter(|micros| *micros > 0)?;
-    // A smaller count would be an error, because counts only grow. It counts as no change.
+    // A smaller count would be an error, because counts only grow. It is treated as no change.
     let grown = |of: fn(&CounterReading) -> u64| of(after).saturating_sub(of(before));
     let rate = |of: fn(&CounterReading) -> u64| per_second(grown(of), micros);
     Some(Sample {

@@ -46,13 +46,13 @@ pub enum Phase {
     Locking,
     /// The call reads ids in order. The server may have to sort them before the first one.
     Reading,
-    /// The call searches the highest id of the table, and of its child tables.
+    /// The call searches for the highest id in the table and its child tables.
     Searching,
     /// The call changes defaults and sequences.
     Changing,
     /// The call raises the tag (a named id range) above the highest id, possibly at a registry on another server.
     Raising,
-    /// The call makes the other nodes of a Citus cluster do the same.
+    /// The call runs on the other nodes of a Citus cluster.
     Propagating,
 }
 
@@ -126,10 +126,10 @@ const NONE: u64 = u64::MAX;
 /// The slot of one process.
 #[derive(Debug, Default)]
 pub struct ProgressSlot {
-    /// Odd during a change.
+    /// The version of `words`; odd during a change.
     version: AtomicU64,
-    /// The index of the command plus 1, or 0 if there is no call. Then process, database, role, relation and start. From
-    /// [`PHASE`] on: phase, finished tables and all tables.
+    /// The first word is the index of the command plus 1, or 0 if there is no call. The next words are process,
+    /// database, role, relation and start. The words from [`PHASE`] on are phase, finished tables and all tables.
     words: [AtomicU64; 9],
 }
 

@@ -70,13 +70,14 @@ impl<H: Host> Issuer<'_, H> {
         }
         let until_due = || open.iter().map(|counter| self.until_due(counter)).min().unwrap_or_default();
         let at = self.believed_now();
-        // In a burst, ids are taken faster than time passes.
+        // In a burst, ids run ahead of the clock, so the next check must come soon.
         let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
         if until_due().is_zero() {
             let mut state = self.open(&mut issuing)?;
             self.advance(&mut issuing, &mut state, None)?;
         }
-        // Near the expiry of a lease, a raise is short, and the next check could be due at once.
+        // Near the expiry of a lease, a raise is short, and the next check could be due at once. The launcher still
+        // pauses.
         Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
     }
 
@@ -297,8 +298,8 @@ impl<H: Host> Issuer<'_, H> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }
 
-    /// Returns the obstacle for ids of any layout. `generator`: the layout's generator, or the server's own generator
-    /// if the layout has no slot.
+    /// Returns a short reason why no ids of a layout can be issued; else None. `generator`: the layout's generator, or
+    /// the server's own generator if the layout has no slot.
     pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
         let (status, is_own) = (&self.shared.status, layout == &self.shared.layout);
         match self.next_position() {

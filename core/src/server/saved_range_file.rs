@@ -7,7 +7,7 @@
 //! The tag's row decides if a saved range is valid: the row must still have the version that it got when the range was
 //! reserved. The use of the range changes the version. The worker also records the use in the file before it hands out
 //! an id. A saved range is thus used at most once, even if the table or the file is restored from an older state. A
-//! crash in between leaves only a gap.
+//! crash between the record and the hand-out leaves only a gap.
 
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
@@ -17,7 +17,8 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 
-/// The file. A process may end before and after each call, and the machine may crash.
+/// The saved-range file of the server, or of a simulated server. A process may end before and after each call, and the
+/// machine may crash.
 pub trait SavedRangeFile {
     /// The error type: usually an I/O error.
     type Error: fmt::Display + From<serde_json::Error>;
@@ -29,13 +30,13 @@ pub trait SavedRangeFile {
     /// with a part of the text.
     ///
     /// # Errors
-    /// The file may then also end with a part of the text.
+    /// After an error, the file may also end with a part of the text.
     fn append(&self, text: &[u8]) -> Result<(), Self::Error>;
 
     /// Replaces the file's content durably. After a crash, the file holds the old content or the new text.
     ///
     /// # Errors
-    /// The file then holds the old content or the new text.
+    /// After an error, the file holds the old content or the new text.
     fn replace(&self, text: &[u8]) -> Result<(), Self::Error>;
 
     /// Logs that saved ranges are lost, because the file could not record their use.
@@ -86,8 +87,8 @@ fn records_of(file: &impl SavedRangeFile) -> Result<Option<(SavedRecords, Option
     Ok(Some((records, damage)))
 }
 
-/// Returns the highest ids of rolled-back transactions in the file. Errors are ignored here: [`SavedRanges`] reports
-/// them.
+/// Returns the highest ids that rolled-back transactions handed out, from the file. Errors are ignored here:
+/// [`SavedRanges`] reports them.
 pub fn high_water_marks<F: SavedRangeFile>(file: &F) -> Vec<SavedRecord<HighWaterMark>> {
     let text = file.read().ok().flatten();
     text.and_then(|text| saved_ranges::high_water_marks_of(&text).ok()).unwrap_or_default()

@@ -92,7 +92,7 @@ pub struct InUse {
     pub had_ids: bool,
     /// The unused ids.
     pub left: Option<reservation::SavedRange>,
-    /// The highest id of rolled-back transactions.
+    /// The highest id that rolled-back transactions handed out.
     pub high_water_mark: Option<HighWaterMark>,
 }
 
@@ -266,7 +266,8 @@ pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
     Ok(records)
 }
 
-/// Returns the highest ids of rolled-back transactions. These lines come first, so the other lines are not read.
+/// Returns the highest ids that rolled-back transactions handed out. These lines come first, so the other lines are not
+/// read.
 pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>>, Unreadable> {
     let (form, lines) = lines_of(text)?;
     let lines = lines.map(|line| SavedLine::read(line, form));

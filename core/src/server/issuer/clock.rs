@@ -24,7 +24,7 @@ impl<H: Host> Issuer<'_, H> {
         self.judge(&self.host.reading());
     }
 
-    /// Reads the clocks, and returns the time that ids follow. A believed reading becomes the clock reference in memory
+    /// Reads the clocks, and returns the time that ids follow. A trusted reading becomes the clock reference in memory
     /// and in the state.
     pub(super) fn believe(&self, state: &mut State) -> UnixMicros {
         let now = self.host.reading();
@@ -34,7 +34,8 @@ impl<H: Host> Issuer<'_, H> {
         at
     }
 
-    /// Returns the time that ids follow. Counts steps forward, and makes a believed reading the clock reference.
+    /// Returns the time that ids follow. Counts steps forward. A reading that is not too far ahead becomes the clock
+    /// reference.
     fn judge(&self, now: &Reading) -> UnixMicros {
         let counts = &self.shared.counts;
         let (ahead, at) =

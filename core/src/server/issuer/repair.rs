@@ -77,7 +77,7 @@ impl<H: Host> Issuer<'_, H> {
         };
         let now = self.believed_now().plus(here.max_drift);
         // A state that was opened since the server's start covers all ids. Otherwise ids may have been issued up to the
-        // wall clock's time, even if that time is not believed. The clock reference may come from a clock that was
+        // wall clock's time, even if that time is not trusted. The clock reference may come from a clock that was
         // behind at the server's start.
         let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
@@ -142,9 +142,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry,
-    /// nothing changes before the registry's clock was compared: by a wrong clock the lease would have expired, and no
-    /// ids could be issued. After an error the clock reference is unchanged.
+    /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry, the
+    /// registry's clock must be compared first. If this server's clock is wrong, the lease would seem to have expired,
+    /// and no ids could be issued. After an error the clock reference is unchanged.
     pub fn accept_clock(&self) -> Result<Accepted, IssuerError> {
         let mut issuing = self.host.lock();
         let state = self.open(&mut issuing)?;

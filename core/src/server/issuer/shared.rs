@@ -83,9 +83,9 @@ pub struct IssuerMemory {
     pub layout: Layout,
     /// The node that the settings ask for.
     pub identity: Identity,
-    /// The clock reference, stored as the wall clock's time at the machine's start. Each believed reading of the clocks
-    /// sets it; the first reading is that of the server's start. The field is kept apart from the fields that every call
-    /// reads.
+    /// The clock reference, stored as the wall clock's time at the machine's start. Each trusted reading of the clocks
+    /// sets it; the first reading is that of the server's start. The field is kept apart from the fields that every
+    /// call reads.
     clock_reference: AtomicI64,
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,
@@ -109,7 +109,7 @@ impl IssuerMemory {
         since_boot: u64,
         checkpoint: Option<UnixMicros>,
     ) -> Self {
-        // A clock that is behind the last checkpoint is not set yet, so the checkpoint's time is used.
+        // A clock that is behind the last checkpoint has not been set yet, so the checkpoint's time is used.
         let latest = checkpoint.map_or(wall, |checkpoint| checkpoint.max(wall));
         let shared = Self {
             generator: Generator::new(),

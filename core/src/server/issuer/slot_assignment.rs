@@ -126,7 +126,7 @@ impl<H: Host> Issuer<'_, H> {
             let Some(layout) = occupancy.layout else { return true };
             let next = self.shared.slots[index].generator.next();
             // A slot is idle if its last ids are old by the clock. Ids from a time when the clock was ahead do not look
-            // old, so a slot from which nothing was taken for that time is idle, too.
+            // old, so a slot from which nothing was taken for the time `IDLE` is idle, too.
             let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
             let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
             passed(occupancy.assigned_at) >= IDLE && (is_passed || is_idle)

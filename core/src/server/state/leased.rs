@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Time after the last id of a layout during which leased worker ids must fit the layout.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
-/// Age at which the record of a layout's last use is renewed. Calls in between write nothing.
+/// Age at which the record of a layout's last use is renewed. Calls before that write nothing.
 const RECORDED: Duration = Duration::from_mins(10);
 
 impl State {

@@ -199,7 +199,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns true if the state was copied from another home, or restored from a copy, and was not adopted.
+    /// Returns true if the state is from another data directory, or was restored from a copy, and [`State::adopt`] was
+    /// not called since.
     pub fn is_copy(&self, here: &Here) -> bool {
         self.copy_of.is_some() || !self.home.is(&here.home)
     }

@@ -72,7 +72,7 @@ pub struct State {
     pub leases_with: Option<String>,
 }
 
-/// A server's home: the identity of its data directory, and of the state file in it.
+/// The identity of a server's data directory, and of the state file in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataDirectory {
     /// A text that changes when the directory is copied, but not when it is moved.

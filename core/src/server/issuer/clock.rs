@@ -34,8 +34,8 @@ impl<H: Host> Issuer<'_, H> {
         at
     }
 
-    /// Returns the time that ids follow. Counts steps forward. A reading that is not too far ahead becomes the clock
-    /// reference.
+    /// Returns the time that ids follow. Counts steps forward. A reading that is judged [`Verdict::Believed`] becomes
+    /// the clock reference.
     fn judge(&self, now: &Reading) -> UnixMicros {
         let counts = &self.shared.counts;
         let (ahead, at) =

@@ -1,7 +1,7 @@
-//! Series: a sequence of numbers for each key. This module decides the numbers that a series may give.
+//! A series: a sequence of numbers for each key. This module decides the numbers that a series may give.
 //!
-//! The numbers of a gapless series are counted in the caller's transaction, in a table row for each key. An SQL statement
-//! of the shell changes the row. The numbers of a monotonic series come from shared memory.
+//! The numbers of a gapless series are counted in a table row for each key. An SQL statement changes the row in the caller's
+//! transaction. The numbers of a monotonic series come from shared memory.
 
 mod error;
 pub(crate) mod key;

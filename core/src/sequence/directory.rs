@@ -26,7 +26,7 @@ pub struct TagKey {
     pub tag: Tag,
 }
 
-/// The index of no slot.
+/// An index that stands for no slot.
 const NOWHERE: u32 = u32::MAX;
 
 /// Returns the length of the index for `slot_count` slots: a power of two that leaves at least half of the index empty.
@@ -203,7 +203,7 @@ impl<'m, V> Directory<'m, V> {
         hash as usize & self.index.len().saturating_sub(1)
     }
 
-    /// Removes an index entry. A later entry of the cluster moves into the gap if a search from its home would otherwise
+    /// Removes an index entry. A later entry of the same run moves into the gap if a search from its home would otherwise
     /// stop at the gap. The entry's own position then becomes the gap.
     fn close(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;

@@ -75,7 +75,8 @@ pub trait TagRows {
     fn new_version(&mut self) -> i64;
 }
 
-/// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees the changes of others.
+/// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees all changes that other
+/// transactions committed.
 pub fn reserve<R: TagRows>(
     rows: &mut R,
     tag: &Tag,
@@ -87,7 +88,8 @@ pub fn reserve<R: TagRows>(
     if row.is_none() {
         let is_taken = rows.is_taken(tag)?;
         row = match create {
-            // Creation waits for another transaction that creates the tag.
+            // If another transaction is creating the tag, the creation here waits for it. So `LockWait::Skip` does not
+            // create then.
             Create::Yes(share) if !is_taken || wait == LockWait::Wait => {
                 rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
                 rows.read(tag, wait)?

@@ -57,7 +57,8 @@ impl BucketEntry {
     /// Replaces this entry with another one. Returns false if the stored entry has changed.
     #[inline]
     pub(super) fn swap(self, place: &AtomicU64, to: Self) -> bool {
-        // Release: the section was read before. Acquire: the process that stored the entry saw the section's owner.
+        // Release: the reads of the section come before the swap. Acquire: later reads see the section's owner as the
+        // entry's writer saw it.
         place.compare_exchange(self.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

@@ -122,7 +122,7 @@ impl<N: Network> RegistryClient<N> {
         Self { network, kept: Vec::new(), first_hosts: HashMap::new() }
     }
 
-    /// Records the outcome of a request. Logs a fault if it is new, or the first since the registry was healthy. The view of
+    /// Records the outcome of a request. Logs a fault if it is new, or if the registry was healthy before. The view of
     /// registries shows every fault.
     fn record(&self, endpoint: &Endpoint, error: Option<&RegistryError>, took: Duration) {
         let status = self.network.status(endpoint);

@@ -5,8 +5,9 @@
 //! issue the same id, even if the first one is paused, cut off or has a wrong clock. Clocks only decide when a worker id is
 //! free.
 //!
-//! Each change of a row is a compare-and-swap on the lease token. The next token is written into the state file first, as
-//! the *pending token*. A server that stops between the two writes thus recognizes its own row.
+//! Each change of a row is a compare-and-swap on the lease token. The server first writes the next token into its state
+//! file, as the *pending token*. If the server stops before the registry's response arrives, it later recognizes its own row
+//! by that token.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -239,8 +240,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the ranges of worker ids to search, in order: the range `preferred.first`, then the preferred worker id and
-    /// the rest of its share, then all others.
+    /// Returns the ranges of worker ids to search, in order. First comes the range `preferred.first`, then the share of the
+    /// preferred worker id, then all others.
     fn runs(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let capacity = self.capacity;
         let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));

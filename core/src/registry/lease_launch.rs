@@ -2,8 +2,7 @@
 //! uses a registry, or that is one.
 //!
 //! The server's state file names that database, but not on a new server, a copy or a promoted standby. The launcher then
-//! surveys the databases once: it starts a lease worker in each of them, to find out if the database uses a registry or is
-//! one.
+//! surveys the databases once: a lease worker in each of them finds out if the database uses a registry or is one.
 
 mod renewal;
 

@@ -236,7 +236,7 @@ pub struct LeaseError {
 }
 
 impl LeaseError {
-    /// Returns the error of a server that has no worker id yet.
+    /// Returns the error for sessions of a server that has no worker id yet.
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
         Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }

@@ -113,7 +113,8 @@ pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody 
             bound(&mut entry, now);
             RequestBody::Renew { worker, token, entry }
         }
-        // A release takes effect now at the earliest, so that it cannot move the end of an expired lease back.
+        // A release takes effect now at the earliest, so that it cannot move the end of an expired lease further into the
+        // past.
         RequestBody::Release { datacenter, worker, token, from } => {
             RequestBody::Release { datacenter, worker, token, from: from.max(now) }
         }

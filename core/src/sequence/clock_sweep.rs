@@ -1,4 +1,4 @@
-//! The choice of a tag that gives up its slot. Slots are a cache.
+//! The choice of a tag (a named id range) that loses its slot in shared memory to another tag. Slots are a cache.
 //!
 //! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor has
 //! not moved since the last visit, so takers write nothing for the sweep. Slots of the database with the most slots are

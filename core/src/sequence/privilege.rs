@@ -120,8 +120,7 @@ impl Privileges {
         self.0 & one.bit() != 0
     }
 
-    /// Returns true if the set contains the one privilege that is named for this action, for checks like
-    /// `has_sequence_privilege`.
+    /// Returns true if the set contains the privilege by which `has_segment_privilege` asks about this action.
     pub const fn names(self, action: Action) -> bool {
         match action {
             Action::Take => self.has(Privilege::Usage),

@@ -28,13 +28,13 @@ pub struct TagRow {
     pub tag_generation: i64,
 }
 
-/// The inputs of the next reservation, beside the row.
+/// The inputs of the next reservation, other than the row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
     /// A saved range, to be used in place of new ids.
     #[serde(rename = "carry_over")]
     pub saved_range: Option<SavedRange>,
-    /// The pace of the last reservation.
+    /// The pace (step and multiplier) of the last reservation.
     pub pace: Pace,
     /// The time since the last reservation.
     pub lasted: Option<Duration>,
@@ -56,7 +56,7 @@ pub struct Demand {
     /// The most ids to reserve, for a tag in a slow start. Registries of earlier releases ignore the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// The server's clock, if the row is in a registry. The row must not move to a period that the server would refuse.
+    /// The server's clock, if the row is in a registry. The registry refuses a row whose period is far from this clock.
     /// Releases before 0.2.1 do not send the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<UnixMicros>,
@@ -97,7 +97,7 @@ impl HighWaterMark {
 
 /// Returns true if a row may lack ids that the previous primary reserved. This is possible if the row was last written on an
 /// earlier timeline than the current one. `here`: this cluster's system identifier and its timeline. A row that another
-/// cluster wrote, for example before pg_upgrade, counts as written on this cluster's first timeline.
+/// cluster wrote, for example before `pg_upgrade`, counts as written on this cluster's first timeline.
 pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
     const FIRST: i32 = 1;
     let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
@@ -117,7 +117,7 @@ pub struct SavedRange {
 }
 
 impl SavedRange {
-    /// Returns the ids if the row has the same version, position and properties.
+    /// Returns the ids if the row still has the version, the position and the properties of that reservation.
     fn if_current(&self, row: &TagRow) -> Option<Range> {
         let Range { first, count, increment } = self.range;
         let same = self.version == row.version

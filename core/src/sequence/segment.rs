@@ -3,9 +3,9 @@
 //! buffer is in use and how many of its ids are used.)
 //!
 //! The **cursor** is `generation << 32 | offset`. Each published range gets the next generation, and the parity of the
-//! generation selects one of the two buffers. A taker (a process that takes ids) loads the cursor, reads the buffer of that
-//! generation, and claims ids with one compare-and-swap of the cursor. Once the buffer is used up and the next generation is
-//! published, the same compare-and-swap moves the cursor to the next buffer.
+//! generation selects one of the two buffers. A taker is a process that takes ids. It loads the cursor, reads the buffer of
+//! that generation, and claims ids with one compare-and-swap of the cursor. Once the buffer is used up and the next
+//! generation is published, the same compare-and-swap moves the cursor to the next buffer.
 //!
 //! A claim fails if the values that the taker has read were outdated. There are two cases:
 //!

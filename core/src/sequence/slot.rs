@@ -163,7 +163,7 @@ impl SlotState {
         }
     }
 
-    /// Records the duration of one wait, and the total wait of the call.
+    /// Records the duration of one wait, and the total duration of the call's waits.
     pub fn end_wait(&self, took: Duration, in_all: Duration) {
         self.wait_time.fetch_add(instant(took), Relaxed);
         self.longest_wait.fetch_max(instant(in_all), Relaxed);

@@ -16,13 +16,13 @@ use std::hash::Hash;
 /// A change of a tag's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// A change that does not affect reserved ids.
+    /// A change that does not affect reserved ids, for example of the step.
     Tuned,
-    /// A change of the rule by which ids are made.
+    /// A change of the increment, the remainder or the largest id.
     Altered,
     /// A move of the position back to ids that were handed out. The tag's owner asserts that none of them is in use.
     Forced,
-    /// A move of the tag's position.
+    /// Another change of the highest reserved id, or a change of the start or the period.
     Moved,
     /// The row was inserted.
     Created,
@@ -122,8 +122,8 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         self.all.entry(tag).or_insert_with(new).add(at, change);
     }
 
-    /// Records that a tag's row, in this generation, has a new name and keeps its position. `recorded`: the high-water
-    /// mark under the old name.
+    /// Records that a tag's row got a new name and keeps its position. `tag_generation` and `recorded`: the row's generation
+    /// and high-water mark under the old name.
     pub fn record_renamed(
         &mut self,
         old: T,

@@ -1,6 +1,6 @@
-//! The refill worker of one database: reserves ids of its tags (named id ranges) ahead of use, from the database's own table
-//! of tags or from registries on other servers. The worker exits when it has nothing to do, so that the database can be
-//! dropped, renamed and copied.
+//! The refill worker of one database: reserves ids of its tags (named id ranges) ahead of use. The ids come from the
+//! database's own table of tags, or from registries on other servers. The worker exits when it has nothing to do, so that
+//! the database can be dropped, renamed and copied.
 //!
 //! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and [`Database`]
 //! its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges that were saved at

@@ -9,8 +9,8 @@ pub(super) const ENTRIES: usize = 15;
 #[cfg(loom)]
 pub(super) const ENTRIES: usize = 1;
 
-/// A lock, and an entry for each key: `offset (32) | used since the last check (1) | label (31)`. A free entry is 0.
-/// Entries come and go only under the lock, but takers advance an entry's offset without it.
+/// A lock, and an entry for each key. The bits of an entry: `offset (32) | used since the last check (1) | label (31)`.
+/// A free entry is 0. Entries come and go only under the lock, but takers advance an entry's offset without it.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 pub struct Bucket {

@@ -55,7 +55,7 @@ pub enum Supplied {
     Far,
 }
 
-/// The need of a section before it can give more numbers.
+/// The step that is needed before a section can give more numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionNeed {
     /// The section has this owner, and needs nothing: its range has changed since the taker read it.
@@ -183,7 +183,7 @@ impl Section {
         }
     }
 
-    /// Gives the section a range that it needed. Opens the section for `owner` if it has no owner.
+    /// Gives the section the range that it needs. Opens the section for `owner` if it has no owner.
     pub fn take_up(&self, owner: u64, range: &Range) {
         if self.owner() == 0 {
             self.open(owner, range);

@@ -21,7 +21,7 @@ use crate::sequence::tag_rows::{LockWait, TagRows};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// With several registries, the time limit of each one is divided by this number.
+/// With several registries, the time limit of each response is the setting divided by this number.
 const FRACTION: u32 = 5;
 /// The time between two waits for locked rows, while other tags need ids.
 const WAIT_EVERY: Duration = Duration::from_millis(500);

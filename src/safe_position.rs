@@ -13,7 +13,6 @@ use snowflake_ids_core::error::{Explain, NotReadyError};
 use snowflake_ids_core::generator::safe_position::{Answers, SnapshotTooOld, SnapshotXids};
 use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::generator::snowflake::NextPosition;
-use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::ids::position::Position;
 use snowflake_ids_core::server::issuer::IssuerError;
 use std::cell::RefCell;

@@ -105,10 +105,10 @@ pub fn ended(mut text: String) -> String {
     text
 }
 
-/// Number of characters that a message quotes from a foreign text.
+/// Number of characters that a message quotes from a text of a user, a file or another server.
 pub const EXCERPT_CHARS: usize = 128;
 
-/// Returns the beginning of a foreign text for a message: at most [`EXCERPT_CHARS`] characters, without control characters.
+/// Returns the beginning of a text for a message: at most [`EXCERPT_CHARS`] characters. Control characters become `?`.
 pub fn excerpt(text: &str) -> String {
     let mut letters = text.chars().map(|letter| if letter.is_control() { '?' } else { letter });
     let mut cut: String = letters.by_ref().take(EXCERPT_CHARS).collect();
@@ -121,7 +121,7 @@ pub fn excerpt(text: &str) -> String {
 /// The length limit for the text of a layout, a format, an id or a name, in bytes.
 pub const MAX_TEXT_BYTES: usize = 1_024;
 
-/// A text is longer than any valid one.
+/// The error for a text that exceeds its length limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("{name} is too long")]
 #[explain(BadArgument, detail = "It has {bytes} bytes; {limit} are the most that it may have.")]
@@ -134,8 +134,7 @@ pub struct TooLong {
     pub limit: usize,
 }
 
-/// Returns an error if a text is longer than the limit. Callers check the length first, so that a text that is too long is
-/// never copied.
+/// Returns an error if a text is longer than the limit. Callers check the length before they copy the text.
 pub fn check_length(name: &'static str, bytes: usize, limit: usize) -> Result<(), TooLong> {
     if bytes > limit { Err(TooLong { name, bytes, limit }) } else { Ok(()) }
 }

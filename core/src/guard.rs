@@ -1,36 +1,37 @@
-//! Rules that a test may leave out, to show that the simulation fails without the rule.
+//! Protocol rules that a test can leave out one at a time, to show that the simulation then finds a fault.
 //!
-//! Production code asks [`holds`] about each rule of a protocol. Without the feature `guards`, [`holds`] is the constant
-//! `true`. Only `make test-core` sets the feature.
+//! Production code follows a rule only if [`holds`] returns true for it. Without the feature `guards`, [`holds`] is the
+//! constant `true`. Only `make test-core` sets the feature.
 
 /// A rule of a protocol, named after the property that the rule protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Guard {
     // Leases of worker ids.
-    /// The next holder of a worker id begins at the end of the previous lease.
+    /// A server that leases a worker id issues only ids that are later than the previous lease.
     StartAtExpiry,
-    /// A row of the registry is written only if the row has not changed since it was read.
+    /// A registry writes a worker id's row only if the row has not changed since it was read.
     CompareAndSwap,
-    /// A lease that is found by its pending token begins at the instant of its grant, not at zero.
+    /// A server that finds its pending token in a registry row issues only ids later than that lease's grant.
     PendingTokenStart,
-    /// The pending token is in the state file before the registry sees the token.
+    /// A new lease token is written to the state file, as pending, before it is sent to the registry.
     PendingTokenFirst,
-    /// A pending token is kept until the registry has answered.
+    /// A server repeats an unanswered lease request with the same pending token.
     KeepPendingToken,
     /// The old worker id is given back only after the new one is in the state file.
     ReleaseLast,
-    /// A server that was promoted, or has had another worker id, chooses only from the share of its timeline.
+    /// A server that was promoted, or has had another worker id, chooses only from its timeline's share of the worker
+    /// ids.
     Shares,
     /// A server does not choose a worker id that has a high-water mark in the state file.
     UsedNamed,
-    /// A server does not choose a worker id that a table of the cluster names.
+    /// A server does not choose a worker id that another server has recorded in a table of the cluster.
     RecordedNamed,
-    /// A chosen worker id is given up when a database begins to use a registry.
+    /// A server gives up a worker id that it chose itself when one of its databases begins to use a registry.
     ChosenLeft,
-    /// A leased worker id fits all layouts in use.
+    /// A leased worker id fits the worker field of all layouts in use.
     LeaseFits,
-    /// A holder does not report a last id that is ahead of its own clock.
+    /// A server does not report to the registry a last id that is ahead of the server's own clock.
     LastBounded,
     /// A shared registry records no last id that is ahead of the registry's clock.
     PeersBounded,
@@ -46,45 +47,45 @@ pub enum Guard {
     SyncFile,
     /// The state file's directory is synced before any session issues ids below the new high-water mark.
     SyncDirectory,
-    /// A term begins at the high-water mark, not at the clock.
+    /// A term (a period in which one node issues) begins at the node's high-water mark, not at the clock's time.
     StartAtHighWaterMark,
     /// The last position of a term is read only after the generator is closed to sessions.
     CloseFirst,
     /// Positions that sessions hold become stale at the end of a term.
     HeldStale,
-    /// The end position is recorded only for the node of the term that ended.
+    /// The position that a term reached is recorded only for the node of that term.
     SettleOwnTerm,
     /// An id gets the node bits that were read with its position, not bits that were read earlier.
     TermRead,
-    /// A buffered id keeps the node bits that its position was taken with.
+    /// An id of a session's block gets the node bits that were read when its position was taken.
     BlockKeepsBits,
-    /// Nothing is reserved beyond the expiry of the lease.
+    /// No positions are reserved beyond the expiry of the lease.
     ExpiryClamps,
-    /// A promoted server leaves the lease to the former primary.
+    /// A promoted standby gives up the former primary's lease, because that server may still run.
     PromotionForgets,
-    /// A promoted server with a fixed worker id begins above the last replayed commit.
+    /// A promoted server with a fixed worker id issues only ids later than the last replayed commit.
     PromotionRises,
-    /// A copied data directory is not taken for the original.
+    /// A server in a copied data directory does not issue under the original's worker id.
     CopyKnown,
-    /// A state file that was restored from a copy is not taken for the original.
+    /// A server does not trust a state file that was restored from a copy, because the copy may be out of date.
     FileKnown,
-    /// A lost state file is not taken for a new server.
+    /// A server that has lost its state file does not start anew as if it had never issued an id.
     MarkerFile,
-    /// The high-water marks of nodes that the server no longer issues as are kept.
+    /// A server keeps the high-water marks of nodes under which it no longer issues.
     HighWaterMarksKept,
-    /// A raise of the high-water marks of the server's own layout raises those of all other layouts.
+    /// A promotion or a restore raises the high-water marks in all layouts, not only in the server's own layout.
     OthersRise,
-    /// A released worker id becomes free only after the last ids of all layouts.
+    /// A released worker id becomes free only after the server's last ids in all layouts.
     OthersEnd,
     /// A worker id that another server held before begins above that server's ids in all layouts.
     OthersStart,
     /// After a change of the server's layout, ids begin above those of the previous layout.
     LayoutRises,
-    /// A position is used only if the slot had the same layout before and after the session took the position.
+    /// A position is used only if its slot served the same layout before and after the session took the position.
     SlotHeld,
     /// The generator does not follow a clock that jumped ahead.
     JumpNotFollowed,
-    /// A state that replaces a lost one begins above the wall clock, even if the clock is not trusted.
+    /// A state that replaces a lost one begins above the wall clock's time, even if the clock is not trusted.
     ResetAtClock,
 
     // A safe place to read from.
@@ -100,54 +101,56 @@ pub enum Guard {
     OneAnswer,
 
     // The saved-range file.
-    /// Each reservation gives the row a version that no row had before.
+    /// Each reservation of a tag's ids gives the tag's row a version that no row had before.
     NewVersion,
     /// A saved range is marked as consumed in the file before any of its ids is handed out.
     RecordedFirst,
-    /// At a server stop, the ids that rolled-back transactions handed out are saved.
+    /// A server stop saves the highest ids that rolled-back transactions handed out.
     HighWaterMarkSaved,
-    /// A saved high-water mark counts only for the generation of the tag that it was recorded with.
+    /// A saved high-water mark does not count once the tag was created anew, or moved back to ids that were handed out.
     HighWaterMarkOfGeneration,
 
     // Ids that a transaction takes from a tag that it changed.
-    /// The tag's high-water mark is raised to such an id at once, in case the transaction is rolled back.
+    /// An id from a tag that the transaction changed raises the tag's high-water mark in shared memory at once. A
+    /// rollback thus does not free the id.
     OwnHighWaterMark,
     /// The commit of a change of a tag discards the tag's buffered ids.
     OwnCloses,
-    /// At commit, the last id that the transaction took is written into the row.
+    /// At commit, the last id that a transaction took from a tag that it changed is written into the tag's row.
     OwnWritten,
 
     // Handing tags over.
-    /// A database that begins to use registries raises the registries above all its ids.
+    /// A database that begins to use registries raises each tag in them above all ids that the database has issued.
     HandOverRaises,
-    /// A database that begins to use registries records its highest ids as received.
+    /// A database that begins to use registries records each tag's highest id as if the registries had supplied it.
     HandOverRecorded,
     /// A database that begins to use registries reserves no ids during the hand-over.
     HandOverLocks,
-    /// Tags are not handed over to a registry if its row is below the ids that were received from it. A raise of the row
-    /// would hide that the registry was restored from an older state.
+    /// A tag is not handed over to a registry if the registry's row is below ids that came from it earlier. A raise of
+    /// the row would hide that the registry was restored from an older state.
     HandOverCompares,
-    /// Registries that begin to share tags raise a tag's row on each of them to the highest of these rows.
+    /// Before several registries share tags, each tag's row is raised on all of them to the highest of these rows.
     SharesRaised,
     /// A database that attaches a column empties the tag's buffers after the registry is raised above the column's ids.
     AttachDiscards,
-    /// The registries in use do not change between the raise for a column and the end of the attach.
+    /// The registries in use do not change while a column is attached, after the tag was raised above the column's ids.
     AttachKeepsEndpoints,
     /// A database that stops using registries continues above all ids that it received.
     LeaveRaises,
 
-    // Keys of monotonic series.
-    /// A key that is evicted raises its section's base to the key's last number.
+    // Keys of monotonic series. Each key belongs to a section, and the keys of a section share one range of numbers.
+    /// Before a key is evicted from memory, its last number becomes the lower bound for keys that are added later.
     BaseFirst,
     /// A key is added to memory only if it is still missing once its bucket is locked.
     KeyOnce,
-    /// A key is added to memory only if its section still has the same owner once the bucket is locked.
+    /// A key is added to memory only if its section still has its slot once the bucket is locked.
     SectionSeen,
-    /// A number is valid only if its section still had the same owner after the number was taken.
+    /// A number is used only if its section still has its slot after the number was taken.
     SectionHeld,
 
     // Refills through a registry.
-    /// A node tells the registry the highest id that it received; the registry refuses if its row is lower.
+    /// A node sends the registry the highest id that came from there. A registry whose row is lower refuses, because it
+    /// has lost a reservation.
     Received,
     /// The highest received id is stored durably before any received id is handed out.
     ReceivedFirst,
@@ -155,19 +158,19 @@ pub enum Guard {
     Timeline,
     /// A registry with another identity than the last seen one is refused.
     Identity,
-    /// A row that does not belong to the registry's share is refused.
+    /// If several registries serve a tag, a registry does not use a row whose ids belong to another registry's share.
     Share,
     /// A promoted registry skips the ids that may not have reached it before the promotion.
     SkipAhead,
     /// A registry does not recreate a missing tag if ids of the tag were received from it.
     Dropped,
-    /// A connection that gave no response in time is not used again.
+    /// A connection whose response did not come in time is not used again.
     LateResponses,
-    /// A saved range is consumed only if it comes from the last reservation that was received.
+    /// A range saved at a server stop is used only if it comes from the last reservation that the registry granted.
     SavedRangeIsLast,
-    /// Ids of the database's own table are handed out only if no registry is in use when the row is locked.
+    /// Ids reserved in the database's own table are handed out only if no registry is in use when the row is locked.
     StillLocal,
-    /// Ids of a registry are handed out only if the registry is still in use when they are recorded.
+    /// Ids from a registry are handed out only if the registry is still in use when the ids are recorded as received.
     StillUsed,
 }
 

@@ -1,23 +1,23 @@
-//! The algorithms of `snowflake_ids`. They issue 64-bit ids that are ordered by time and unique across servers. They also
-//! issue dense ids for each tag, from segments that a refill worker reserves ahead of use.
+//! The algorithms of `snowflake_ids`. They issue 64-bit ids that are ordered by time and unique across servers. They
+//! also issue dense ids for each tag (a named id range). A refill worker reserves those ids in segments, ahead of use.
 //!
-//! The core does not call Postgres, does no I/O and reads no clock. Time is an argument ([`Clock`]). Shared state is a plain
-//! struct of atomics; the shell places the struct in shared memory. An error has a [`Kind`]; the shell maps the kind to an
-//! SQLSTATE. Tests can therefore run the core under proptest, threads and loom.
+//! The core does not call Postgres, does no I/O and reads no clock. Time is an argument ([`Clock`]). Shared state is a
+//! plain struct of atomics, which the shell (the pgrx crate) places in shared memory. An error has a [`Kind`], which
+//! the shell maps to an SQLSTATE. Tests can therefore run the core under proptest, threads and loom.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`ids`] | snowflake ids: bits, text, UUIDs |
-//! | [`generator`] | the generator, and the ids that a session holds |
+//! | [`generator`] | the snowflake generator, and the ids that a session has taken in advance |
 //! | [`server`] | the state of a server: state file, high-water marks, clock, issuer |
-//! | [`registry`] | tables that many servers share: protocol, client, answers, leases |
+//! | [`registry`] | registries, which lease worker ids and supply tag ids to other servers |
 //! | [`sequence`] | tags: segments, buffers, reservation; bound sequences |
-//! | [`series`] | numbers for each key |
-//! | [`worker`] | refills in the background: rounds, time slices, pauses |
+//! | [`series`] | series: numbers counted separately for each key |
+//! | [`worker`] | background refills of segments: their order, time slices, pauses |
 //! | [`report`] | the status page, history, progress |
-//! | [`clock`] | instants |
+//! | [`clock`] | instants and durations |
 //! | [`error`] | the trait of all errors |
-//! | [`guard`] | rules that a test may leave out |
+//! | [`guard`] | protocol rules that a test can leave out |
 
 #![forbid(unsafe_code)]
 

@@ -1,18 +1,19 @@
-//! Tables that many servers share: the protocol, client and server side, and leases of worker ids.
+//! Registries: databases from which many servers reserve ids of tags (named id ranges), and lease worker ids. The
+//! module has the protocol, its client and its server side.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`wire`] | requests and responses |
 //! | [`accept`] | checks of requests and responses, and the decision to serve a request |
 //! | [`worker_ids`] | answers of a registry to requests for worker ids |
-//! | [`tags`] | answers of a registry to requests for tags |
+//! | [`tags`] | answers of a registry to requests for ids of tags |
 //! | [`link`] | traits of the connection to a registry |
 //! | [`client`] | requests to other servers |
 //! | [`error`] | errors of a registry |
 //! | [`hosts`] | lists of hosts in libpq's options |
 //! | [`failover`] | the choice among several registries |
-//! | [`citus`] | a cluster's coordinator, and the problems of its nodes |
-//! | [`handover`] | the start and the end of the use of registries |
+//! | [`citus`] | the coordinator of a Citus cluster, and the problems of its nodes |
+//! | [`handover`] | hand-over of tags when a database starts or stops using registries |
 //! | [`lease`] | leases of worker ids |
 //! | [`lease_worker`] | the worker that acquires and renews the lease |
 //! | [`lease_launch`] | the start of a lease worker, and the choice of its database |

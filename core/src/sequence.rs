@@ -1,4 +1,4 @@
-//! Sequences of dense ids: the tags, their buffers in memory, and the reservation of their ids.
+//! Tags (named ranges of dense ids): their buffers in shared memory, and the reservation of their ids.
 
 pub mod bound_sequence;
 pub mod clock_sweep;

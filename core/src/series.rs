@@ -1,7 +1,7 @@
-//! Series: a sequence of numbers for each key. This module decides the numbers that a series may give.
+//! A series: a sequence of numbers for each key. This module decides the numbers that a series may give.
 //!
-//! The numbers of a gapless series are counted in the caller's transaction, in a table row for each key. An SQL statement
-//! of the shell changes the row. The numbers of a monotonic series come from shared memory.
+//! The numbers of a gapless series are counted in a table row for each key. An SQL statement changes the row in the caller's
+//! transaction. The numbers of a monotonic series come from shared memory.
 
 mod error;
 pub(crate) mod key;
@@ -23,7 +23,7 @@ use crate::error::excerpt;
 use crate::series::serial::{NumberFormat, Reset};
 use std::borrow::Cow;
 
-/// The servers whose numbers of one key form one sequence.
+/// The servers among which the numbers of one key form a single sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All servers that share a registry or a Citus cluster.
@@ -67,7 +67,7 @@ pub struct Series {
     pub time_zone: String,
     /// The format of numbers as text.
     pub format: NumberFormat,
-    /// The servers whose numbers of one key form one sequence.
+    /// The servers among which the numbers of one key form a single sequence.
     pub scope: Scope,
 }
 
@@ -115,7 +115,8 @@ impl Series {
         }
     }
 
-    /// Returns true if each server would count separately and give the same numbers.
+    /// Returns true if the series must be used on one server only: other servers would count separately, and give the same
+    /// numbers.
     pub fn is_one_servers(&self) -> bool {
         self.kind == SeriesKind::Gapless && self.scope == Scope::Global
     }
@@ -137,7 +138,7 @@ impl Series {
 
 /// Checks that the bytes can be a name of `chars` characters.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
-    // A byte in this range is an ASCII character in every server encoding.
+    // A control byte is a control character of its own in every server encoding.
     if bytes.is_empty() {
         Err(SeriesError::NoName)
     } else if bytes.len() > MAX_NAME_BYTES || chars > MAX_NAME_CHARS {

@@ -1,13 +1,13 @@
-//! A server's state on disk, and the node as which the server issues.
+//! A server's state on disk, and the node under which the server issues.
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | [`state`] | the stored state: identity, node, high-water marks |
-//! | [`issuer`] | the decision as which node the server issues, and up to which position |
+//! | [`issuer`] | the choice of the node that issues, and of the position up to which it may issue |
 //! | [`clock_reference`] | the check of the wall clock |
-//! | [`form`] | the head of a file: its form and release |
+//! | [`form`] | the head of a file: its format version and release |
 //! | [`saved_ranges`] | the text of the saved-range file |
-//! | [`saved_range_file`] | the saved-range file at a stop and after a start |
+//! | [`saved_range_file`] | the file of unused tag ids: written at a stop, read after a start |
 
 pub mod clock_reference;
 pub mod form;

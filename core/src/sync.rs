@@ -5,7 +5,8 @@ pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Waits a moment in a spin loop. Every 64th attempt yields the processor, in case the lock holder is not running.
+/// Waits a moment in a spin loop. Every 64th attempt yields the processor, in case the process that the loop waits for
+/// is not running.
 pub(crate) fn pause(attempt: u32) {
     #[cfg(loom)]
     let _ = (attempt, loom::thread::yield_now());

@@ -7,9 +7,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// A partly used range of positions. One session owns a block. The fields are atomics so that a block can be a plain
 /// static without unsafe code; relaxed atomics cost nothing.
 ///
-/// A clock that is far ahead by mistake gives wrong positions. Once the clock is mended, blocks must stop handing them
-/// out. A block therefore hands out [`Block::SPAN`] positions, and then its owner checks the clock. The owner
-/// [renews](Block::renew) the block or fills it again.
+/// A clock that is far ahead by mistake gives wrong positions. Once the clock is corrected, blocks must stop handing
+/// them out. A block therefore hands out [`Block::SPAN`] positions, and then its owner checks the clock. If the clock
+/// allows the next span, the owner [renews](Block::renew) the block; otherwise it fills the block again.
 ///
 /// A block becomes stale when any session sees the clock step back, or when the node changes. Each such event changes the
 /// generator's `generation`. Ids use the node bits with which the positions were taken, even if the node has changed
@@ -25,7 +25,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Positions between two clock checks.
+    /// Number of positions between two clock checks.
     pub const SPAN: u64 = 64;
 
     /// Returns an empty block.
@@ -108,7 +108,8 @@ impl Block {
         self.until.store(0, Ordering::Relaxed);
     }
 
-    /// Allows the next positions to be handed out if `allowed` accepts the last of them. Returns true if it does.
+    /// Lets the owner hand out the next span of positions, if `allowed` accepts the last position of the span. Returns
+    /// true if so.
     pub fn renew(&self, generation: u64, allowed: impl FnOnce(Position) -> bool) -> bool {
         let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         let until = end.min(next + Self::SPAN);

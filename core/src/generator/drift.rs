@@ -11,7 +11,8 @@ use std::time::Duration;
 pub enum Cause {
     /// The clock was stepped back and has not caught up yet.
     StepBack,
-    /// A term begins above the time that was reserved before a crash, and the clock has not reached it.
+    /// A term (a period in which one node issues) begins after the time that was reserved before a crash. The clock has
+    /// not reached that time yet.
     Start,
     /// Ids are taken faster than the layout's ticks provide them.
     Demand,
@@ -30,7 +31,7 @@ pub struct Drift {
 
 impl Drift {
     /// Returns the time to sleep before the next attempt; None to give up. `left` is the time that the call may still
-    /// wait. Without a step back, the clock only has to advance, so the call waits under either policy.
+    /// wait. Without a step back, the clock only has to advance, so the call waits whatever `rollback` is.
     pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;

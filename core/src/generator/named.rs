@@ -75,9 +75,9 @@ impl Named {
     }
 }
 
-/// Checks that the bytes can be a name of `chars` characters.
+/// Checks that the bytes are a valid name. `chars`: the number of characters.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), NamedError> {
-    // A byte in this range is an ASCII character in every server encoding.
+    // A byte in the range of ASCII control characters is never part of a longer character in a server encoding.
     if bytes.is_empty() {
         Err(NamedError::NoName)
     } else if bytes.len() > MAX_NAME_BYTES || chars > MAX_NAME_CHARS {
@@ -103,7 +103,7 @@ fn shard_of(layout: &Layout, row: &GeneratorRow<'_>) -> Result<Option<Shard>, Na
     shard.map(Some).map_err(|_| NamedError::Remainder { remainder, modulus })
 }
 
-/// Returns the largest modulus of a layout: a tick has one id for each shard on average.
+/// Returns the largest modulus of a layout. With it, a tick still has one id for each shard on average.
 fn room_of(layout: &Layout) -> u32 {
     (1_u32 << layout.sequence_bits()).min(MAX_MODULUS)
 }

@@ -7,7 +7,8 @@ use crate::ids::position::Position;
 /// Limits of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The largest allowed drift in microseconds. It bounds tolerated steps back and borrowed ticks.
+    /// The largest allowed drift in microseconds. It limits the steps back of the clock that are tolerated, and the
+    /// ticks that are used ahead of the clock.
     pub max_drift: u64,
     /// The start of the sequence in a fresh tick.
     pub start: SequenceStart,
@@ -31,15 +32,15 @@ pub enum ClockRollback {
     Switch,
 }
 
-/// The sequence at which a fresh tick starts.
+/// The first sequence number of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SequenceStart {
     /// Zero: a tick holds as many ids as possible.
     #[default]
     Zero,
-    /// A number in the lower half that depends on the tick. Without it, ids made at low rates would all end in the same
-    /// bits. They would not be spread over shards by `id % n`.
+    /// A number in the lower half that depends on the tick. If ids are made at a low rate and all start at zero, they
+    /// end in the same bits, and `id % n` does not spread them over shards.
     Random,
-    /// The sequence after the last one of the previous tick, within the lower half. It spreads ids evenly over shards.
+    /// The number after the last one of the previous tick, within the lower half. It spreads ids evenly over shards.
     Rotate,
 }

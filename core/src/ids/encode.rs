@@ -1,7 +1,7 @@
 //! Ids as short text: base62, base58, base36, Crockford's base32 and hexadecimal.
 //!
-//! Every alphabet is in ASCII order, so texts of equal length sort like their ids under collation "C". Fixed width pads with
-//! the alphabet's zero, so all texts have equal length.
+//! Every alphabet is in ASCII order, so texts of equal length sort like their ids under collation "C". Text of fixed
+//! width is padded with the alphabet's first digit.
 
 use crate::error::{Explain, excerpt};
 use std::str::FromStr;

@@ -7,7 +7,8 @@ use crate::ids::position::{NodeBits, Position, Tick};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A node: the part of an id that differs between all generators of a system.
+/// A node: the part of an id that identifies its generator. No two servers of a system issue as the same node at the
+/// same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
     /// 0 to the layout's largest datacenter id.
@@ -42,7 +43,7 @@ pub struct Decoded {
     pub sequence: u32,
 }
 
-/// The error of a composition or decoding.
+/// The reason why fields do not form an id, or why an id cannot be decoded.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -74,7 +75,7 @@ fn seconds(micros: i64) -> String {
 }
 
 impl Layout {
-    /// Returns the node of these bits. None if other bits are set as well.
+    /// Returns the node with these bits. None if bits of other fields are set.
     pub fn node_of(&self, node_bits: NodeBits) -> Option<Node> {
         let decoded = self.decode(i64::try_from(node_bits.0).ok()?).ok()?;
         let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u64);
 
-/// A tick and a sequence number: `tick << sequence_bits | sequence`. Positions only grow while one node issues ids.
+/// A tick and a sequence number: `tick << sequence_bits | sequence`. Each node issues its positions in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Position(pub u64);
 
@@ -30,7 +30,7 @@ pub struct Issued {
     pub node_bits: NodeBits,
 }
 
-/// The positions from `from` to before `to`.
+/// The positions from `from` (inclusive) to `to` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionRange {
     /// The lowest position.

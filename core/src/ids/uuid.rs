@@ -8,15 +8,15 @@
 //! | 2 | the variant, 10 |
 //! | 62 (`rand_b`) | the rest of the counter, the node, and random bits |
 //!
-//! The counter gives the place of the position within its millisecond. It consists of the tick's number, if a millisecond
-//! has several ticks, and of the sequence. This is method 1 of section 6.2 of the RFC, a dedicated counter of fixed length.
-//! A generator that has used up a tick continues in the next tick, ahead of the clock, as the RFC allows. The counter has
-//! the length of the layout's sequence, plus up to 10 bits for ticks shorter than a millisecond. Counter and node together
-//! need at most 72 of 74 bits, so every layout fits.
+//! The counter gives the place of the position within its millisecond. It consists of the number of the tick within the
+//! millisecond, if there are several ticks, followed by the sequence. This is method 1 of section 6.2 of the RFC, a
+//! dedicated counter of fixed length. A generator that has used up a tick continues in the next tick, ahead of the
+//! clock, as the RFC allows. The counter has the length of the layout's sequence, plus up to 10 bits for ticks shorter
+//! than a millisecond. Counter and node together need at most 72 of 74 bits, so every layout fits.
 //!
 //! UUIDs of one node sort like their positions. Two UUIDs of one layout are never equal: those of one node differ in
-//! milliseconds or counter, and those of two nodes in the node. The random bits separate UUIDs of different layouts. They
-//! are not secret.
+//! milliseconds or counter, and those of two nodes in the node. The random bits separate UUIDs of different layouts.
+//! They can be predicted.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
@@ -42,7 +42,7 @@ const MAX_MILLIS: u64 = (1 << 48) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub u128);
 
-/// The error of a composition or decoding.
+/// The reason why a UUID cannot be made or decoded.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -156,7 +156,7 @@ impl fmt::Display for Uuid {
 }
 
 impl Layout {
-    /// Returns the UUID of a position. Unused bits come from a random number.
+    /// Returns the UUID of a position. Unused bits come from `random`.
     ///
     /// # Errors
     /// The position's tick begins after the year 10889.

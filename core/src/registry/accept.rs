@@ -43,7 +43,7 @@ fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), Re
 }
 
 fn short(text: &str, field: &'static str) -> Result<(), RequestError> {
-    // A character has at most four bytes, so a longer text need not be counted.
+    // A character has at most four bytes, so the characters of a longer text need not be counted.
     let holds = text.len() <= 4 * MAX_TEXT_CHARS && text.chars().count() <= MAX_TEXT_CHARS;
     bound(holds, field, "255 characters or less")
 }
@@ -117,7 +117,8 @@ fn is_share(share: Share) -> Result<(), RequestError> {
 impl ReserveRequest {
     fn check(&self) -> Result<(), RequestError> {
         is_tag(&self.tag)?;
-        // The registry only compares `saved_range` and `received` with its row. `TagRow::admit` checks `high_water_mark`.
+        // `saved_range` and `received` need no check: the registry only compares them with its row. `TagRow::admit` checks
+        // `high_water_mark`.
         let Demand { pace, lasted, target, prefetch, share, .. } = &self.demand;
         bound(pace.is_sane(), "pace", "1000000000 ids or less")?;
         lasted.map_or(Ok(()), |lasted| time(lasted, "time since the last reservation"))?;
@@ -186,10 +187,10 @@ impl Response {
 pub enum Admission {
     /// The registry serves the request. The duration is the time limit for locked rows.
     Serve(RequestBody, Duration),
-    /// The registry answers at once.
+    /// The registry sends this response, and does nothing else.
     Say(ResponseBody),
-    /// The registry refuses the request inside a transaction block. A response is valid only once committed, and the row
-    /// locks would last until then.
+    /// The registry refuses the request, because the sender runs it inside a transaction block. The response would not be
+    /// committed yet, and row locks would last until the commit.
     InBlock,
     /// The registry refuses the request, because the sender's role may not raise tags.
     TakesOver,

@@ -7,7 +7,7 @@ pub use judge::{ClusterNode, ClusterProblem, ClusterReport, Difference, Failure,
 use crate::error::Explain;
 use crate::registry::client::Options;
 
-/// The name of the coordinator, in place of the name of a foreign server.
+/// The name that stands for the coordinator where the name of a foreign server is expected.
 pub const COORDINATOR: &str = "citus_coordinator";
 
 /// The reason why a server has no coordinator to connect to.

@@ -9,7 +9,7 @@ use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Time limit for the locked row of a tag, long enough for many servers that request ids of one tag at once.
+/// Time limit of the wait for a tag's row lock. It is long enough if many servers request ids of the tag at once.
 const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// libpq's connection options for a registry.
@@ -18,9 +18,9 @@ pub type Options = Vec<(String, String)>;
 /// A statement that is sent over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteStatement {
-    /// A request of a worker.
+    /// A call of `registry_serve`, for requests of background workers.
     Serve,
-    /// A request of an administrator.
+    /// A call of `registry_take_over`, for requests of administrators.
     TakeOver,
     /// BEGIN of a hand-over: several requests in one transaction.
     Begin,
@@ -122,7 +122,8 @@ impl<N: Network> RegistryClient<N> {
         Self { network, kept: Vec::new(), first_hosts: HashMap::new() }
     }
 
-    /// Records the outcome of a request. Logs only a new fault; the view of registries shows the others.
+    /// Records the outcome of a request. Logs a fault if it is new, or if the registry was healthy before. The view of
+    /// registries shows every fault.
     fn record(&self, endpoint: &Endpoint, error: Option<&RegistryError>, took: Duration) {
         let status = self.network.status(endpoint);
         match error {
@@ -140,8 +141,8 @@ impl<N: Network> RegistryClient<N> {
         }
     }
 
-    /// Sends a request to the registry of a foreign server, and expects the registry `seen` if given. Records nothing in the
-    /// status. After an error, the registry may have served the request nevertheless.
+    /// Sends a request to the registry of a foreign server, and fails if another registry than `seen` answers. Records
+    /// nothing in the status. After an error, the registry may have served the request nevertheless.
     pub fn ask_server(
         &mut self,
         server: &str,
@@ -173,7 +174,8 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn.
+    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn; meanwhile
+    /// this transaction is idle.
     pub fn begin(
         &mut self,
         endpoint: &Endpoint,
@@ -195,7 +197,7 @@ impl<N: Network> RegistryClient<N> {
         Ok(begun)
     }
 
-    /// Asks the host that answered last. Without an open connection, asks the next host that accepts one.
+    /// Sends the request over the open connection to the server. Without one, connects to the next host that accepts.
     fn ask_host(
         &mut self,
         server: &str,
@@ -216,7 +218,7 @@ impl<N: Network> RegistryClient<N> {
         let answer = kept.ask(&self.network, message, limit);
         let good = answer.as_ref().err().is_none_or(|error| !error.is_of_host());
         self.first_hosts.insert(server.to_owned(), if good { kept.host } else { kept.host + 1 });
-        // A late response could be taken for the response to the next request.
+        // After a failure the connection is dropped: a late response could be taken for the response to the next request.
         if good || !holds(Guard::LateResponses) {
             self.kept.push(kept);
         }

@@ -105,7 +105,7 @@ pub enum RegistryError {
     /// The registry was not asked, because the previous request has just failed.
     #[error("it did not answer a moment ago")]
     Before,
-    /// The registry has this version of the extension.
+    /// The registry has another version of the extension. The field is that version.
     #[error("it has another version of the extension")]
     Release(String),
     /// The foreign server points to this database itself.
@@ -234,7 +234,7 @@ impl RegistryError {
         Complaint { briefly: Some(briefly).filter(|briefly| *briefly != why), why, hint: self.hint() }
     }
 
-    /// Returns the kind of the error for a caller that needs the response now.
+    /// Returns the kind of the error for a caller that cannot continue without the response.
     pub fn kind(&self) -> Kind {
         match self {
             Self::Failed(ConnectionError::Refused(SqlError { code, .. }))

@@ -1,8 +1,8 @@
 //! The choice of the next registry, and the pause before a failed registry is asked again.
 //!
 //! Healthy registries take turns. A failed registry is skipped for a pause that doubles with each failure, as in Tinyid and
-//! TDDL. A retry may take the whole time limit. If another registry is healthy, the retry happens only while no session
-//! waits.
+//! TDDL. A retry may take the whole time limit of a request. While a session waits for ids, healthy registries are therefore
+//! asked first.
 
 use crate::worker::backoff::Backoff;
 use std::time::Duration;

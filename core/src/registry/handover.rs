@@ -1,5 +1,5 @@
-//! The start and the end of the use of registries on other servers: checks, and hand-over of tags from one table of tags to
-//! another. No table continues a tag below the highest id that the other table has reserved.
+//! The start and the end of a database's use of registries on other servers. Tags (named id ranges) are handed over from one
+//! table of tags to another. The receiving table continues a tag above the highest id that the other table has reserved.
 //!
 //! A hand-over is one transaction in this database and one at each registry. The transactions at the registries commit
 //! first. If the local transaction is then rolled back, the tags at the registries stay raised, which is harmless.
@@ -37,7 +37,7 @@ pub fn join<H: NodeTables, N: Network>(
     }
     let former = here.endpoints()?;
     let mut endpoints: Vec<Endpoint> = Vec::new();
-    // The last seen names of the registries in use are still known here, so a former primary is recognized.
+    // The names of the registries in use until now are still stored, so a former primary of one of them is recognized.
     for (server, position) in servers.iter().zip(0..) {
         let seen = introduce(here, there, &former, server)?;
         endpoints.push(Endpoint { position, server: server.clone(), seen });
@@ -46,7 +46,7 @@ pub fn join<H: NodeTables, N: Network>(
     if let Some(endpoint) = endpoints.iter().find(|endpoint| !identities.insert(&endpoint.seen.identity)) {
         return Err(UnusableRegistry::Same(endpoint.server.clone()).into());
     }
-    // The first registry leases the worker id.
+    // The server leases its worker id from the first registry.
     if let Some(Endpoint { server, seen, .. }) = endpoints.first()
         && let Some(database) = here.leases_for(&seen.identity)?
     {
@@ -54,7 +54,8 @@ pub fn join<H: NodeTables, N: Network>(
     }
     here.set_endpoints(&endpoints)?;
     hand_over(here, there, &endpoints)?;
-    // If a registry is later restored to a state before the raise, this record reveals it.
+    // The highest id of each tag is recorded. The record reveals a registry that is later restored to a state before the
+    // hand-over.
     if holds(Guard::HandOverRecorded) {
         here.record_all()?;
     }
@@ -65,8 +66,8 @@ pub fn join<H: NodeTables, N: Network>(
     here.switch(true)
 }
 
-/// Makes this database its own registry again. Returns false if it already is. `unheard` receives the error of each registry
-/// that does not answer; tags that only such a registry has keep their old local definitions.
+/// Makes this database its own registry again. Returns false if it already is. Calls `unheard` with the error of each
+/// registry that does not answer. Tags that only such a registry has keep their old local definitions.
 pub fn leave<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -86,24 +87,26 @@ pub fn leave<H: NodeTables, N: Network>(
     Ok(true)
 }
 
-/// Makes every registry in use create or raise a tag, so that new ids are above `highest`. The value is the highest id of a
-/// column. Returns false if no registry is in use.
+/// Makes every registry in use create or raise a tag, so that new ids are above `highest`, the highest id in a column.
+/// Returns false if no registry is in use.
 pub fn seed<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     tag: &str,
     highest: i64,
 ) -> Result<bool, H::Error> {
-    // A registry that comes into use during the raise would not be raised, nor would the local row.
+    // Without this lock, another session could change the registries in use meanwhile. The tag would then not be raised in
+    // the new registry, or in the local table.
     if holds(Guard::AttachKeepsEndpoints) {
         here.keep_endpoints()?;
     }
     let endpoints = here.endpoints()?;
-    // A tag that restarts each period would issue the column's ids again.
+    // `reset` is null, because a tag that restarts each period would issue the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let begun = there.begin(&endpoints)?;
-    // The received ids are read after the transactions began: a later restore of a registry breaks its transaction.
+    // The received ids are read after the transactions at the registries have begun. If a registry is restored later, its
+    // transaction fails.
     let received = if endpoints.is_empty() { Vec::new() } else { here.received(Some(tag))? };
     give(begun, &rows, &received)?;
     Ok(!endpoints.is_empty())
@@ -139,8 +142,9 @@ fn introduce<H: NodeTables, N: Network>(
     Err(unusable(server, error))
 }
 
-/// Raises all registries to the tags of this database, and to each other. A registry whose row is below the ids that were
-/// received from it is not raised: other nodes must also notice that it was restored from a backup.
+/// Raises the tags of each registry to those of this database and of all other registries. Fails if a registry's row is
+/// below the ids that were received from it, as after a restore from a backup. A raise would hide the restore from other
+/// nodes.
 fn hand_over<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -152,11 +156,11 @@ fn hand_over<H: NodeTables, N: Network>(
             rows.extend(tags_of(there, endpoint, endpoint.share(endpoints.len()))?);
         }
     }
-    // Complete rows come first. The rows after them only raise a tag.
+    // Complete rows come first: a tag's first row can create the tag, and later ones only raise it.
     rows.extend(all_tags(here)?);
     let received = here.received(None)?;
     rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
-    // Ids of rolled-back transactions count only for the present generation of their tag.
+    // A high-water mark of rolled-back transactions counts only in the generation of the tag that it belongs to.
     let high_water_marks = here.high_water_marks()?;
     let high_water_marks = high_water_marks
         .iter()
@@ -189,8 +193,8 @@ fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error>
     }
 }
 
-/// Creates local rows for all tags that were received from registries. The rows have the registries' definitions, and are
-/// above all ids that the registries have reserved.
+/// Creates or raises the local rows of all tags of which registries sent ids. The rows get the registries' definitions, and
+/// continue above all ids that the registries have reserved.
 fn take_back<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -206,8 +210,8 @@ fn take_back<H: NodeTables, N: Network>(
                 let rows = rows.iter().map(AsRef::as_ref);
                 let is_ours = |row: &&RawValue| tag_of(row).is_some_and(|name| names.contains(name.as_str()));
                 let rows: Vec<&RawValue> = rows.filter(is_ours).collect();
-                // The first registry that answers gives the definition of a tag. Each registry has ids of its own share
-                // only.
+                // A tag's definition comes from the first registry that answers. The rows of all registries raise the tag,
+                // because each registry has only the ids of its own share.
                 let is_first = |row: &&&RawValue| tag_of(row).is_some_and(|name| known.insert(name));
                 let first: Vec<&RawValue> = rows.iter().filter(is_first).copied().collect();
                 pages(&first).try_for_each(|rows| here.define(rows))?;

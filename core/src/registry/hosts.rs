@@ -1,8 +1,9 @@
-//! Connection options, one host at a time.
+//! Splits libpq's connection options into one set of options for each host.
 //!
 //! libpq tries the hosts of a list in turn. But libpq has a time limit per host only for blocking connections. In
 //! non-blocking mode, a host that never answers would use up the time of all hosts. So this module splits the list by
-//! libpq's own rules. libpq also resolves names in a call that cannot be interrupted, unless `hostaddr` gives the addresses.
+//! libpq's own rules. libpq also resolves host names, in a call that cannot be interrupted. The caller therefore resolves a
+//! name itself, and passes the addresses in `hostaddr`.
 
 use std::net::IpAddr;
 
@@ -61,7 +62,7 @@ fn split(options: &[Setting]) -> Option<Vec<Vec<Setting>>> {
     Some((0..count).map(one).collect())
 }
 
-/// Returns the elements of an option's value. The last non-empty value of a name counts.
+/// Returns the elements of an option's value. If the option occurs more than once, its last non-empty value counts.
 fn elements<'a>(options: &'a [Setting], name: &str) -> Option<Vec<&'a str>> {
     let (_, value) = options.iter().rfind(|(key, value)| key == name && !value.is_empty())?;
     Some(value.split(',').collect())

@@ -1,11 +1,13 @@
-//! Leases of worker ids: the search of a worker id among the registry's rows.
+//! Leases of worker ids: the search for a worker id among the registry's rows.
 //!
 //! A row of the registry names the holder of a worker id by a random *lease token*. The row also has an *expiry*: the holder
-//! may issue only below the tick of that instant. The next holder starts at or above the expiry. So two holders never issue
-//! the same id, even if the first one is paused, cut off or has a wrong clock. Clocks only decide when a worker id is free.
+//! may issue only ids of ticks before that instant. The next holder starts at or above the expiry. So two holders never
+//! issue the same id, even if the first one is paused, cut off or has a wrong clock. Clocks only decide when a worker id is
+//! free.
 //!
-//! Each change of a row is a compare-and-swap on the lease token. The next token is written into the state file first, as
-//! the *pending token*. A server that stops between the two writes thus recognizes its own row.
+//! Each change of a row is a compare-and-swap on the lease token. The server first writes the next token into its state
+//! file, as the *pending token*. If the server stops before the registry's response arrives, it later recognizes its own row
+//! by that token.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -125,7 +127,7 @@ pub enum Policy {
     Reuse,
     /// A worker id that no server has ever had.
     Disposable,
-    /// The server's previous worker id, or else one that no server has ever had. The last choice is the one that has been
+    /// The server's previous worker id, or else one that no server has ever had. If there is none, the one that has been
     /// free the longest.
     Queue,
 }
@@ -139,7 +141,7 @@ pub struct LeaseRow {
     pub token: Option<i64>,
     /// The end of the lease. The holder may issue only before it.
     pub expiry: UnixMicros,
-    /// The time of the grant. The previous lease had expired by then.
+    /// The time of the grant, but not before the end of the previous lease.
     pub leased: UnixMicros,
 }
 
@@ -189,8 +191,8 @@ pub struct Search<'a> {
     pub capacity: u32,
     /// The registry's clock.
     pub now: UnixMicros,
-    /// Set if worker ids without rows may be in use, because the registry was rebuilt. Then the search accepts only the
-    /// server's own row, or this worker id, which the server had leased from the previous registry.
+    /// Some if worker ids without rows may be in use, because the registry was rebuilt. The search then accepts only the
+    /// server's own row, or the inner value: the worker id that the server leased from the previous registry.
     pub former_leases: Option<Option<u32>>,
 }
 
@@ -226,7 +228,7 @@ impl Search<'_> {
         match self.policy {
             Policy::Reuse => runs.find_map(|(run, rows)| {
                 let free = rows.iter().filter(|row| run.has(row.worker)).find(is_free).copied();
-                // Only a gap below the free row is better than the free row.
+                // A worker id without a row is better only if it is lower than the free row's worker id.
                 let end = free.map_or(run.end, |row| row.worker);
                 new((WorkerRun { end, ..run }, rows)).or(free.map(Choice::Free))
             }),
@@ -238,8 +240,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the ranges of worker ids to search, in order: the range that comes first, then the share from the preferred
-    /// worker id on, then all others.
+    /// Returns the ranges of worker ids to search, in order. First comes the range `preferred.first`, then the share of the
+    /// preferred worker id, then all others.
     fn runs(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let capacity = self.capacity;
         let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));
@@ -282,7 +284,7 @@ impl WorkerRun {
         (self.from..self.end).contains(&worker) && (worker - self.from).is_multiple_of(self.step)
     }
 
-    /// Returns the lowest worker id that neither list contains. Both lists are in ascending order.
+    /// Returns the run's lowest worker id that neither list contains. Both lists are in ascending order.
     fn first_gap(&self, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
         let from = except.partition_point(|worker| *worker < self.from);
         let (mut taken, mut except) = (taken.peekable(), except.iter().copied().skip(from).peekable());
@@ -309,8 +311,8 @@ impl WorkerRun {
 pub struct Preferred {
     /// The worker id to begin with.
     pub worker: u32,
-    /// The number of shares, at least 1. A share is all worker ids with one remainder modulo `shares`. The share of `worker`
-    /// comes before all others. A share does not depend on the number of worker ids.
+    /// The number of shares, at least 1. A share is the set of worker ids with the same remainder modulo `shares`. The share
+    /// of `worker` comes before all others. A share does not depend on the number of worker ids.
     pub shares: u32,
     /// True if the server must not use worker ids of other shares.
     pub only: bool,
@@ -322,15 +324,16 @@ pub struct Preferred {
 impl Preferred {
     /// The number of shares.
     const SHARES: u32 = 8;
-    /// Fewer worker ids than this form a single share, because each of several shares would have fewer than four.
+    /// Fewer worker ids than this form a single share, because each of eight shares would have fewer than four.
     const FEW: u32 = 32;
 
     /// Returns the preference for a server that chooses its worker id alone. `capacity`: the number of worker ids of its own
     /// layout.
     ///
     /// Servers that do not know each other should not all choose worker id 0, so the system identifier selects the start.
-    /// After a promotion, both servers choose alone: each of eight timelines has a share of its own. Within a share, `home`
-    /// separates servers that were promoted at the same time.
+    /// After a promotion, the old and the new primary both choose alone, so each of eight consecutive timelines has a share
+    /// of its own. Within a share, `home` (the identity of the data directory) separates servers that were promoted at the
+    /// same time.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
         Self::in_share(
             scatter(system_identifier).wrapping_add(timeline.into()),
@@ -340,7 +343,7 @@ impl Preferred {
         )
     }
 
-    /// Returns the preference within the share with this number, modulo the number of shares.
+    /// Returns the preference for one share. `share`: its number, counted modulo the number of shares.
     pub fn in_share(share: u64, system_identifier: u64, home: &str, capacity: u32) -> Self {
         let shares = Self::shares(capacity);
         let of_share = u64::from((capacity / shares).max(1));
@@ -366,7 +369,7 @@ impl Preferred {
         (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
     }
 
-    /// Returns the eighth of the worker ids for a timeline; all worker ids if they are few.
+    /// Returns the range of worker ids that a timeline prefers: an eighth of them, or all if they are few.
     fn eighth(timeline: u32, capacity: u32) -> (u32, u32) {
         let eighths = Self::shares(capacity);
         let length = (capacity / eighths).max(1);
@@ -402,7 +405,7 @@ impl Preferred {
     }
 }
 
-/// The reason why a server with this clock must not get a worker id.
+/// The reason why a server must not get a worker id: its clock is too far off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(NotReady, hint = "Set the clocks of all servers by the same time service.")]
 pub enum Skew {

@@ -1,7 +1,8 @@
-//! The start of a lease worker, and the choice of its database: a database that uses a registry, or is one.
+//! The start of the lease worker, a background worker that leases the server's worker id. It connects to a database that
+//! uses a registry, or that is one.
 //!
-//! The server's state file names the database. If the state file does not, the launcher surveys all databases once. This is
-//! so on a new server, a copy or a promoted standby: another server may already know this one as a node, or as its registry.
+//! The server's state file names that database, but not on a new server, a copy or a promoted standby. The launcher then
+//! surveys the databases once: a lease worker in each of them finds out if the database uses a registry or is one.
 
 mod renewal;
 
@@ -68,7 +69,7 @@ impl KnownRegistry {
 /// Transactions that start or stop the use of registries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegistryChanges {
-    /// The database of such a transaction that has just ended.
+    /// The database in which such a transaction has just ended.
     pub ended: Option<u32>,
     /// True if such a transaction is running.
     pub under_way: bool,
@@ -85,8 +86,8 @@ impl RegistryChanges {
     }
 }
 
-/// Writes the result of the survey into the state. Does nothing if a transaction has changed the use of registries since the
-/// survey.
+/// Writes the result of a survey of the databases into the state. Does nothing if a transaction has changed the use of
+/// registries since the survey.
 pub fn record(state: &mut State, here: &Here, requests: &LeaseRequests, found: Option<u32>) {
     let is_changing = requests.changing.load(Acquire) > 0;
     match found {
@@ -108,7 +109,7 @@ pub enum DatabaseUse {
     Node,
 }
 
-/// The end of a lease worker.
+/// The result of a lease worker that has exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     /// True if the worker had connected to its database.
@@ -124,7 +125,7 @@ pub enum LaunchAction {
     Start(LeaseTask, u32),
     /// Write into the state file that worker ids are leased through this database. None: through no database.
     Record(Option<u32>),
-    /// Answer waiting sessions: there is nothing to lease.
+    /// Tell waiting sessions that there is nothing to lease.
     Answer,
     /// Tell waiting sessions that this database cannot be reached.
     OutOfReach(u32),
@@ -132,7 +133,7 @@ pub enum LaunchAction {
     Wait(Option<Duration>),
 }
 
-/// A survey of the databases.
+/// A survey: lease workers look into one database after another.
 #[derive(Debug, Default)]
 struct Looks {
     /// The databases still to survey. The last one is next.
@@ -163,8 +164,8 @@ impl Launch {
         self.short
     }
 
-    /// Records the end of the lease worker. Returns the database if the worker could not reach it; the caller tells waiting
-    /// sessions.
+    /// Records the end of the lease worker. Returns the database if the worker could not reach it; the caller then tells
+    /// waiting sessions.
     pub fn ended(&mut self, end: End, databases: &impl Databases, now: Duration) -> Option<u32> {
         let (task, database) = self.running.take()?;
         if end.arrived {
@@ -179,7 +180,7 @@ impl Launch {
             (LeaseTask::Look, Some(DatabaseUse::Node), _) => {
                 (self.found, self.look) = (Some(KnownRegistry::By(database)), None);
             }
-            // The database is no registry any more.
+            // The database neither uses a registry any more nor is one, so all databases are surveyed.
             (LeaseTask::Serve, Some(DatabaseUse::None), _) => self.look_into(databases.all()),
             _ => {}
         }
@@ -204,7 +205,7 @@ impl Launch {
     ) -> LaunchAction {
         if let Some(changed) = changes.ended {
             let mut all = databases.all();
-            // Databases are surveyed from the end of the list, so the changed one goes last.
+            // A survey takes databases from the end of the list, so it begins with the changed database.
             all.retain(|database| *database != changed);
             all.push(changed);
             self.look_into(all);
@@ -212,7 +213,8 @@ impl Launch {
         let is_recorded = self.found == Some(known) && !changes.unsettled;
         self.found = self.found.filter(|_| !is_recorded);
         let is_unknown = match known {
-            // A running transaction will decide on the registry. A waiting session cannot wait for its end.
+            // A running transaction may change the registry, so a survey waits for its end. If a session waits for a worker
+            // id, the survey begins at once.
             KnownRegistry::Nothing => pending || !changes.under_way,
             KnownRegistry::By(database) => pending && !databases.may_be_used(database),
             KnownRegistry::Alone => false,
@@ -230,7 +232,7 @@ impl Launch {
         if !free || self.running.is_some() {
             return LaunchAction::Wait(Some(BACKOFF.first));
         }
-        // Without a free worker slot, the pause does not count: a slot may become free at any time.
+        // The pause does not apply if the last start failed for lack of a worker slot: a slot may become free at any time.
         if let Some((again, _)) = self.refused.filter(|(again, _)| *again > now && !self.short) {
             return LaunchAction::Wait(Some(again.saturating_sub(now)));
         }
@@ -269,7 +271,7 @@ impl Launch {
         }
     }
 
-    /// Delays the next start. Each delay doubles, up to the limit of [`BACKOFF`].
+    /// Delays the next start. Each delay is twice the last one, up to the limit of [`BACKOFF`].
     fn back_off(&mut self, now: Duration) {
         let delay = BACKOFF.next(self.refused.map(|(_, delay)| delay));
         self.refused = Some((now + delay, delay));

@@ -1,8 +1,9 @@
 //! The lease worker: leases a worker id for its server from the registry, renews the lease and notices its loss. The
-//! registry is a table in a database of this server, or a registry on another server that this database uses.
+//! registry is a table in the worker's database, or that database uses a registry on another server.
 //!
-//! The worker may stop between any two calls of the traits. The pending token is in the state file before the registry sees
-//! it, so the next worker recognizes the server's row. A request stays pending until the worker has answered it.
+//! The worker may die between any two calls of the traits. Each request sets a new lease token in the registry's row. The
+//! worker first writes that token into the state file, as the *pending token*. If the worker dies before the response, the
+//! next one recognizes the server's row by it. Requests of sessions stay pending until a worker has answered them.
 
 mod acquire;
 mod host;
@@ -123,7 +124,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
     }
 
-    /// Returns the next task, and writes its pending token into the state file.
+    /// Returns the next task, and writes the pending token for it into the state file.
     fn need(&mut self) -> Result<LeaseNeed, IssuerError> {
         let settings = self.host.settings();
         let shared = self.endpoint.is_some();
@@ -150,7 +151,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
                 let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker);
                 let mut except = state.blocked_workers(datacenter, usable_at);
-                // The server already issues under its chosen worker id.
+                // The worker id that the server chose itself stays usable, because the server already issues under it.
                 except.retain(|worker| behind || Some(*worker) != chosen);
                 let kept =
                     known.filter(|known| (shared || known.is_chosen()) && !behind).map(|known| known.worker);
@@ -175,7 +176,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     // Ids may run ahead of the clock, and reach the expiry long before the clock does.
                     let is_used_up = state.comes_to(lease.expiry);
                     let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
-                    // A layout with fewer worker ids came into use. The worker id is kept if no other one is free.
+                    // The worker id is too large if a layout with fewer worker ids came into use. It is kept if no lower one
+                    // is free.
                     let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
                     if is_good && fits && !is_used_up {
                         return LeaseNeed::Nothing;
@@ -188,8 +190,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 }
                 Some(_) if behind && state.blocks_all_workers(now) => LeaseNeed::Impossible,
                 lease => {
-                    // A worker id is usable once the clock has passed its ids. If the clock is behind, that must be true
-                    // now.
+                    // A worker id is usable once the clock has passed the ids that this server issued under it. Normally
+                    // that may take until `max_drift` from now. If the clock is behind, it must be true now.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };
                     let entry = entry(state, here, datacenter, now, next, duration, host);
                     LeaseNeed::Acquire(plan(state, lease, usable_at, entry))
@@ -220,7 +222,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         Ok(answer.said)
     }
 
-    /// Rejects an expiry that is not after the present, or is too far ahead.
+    /// Rejects an expiry that is in the past, or too far ahead.
     fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
         let now = self.state.believed_now();
         if now < expiry && expiry <= now.plus(2 * MAX_LEASE) {
@@ -276,8 +278,8 @@ fn is_of(lease: &Lease, endpoint: Option<&Endpoint>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == endpoint.map(|endpoint| &endpoint.seen.identity)
 }
 
-/// Returns the lease to show to a registry that replaced an older one. The older registry had the same foreign server, or
-/// was in the same cluster.
+/// Returns the lease of a previous registry, to be shown to the registry that replaced it. The previous registry had the
+/// same foreign server, or was in the same database cluster.
 fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<Former> {
     let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
     let origin = lease.origin.as_ref()?;
@@ -288,7 +290,8 @@ fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) 
     (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
 }
 
-/// Returns the registry's row for this server. `next`: the next position in the server's own layout, if the server issues.
+/// Returns the content of the registry's row for this server. `next`: the next position in the server's own layout, if the
+/// server issues.
 fn entry(
     state: &mut State,
     here: &Here,

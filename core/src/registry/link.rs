@@ -1,4 +1,4 @@
-//! Traits of the connection to a registry: the tables of this database, or another server.
+//! Traits for requests to a registry, which is in this database or on another server.
 
 use crate::registry::error::{Complaint, RegistryError};
 use crate::registry::failover::Health;
@@ -6,7 +6,7 @@ use crate::registry::wire::{self, RequestBody, Response};
 use crate::sequence::reservation::Share;
 use std::time::Duration;
 
-/// A registry that serves requests for worker ids, for tags and for hand-overs.
+/// A registry that serves requests for worker ids, for ids of tags (named id ranges) and for hand-overs.
 pub trait Registry {
     /// Sends a request and waits for the response.
     ///
@@ -22,12 +22,12 @@ pub struct Endpoint {
     pub position: u32,
     /// The foreign server.
     pub server: String,
-    /// The last seen name of the registry.
+    /// The registry's name (identity and timeline), as last seen.
     pub seen: wire::RegistryName,
 }
 
 impl Endpoint {
-    /// Returns the registry's share of each tag's ids. `of`: the number of registries in use. None if there is only one.
+    /// Returns the share of each tag's ids that this registry serves, if `of` registries are in use. None if `of` is 1.
     pub fn share(&self, of: usize) -> Option<Share> {
         u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
     }
@@ -62,7 +62,7 @@ pub trait EndpointStatus {
     fn answered(&self, took: Duration);
     /// Records a request without a response.
     fn failed(&self, complaint: &Complaint);
-    /// Records a fault of a response.
+    /// Records a fault in a response.
     fn complain(&self, complaint: &Complaint);
     /// Returns whether this fault differs from the last recorded one.
     fn is_news(&self, complaint: &Complaint) -> bool;

@@ -1,4 +1,4 @@
-//! Answers of a registry to requests for tags.
+//! Answers of a registry to requests for ids of tags (named id ranges).
 
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReserveRequest;
@@ -39,7 +39,7 @@ fn reserve_one<R: TagRegistry>(
     let Some(tag) = rows.tag(&want.tag) else { return Ok(Outcome::Unknown) };
     let unfit = want.demand.unfit_to_create().filter(|_| want.create && holds(Guard::Dropped));
     let create = if want.create && unfit.is_none() { Create::Yes(want.demand.share) } else { Create::No };
-    // The high-water mark of rolled-back transactions is complete once the row is locked.
+    // Only a transaction that holds the row lock raises the high-water mark. So the mark is read under the lock.
     let outcome = reserve(rows, &tag, create, lock_wait, |rows, row| {
         let high_water_mark = row.high_water_mark(rows.high_water_mark(&tag));
         row.admit(want.demand, high_water_mark)

@@ -236,7 +236,7 @@ pub struct LeaseError {
 }
 
 impl LeaseError {
-    /// Returns the error of a server that has no worker id yet.
+    /// Returns the error for sessions of a server that has no worker id yet.
     pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = "this server has no worker id yet".to_owned();
         Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
@@ -296,13 +296,13 @@ pub enum NoSeries {
 }
 
 impl RequestBody {
-    /// Returns whether the request raises or lists all tags. Only administrators send such a request.
+    /// Returns whether the request raises tags, or lists all of them. Only administrators send such a request.
     pub fn takes_over(&self) -> bool {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
 
-    /// Returns whether the request may be one of several in a transaction of the node. A node hands all its tags over, or
-    /// none.
+    /// Returns whether the request may run inside a transaction block. A hand-over may take several requests, and hands over
+    /// all tags or none.
     pub fn is_part(&self) -> bool {
         matches!(self, Self::HandOver { .. })
     }

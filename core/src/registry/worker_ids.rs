@@ -14,15 +14,16 @@ use std::time::Duration;
 const CROWD: usize = 64;
 /// Number of holders that an error message lists.
 const LISTED: usize = 20;
-/// The largest number of worker ids that one server may hold until they are free again. A server needs one worker id, and
-/// another one after a failover or if its clock is behind.
+/// The largest number of worker ids that one server may hold at once, including unused ones whose leases have not expired. A
+/// server needs one worker id, and another one after a failover or if its clock is behind.
 const MAX_HELD: u64 = 64;
 
 /// The rows of worker ids, within one transaction.
 pub trait WorkerRows {
     /// The error of a failed statement or a lock timeout.
     type Error;
-    /// Returns the highest worker id of the datacenter, and the latest last-id time of other servers with a valid lease.
+    /// Returns the highest worker id in the datacenter's rows. Also returns the time of the latest id that any other server
+    /// with a valid lease has reported.
     fn overview(
         &mut self,
         entry: &Entry,
@@ -89,8 +90,8 @@ pub struct HeldWorker {
 pub struct LeaseLimits {
     /// Worker ids that the registry's own server uses without a row.
     pub taken: Vec<u32>,
-    /// The longest lease that the previous registry may have granted: the longest lease of this registry, plus the largest
-    /// allowed difference between clocks.
+    /// The longest lease that the previous registry may have granted. It is taken to be the longest lease of this registry,
+    /// plus the largest allowed difference between clocks.
     pub longest: Duration,
 }
 
@@ -100,7 +101,8 @@ pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody 
     match ask {
         RequestBody::Lease(mut request) => {
             bound(&mut request.entry, now);
-            // The server may have leased this worker id from the previous registry.
+            // A server prefers the worker id that it already has. The preference is dropped if another server may hold that
+            // worker id.
             let asked = request.preferred.take();
             request.preferred =
                 asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
@@ -111,7 +113,8 @@ pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody 
             bound(&mut entry, now);
             RequestBody::Renew { worker, token, entry }
         }
-        // A lease that has already ended does not get an earlier end.
+        // A release takes effect now at the earliest, so that it cannot move the end of an expired lease further into the
+        // past.
         RequestBody::Release { datacenter, worker, token, from } => {
             RequestBody::Release { datacenter, worker, token, from: from.max(now) }
         }
@@ -119,8 +122,8 @@ pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody 
     }
 }
 
-/// Limits the last-id time and the length of the lease. A last-id time beyond the registry's clock would keep other servers
-/// from leases, and a long lease would block the worker id.
+/// Limits the time of the last id and the length of the lease. With a time beyond the registry's clock, the clocks of other
+/// servers would seem to be behind, and these servers would get no lease. A long lease would block the worker id.
 fn bound(entry: &mut Entry, now: UnixMicros) {
     if holds(Guard::PeersBounded) {
         entry.last = entry.last.map(|last| last.min(now));
@@ -151,8 +154,8 @@ pub fn lease<R: WorkerRows>(
     let above = above.filter(|_| *policy == Policy::Disposable);
     let (timeline, random) = (rows.timeline(), rows.random());
     let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
-    // The first node that shows a lease of the previous registry sets the limit. Other leases may end later, but at most
-    // `limits.longest` from now.
+    // The first node that shows a lease of the previous registry sets the end of all its leases. Other leases may end later
+    // than this node's, but at most `limits.longest` from now.
     let recorded = rows.former_leases_until()?;
     let shown = request.former.map(|_| now.plus(limits.longest)).filter(|_| recorded.is_none());
     let last_former_lease = shown.or(recorded).filter(|_| holds(Guard::FormerLeases));
@@ -195,7 +198,7 @@ pub fn lease<R: WorkerRows>(
 }
 
 /// Returns the choice with the correct start. A worker id without a row may have been leased by the previous registry. Its
-/// holder then begins after all leases of that registry, unless the holder itself had that lease.
+/// new holder then begins after all leases of that registry, unless it had the lease itself.
 fn begun_after(choice: Choice, last_former_lease: Option<UnixMicros>, request: &LeaseRequest) -> Choice {
     match (choice, last_former_lease) {
         (Choice::New { worker }, Some(until))
@@ -236,7 +239,7 @@ fn take<R: WorkerRows>(
     }
     let Some(found) = rows.lock(entry.datacenter, fresh.worker)? else { return Ok(None) };
     let (unchanged, leased) = match choice {
-        // A renewal may have changed the token in between.
+        // The server's own row counts as unchanged while it has one of the server's tokens.
         Choice::Own(seen) => (is_of(&found, seen.token, entry), found.leased),
         Choice::Free(seen) => (found == *seen, fresh.leased.max(found.expiry)),
         Choice::New { .. } => (false, fresh.leased),
@@ -249,7 +252,8 @@ fn take<R: WorkerRows>(
     Ok(Some(row.expiry))
 }
 
-/// Returns whether a row has this token, or the entry's token: an earlier response may have been lost.
+/// Returns whether a row has this token, or the entry's token. An earlier request stored the latter if its response was
+/// lost.
 fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }

@@ -1,15 +1,15 @@
 //! The last hour of a server: readings of its counters in a ring, and the activity between two readings.
 //!
 //! One process writes, and any number of processes read. A reading holds totals and not differences. A missing or
-//! overwritten reading therefore costs one point of a curve and makes no other point wrong. Durations come from a clock that
-//! cannot be set. The wall clock only dates the readings.
+//! overwritten reading therefore costs one point of a curve and makes no other point wrong. Durations come from a
+//! monotonic clock. The wall clock only dates the readings.
 
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};
 use std::array;
 use std::time::Duration;
 
-/// Number of slots of the ring. Readers skip the slot that may be written to.
+/// Number of slots of the ring. Readers skip the slot to which the writer may be writing.
 pub const PLACES: usize = 362;
 
 /// The counters of a server at one moment. All counts are since the server's start.
@@ -17,15 +17,15 @@ pub const PLACES: usize = 362;
 pub struct CounterReading {
     /// The wall clock, in microseconds since 1970.
     pub at: i64,
-    /// The time of a clock that cannot be set, in microseconds.
+    /// The time of a monotonic clock, in microseconds.
     pub uptime: u64,
     /// Snowflake ids that sessions took.
     pub ids: u64,
-    /// Ids that were handed out from tag buffers, including those of tags that have lost their slot.
+    /// Ids handed out from the buffers of tags (named id ranges). Includes tags that are no longer in shared memory.
     pub tag_ids: u64,
-    /// Calls that found the buffers of a tag empty, including those of tags that have lost their slot.
+    /// Calls that found the buffers of a tag empty. Includes tags that are no longer in shared memory.
     pub waits: u64,
-    /// Segments that were fetched, including those of tags that have lost their slot.
+    /// Segments (ranges of ids) that refills reserved for tags. Includes tags that are no longer in shared memory.
     pub refills: u64,
     /// Backward jumps of the clock that calls noticed.
     pub steps_back: u64,
@@ -83,7 +83,8 @@ impl<const N: usize> History<N> {
     pub fn record(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
         let Some(place) = self.place(written) else { return };
-        // A reader that sees one of these values also sees the present value of `written`, and skips the slot.
+        // A reader that sees one of the new values also sees that `written` has reached this number. It then skips the
+        // slot.
         for (cell, value) in place.iter().zip(reading.fields()) {
             cell.store(value, Ordering::Release);
         }
@@ -109,8 +110,8 @@ impl<const N: usize> History<N> {
     }
 }
 
-/// Returns the time until the next reading; zero if a reading is due, None if the interval is zero. Times are of a clock
-/// that cannot be set.
+/// Returns the time until the next reading; zero if a reading is due, None if the interval is zero. Times are those of
+/// a monotonic clock.
 pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<Duration> {
     let next = last.map_or(now, |last| last.saturating_add(interval));
     (!interval.is_zero()).then(|| next.saturating_sub(now))
@@ -121,15 +122,15 @@ pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<
 pub struct Sample {
     /// The wall-clock time of the later reading.
     pub at: UnixMicros,
-    /// The time between the readings, by a clock that cannot be set.
+    /// The time between the readings, by a monotonic clock.
     pub elapsed: Duration,
     /// Snowflake ids per second.
     pub ids: f64,
-    /// Tag ids per second.
+    /// Ids of tags (named id ranges) per second.
     pub tag_ids: f64,
     /// Calls that had to wait for ids of a tag.
     pub waits: u64,
-    /// Segments that were fetched.
+    /// Segments (ranges of ids) that refills reserved for tags.
     pub refills: u64,
     /// Backward jumps of the clock.
     pub steps_back: u64,
@@ -141,8 +142,8 @@ pub struct Sample {
     pub clock_ahead: Duration,
 }
 
-/// Returns the activity between each reading and the next one. Skips two readings of the same moment, because they give no
-/// rate.
+/// Returns the activity between each reading and the next one. Skips pairs of readings with no time between them,
+/// because they give no rate.
 pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
     let pairs = readings.iter().zip(readings.iter().skip(1));
     pairs.filter_map(|(before, after)| between(before, after)).collect()
@@ -150,7 +151,7 @@ pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
 
 fn between(before: &CounterReading, after: &CounterReading) -> Option<Sample> {
     let micros = after.uptime.checked_sub(before.uptime).filter(|micros| *micros > 0)?;
-    // Counts only grow. A smaller count is an error of some kind, and the difference is then zero.
+    // A smaller count would be an error, because counts only grow. It is treated as no change.
     let grown = |of: fn(&CounterReading) -> u64| of(after).saturating_sub(of(before));
     let rate = |of: fn(&CounterReading) -> u64| per_second(grown(of), micros);
     Some(Sample {

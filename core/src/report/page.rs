@@ -1,4 +1,4 @@
-//! The status page: one self-contained document with a JSON report, which a script in the page draws.
+//! The status page: one self-contained document with a JSON report. A script in the page displays the report.
 //!
 //! The page loads nothing. Its Content-Security-Policy allows only its own script and style, by their hashes. Names that
 //! users chose are only in the report. The report is data, and its text is escaped so that it cannot end the script block.
@@ -17,7 +17,7 @@ pub fn page(report: &str) -> String {
     page.push_str(head);
     for letter in report.chars() {
         match letter {
-            // The character could end the script block or begin a comment.
+            // A `<` could end the script block or begin a comment.
             '<' => page.push_str("\\u003c"),
             ' '..='~' | '\n' => page.push(letter),
             // ASCII escapes survive any encoding of the page. A write to a string cannot fail.

@@ -1,7 +1,8 @@
 //! The progress of long calls, for the progress view.
 //!
-//! Each process has a [`ProgressSlot`] in shared memory, and only that process writes it. The slot shows the outermost call.
-//! A reader gets a whole call or nothing, because the call's owner decides what a user may see of it.
+//! Each process has a [`ProgressSlot`] in shared memory, and only that process writes it. If a call runs inside another
+//! one, the slot shows the outer call. A reader gets all fields of one call, or nothing. A mixture of two calls could
+//! show one role's call to another role.
 
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};
@@ -45,13 +46,13 @@ pub enum Phase {
     Locking,
     /// The call reads ids in order. The server may have to sort them before the first one.
     Reading,
-    /// The call searches the highest id of the table, and of its child tables.
+    /// The call searches for the highest id in the table and its child tables.
     Searching,
     /// The call changes defaults and sequences.
     Changing,
-    /// The call raises the tag above the highest id, possibly at a registry on another server.
+    /// The call raises the tag (a named id range) above the highest id, possibly at a registry on another server.
     Raising,
-    /// The call makes the other nodes of a Citus cluster do the same.
+    /// The call runs on the other nodes of a Citus cluster.
     Propagating,
 }
 
@@ -116,7 +117,8 @@ pub struct Progress {
     pub tables_in_all: Option<u64>,
 }
 
-/// Number of attempts of a reader during writes. A writer that was stopped in the middle is not waited for.
+/// Number of times that a reader retries during a write. It then gives up, because the writer may have been stopped in
+/// the middle.
 const ATTEMPTS: u32 = 1_000;
 
 const NONE: u64 = u64::MAX;
@@ -124,10 +126,10 @@ const NONE: u64 = u64::MAX;
 /// The slot of one process.
 #[derive(Debug, Default)]
 pub struct ProgressSlot {
-    /// Odd during a change.
+    /// The version of `words`; odd during a change.
     version: AtomicU64,
-    /// The index of the command plus 1, or 0 if there is no call. Then process, database, role, relation and start. From
-    /// [`PHASE`] on: phase, finished tables and all tables.
+    /// The first word is the index of the command plus 1, or 0 if there is no call. The next words are process,
+    /// database, role, relation and start. The words from [`PHASE`] on are phase, finished tables and all tables.
     words: [AtomicU64; 9],
 }
 
@@ -135,7 +137,8 @@ pub struct ProgressSlot {
 const PHASE: usize = 6;
 
 impl ProgressSlot {
-    /// Shows a call. Only the slot's process may call this and the other methods, except [`Self::read`].
+    /// Publishes a call in the slot. Only the slot's process may call this and the other methods, except
+    /// [`Self::read`].
     pub fn begin(&self, call: &Call) {
         let numbers = [call.process, call.database, call.role, call.relation].map(u64::from);
         let [process, database, role, relation] = numbers;
@@ -154,7 +157,7 @@ impl ProgressSlot {
         store(&self.words[PHASE + 1..], &[done, all]);
     }
 
-    /// Removes the call.
+    /// Removes the call from the slot.
     pub fn end(&self) {
         self.change(|| store(&self.words, &[0]));
     }

@@ -87,7 +87,7 @@ impl Increment {
         if self.0 == 1 { first } else { first.wrapping_add(self.0 as i64) }
     }
 
-    /// Returns the highest id that an application may use after it got this number from the unbound sequence.
+    /// Returns the highest id that an application may use for a number that the sequence returned while it was not bound.
     pub const fn reach(self, number: i64) -> i64 {
         number.saturating_add(self.0 as i64 - 1)
     }
@@ -109,7 +109,7 @@ impl Increment {
         if self.is_one() || in_a_row { Ok(()) } else { Err(BoundSequenceError::Layout(self.0)) }
     }
 
-    /// Returns the number for positions from the generator; None if they are too few or not consecutive.
+    /// Returns the number to return for a generator's positions; None if they are too few or not consecutive.
     pub fn number_of(self, layout: &Layout, taken: &TakenPositions) -> Option<i64> {
         let count = taken.positions.count();
         if count != u64::from(self.ids().get()) {
@@ -147,8 +147,8 @@ impl BoundRun {
         NonZeroU32::new(self.increment.ids().get() - there).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Adds ids, at most as many as are missing. Returns the number once no id is missing. If other sessions took ids in
-    /// between, discards all ids, and the next call takes all of them at once.
+    /// Adds ids, at most as many as are missing. Once no id is missing, returns the number for the call. If other sessions
+    /// took ids in between, discards all ids, and the next call takes all of them at once.
     ///
     /// # Errors
     /// [`BoundSequenceError`] if the tag's ids are never consecutive, or were not in too many attempts.

@@ -1,13 +1,13 @@
-//! The choice of a tag that gives up its slot. Slots are a cache.
+//! The choice of a tag (a named id range) that loses its slot in shared memory to another tag. Slots are a cache.
 //!
 //! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor has
-//! not moved since the last visit, so takers write nothing for the sweep. Slots of the database with the most slots go
-//! first, because all databases have the same share. A slot for which calls wait is never reused.
+//! not moved since the last visit, so takers write nothing for the sweep. Slots of the database with the most slots are
+//! reused first, so that all databases get the same share. A slot for which calls wait is never reused.
 
 use crate::sequence::reservation::HighWaterMark;
 use crate::sequence::segment::{BufferStates, Period};
 
-/// Number of further visits in search of a slot of a database that has more slots.
+/// Number of visits after the first reusable slot, in search of one whose database has more slots.
 const LOOK_ON: usize = 1_024;
 
 /// Number of visits after which a recently used slot is taken, because other processes wait for the sweep.
@@ -74,8 +74,8 @@ pub fn highest(
     high_water_mark.map_or(issued, |high_water_mark| issued.max(high_water_mark.id))
 }
 
-/// Returns the highest id handed out of the buffers; None for a tag with periods. Ids below a range, or between the two
-/// ranges, may be in use elsewhere.
+/// Returns the highest id handed out of the buffers; None for a tag with periods. Ids below the first range, or between the
+/// two ranges, may be in use on another server, so they count as handed out.
 fn last_issued(buffer_states: &BufferStates) -> Option<i64> {
     let buffer = match (buffer_states.current, buffer_states.next) {
         (Some(current), Some(next)) if current.range.is_followed_by(&next.range) => current,

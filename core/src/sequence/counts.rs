@@ -53,7 +53,7 @@ impl Sum for TagCounts {
     }
 }
 
-/// Counts in shared memory, as they were at some moment.
+/// A copy of counts in shared memory.
 #[derive(Debug, Default)]
 pub struct CountsCell([AtomicU64; 5]);
 

@@ -71,7 +71,7 @@ impl Definition {
     }
 
     /// Returns the next `want` ids after the highest reserved one, or as many as are left. A `want` of 0 counts as 1. The
-    /// ids are the caller's once a row with the last id as `max_id` is durable.
+    /// ids belong to the caller once a row with the last id as `max_id` is durable.
     pub fn reserve(&self, want: u32) -> Result<Range, Exhausted> {
         let first = self.first_after(self.max_id).ok_or(Exhausted { max_value: self.max_value })?;
         let count = u32::try_from(self.count_from(first)).unwrap_or(u32::MAX).min(want.max(1));
@@ -93,8 +93,8 @@ impl Definition {
         Self { max_id: self.start.saturating_sub(1), ..*self }
     }
 
-    /// Returns the properties after a promotion. The previous primary may have reserved ids that its standby does not
-    /// know. As many ids as two buffers hold are skipped, but at most half of the ids left.
+    /// Returns the properties after a promotion. The previous primary may have reserved ids without replicating the changed
+    /// row to its standby. As many ids as two buffers hold are skipped, but at most half of the ids left.
     #[must_use]
     pub fn skipped_ahead(&self) -> Self {
         let left = self.left_after(self.max_id);

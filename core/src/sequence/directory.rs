@@ -26,7 +26,7 @@ pub struct TagKey {
     pub tag: Tag,
 }
 
-/// The index of no slot.
+/// An index that stands for no slot.
 const NOWHERE: u32 = u32::MAX;
 
 /// Returns the length of the index for `slot_count` slots: a power of two that leaves at least half of the index empty.
@@ -64,9 +64,8 @@ pub struct Directory<'m, V = ()> {
 }
 
 impl<'m, V> Directory<'m, V> {
-    /// Returns an empty directory that overwrites this memory. If the length of the index is not that of [`index_len`], a
-    /// part of the index is used: the largest power of two, with as many entries as that allows. `shares` counts the
-    /// slots of each database, if it has enough entries.
+    /// Returns an empty directory that overwrites this memory. Uses as much of the index as the largest power of two, and at
+    /// most half as many entries. `shares` counts the slots of each database, if it has enough entries.
     pub fn new(
         entries: &'m mut [DirectoryEntry<V>],
         index: &'m mut [u32],
@@ -197,13 +196,14 @@ impl<'m, V> Directory<'m, V> {
         (0..len).map(move |step| (home + step) & (len - 1))
     }
 
-    /// Returns a hash's home: the index position where a search begins. The hasher mixes its low bits best.
+    /// Returns a hash's home: the index position where a search begins. The low bits are used, because the hasher mixes them
+    /// best.
     #[expect(clippy::cast_possible_truncation, reason = "the low bits are what is wanted")]
     const fn home(&self, hash: u64) -> usize {
         hash as usize & self.index.len().saturating_sub(1)
     }
 
-    /// Removes an index entry. A later entry of the cluster moves into the gap if a search from its home would otherwise
+    /// Removes an index entry. A later entry of the same run moves into the gap if a search from its home would otherwise
     /// stop at the gap. The entry's own position then becomes the gap.
     fn close(&mut self, mut gap: usize) {
         let mask = self.index.len() - 1;

@@ -1,5 +1,6 @@
-//! The highest ids of transactions that handed out ids themselves and did not commit, in memory that the caller provides.
-//! A tag without a slot keeps its high-water mark.
+//! High-water marks of tags, in memory that the caller provides. A transaction that changes a tag's row hands out ids from
+//! the row itself. If it is rolled back, only the tag's high-water mark records the highest of these ids. A tag that loses
+//! its slot keeps its mark.
 //!
 //! Only the transaction that has locked a tag's row raises the mark. The next transaction that locks the row reads the
 //! mark.
@@ -23,8 +24,8 @@ impl HighWaterMarks<'_> {
         self.0.value_mut(at).map(|recorded| *recorded = high_water_mark.beside(Some(*recorded))).is_some()
     }
 
-    /// Drops a tag's high-water mark if it is not above `known`. The row records ids up to `known`, or they are handed
-    /// out. A higher mark belongs to a later transaction. If `known` is None, drops any mark.
+    /// Drops a tag's high-water mark if it is not above `known`. The row already covers ids up to `known`. A higher mark
+    /// comes from a later transaction, and stays. If `known` is None, drops any mark.
     pub fn clear(&mut self, key: &TagKey, known: Option<Reached>) {
         if let Some(at) = self.0.find(key)
             && known.is_none_or(|known| {

@@ -1,7 +1,7 @@
 //! Privileges on a single tag, as in GRANT ... ON SEQUENCE.
 //!
-//! All roles that may call the functions may use a tag without any grant or revoke. The first grant or revoke restricts
-//! the tag. From then on, privileges come from grants to the role, to roles of which it is a member, and to PUBLIC.
+//! A tag without any grant or revoke is open to all roles that may call the functions. The first grant or revoke restricts
+//! the tag. From then on, privileges on it come from grants to the role, to roles of which it is a member, and to PUBLIC.
 
 use crate::error::{Explain, excerpt};
 use std::fmt;
@@ -77,8 +77,8 @@ impl Privileges {
     pub const GRANTABLE: Self =
         Self(Privilege::Usage.bit() | Privilege::Select.bit() | Privilege::Update.bit());
 
-    /// Parses a list of grantable privileges in any case, as `has_table_privilege` does. ALL and ALL PRIVILEGES stand for
-    /// all of them.
+    /// Parses a list of grantable privileges, in upper or lower case, as `has_table_privilege` does. ALL and ALL PRIVILEGES
+    /// stand for all of them.
     pub fn parse(list: &str) -> Result<Self, PrivilegeError> {
         let of_word = |word: &str| {
             let all = ["ALL", "ALL PRIVILEGES"].iter().any(|all| word.eq_ignore_ascii_case(all));
@@ -120,7 +120,7 @@ impl Privileges {
         self.0 & one.bit() != 0
     }
 
-    /// Returns true if the set contains the privilege by which a caller asks about this action.
+    /// Returns true if the set contains the privilege by which `has_segment_privilege` asks about this action.
     pub const fn names(self, action: Action) -> bool {
         match action {
             Action::Take => self.has(Privilege::Usage),

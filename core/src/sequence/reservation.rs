@@ -1,7 +1,7 @@
 //! The reservation of a tag's next ids: the demand of a server, and the outcome for the tag's row.
 //!
-//! The row is in the server's own tables, or in those of a registry that many servers share. In both cases the reserved
-//! ids are the server's once the changed row is durable.
+//! The row is in the server's own tables, or in those of a registry that many servers share. In both cases the reserved ids
+//! belong to the server once the changed row is durable.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -28,13 +28,13 @@ pub struct TagRow {
     pub tag_generation: i64,
 }
 
-/// The inputs of the next reservation, beside the row.
+/// The inputs of the next reservation, other than the row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
     /// A saved range, to be used in place of new ids.
     #[serde(rename = "carry_over")]
     pub saved_range: Option<SavedRange>,
-    /// The pace of the last reservation.
+    /// The pace (step and multiplier) of the last reservation.
     pub pace: Pace,
     /// The time since the last reservation.
     pub lasted: Option<Duration>,
@@ -56,7 +56,7 @@ pub struct Demand {
     /// The most ids to reserve, for a tag in a slow start. Registries of earlier releases ignore the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
-    /// The server's clock, if the row is in a registry. The row must not move to a period that the server would refuse.
+    /// The server's clock, if the row is in a registry. The registry refuses a row whose period is far from this clock.
     /// Releases before 0.2.1 do not send the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<UnixMicros>,
@@ -95,9 +95,9 @@ impl HighWaterMark {
     }
 }
 
-/// Returns true if a row may lack ids that the previous primary reserved. This is possible if the row was last written on
-/// an earlier timeline than the current one in `here`. A row from another cluster, as before an upgrade, counts as
-/// written on this cluster's first timeline.
+/// Returns true if a row may lack ids that the previous primary reserved. This is possible if the row was last written on an
+/// earlier timeline than the current one. `here`: this cluster's system identifier and its timeline. A row that another
+/// cluster wrote, for example before `pg_upgrade`, counts as written on this cluster's first timeline.
 pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
     const FIRST: i32 = 1;
     let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
@@ -117,7 +117,7 @@ pub struct SavedRange {
 }
 
 impl SavedRange {
-    /// Returns the ids if the row has the same version, position and properties.
+    /// Returns the ids if the row still has the version, the position and the properties of that reservation.
     fn if_current(&self, row: &TagRow) -> Option<Range> {
         let Range { first, count, increment } = self.range;
         let same = self.version == row.version
@@ -129,8 +129,9 @@ impl SavedRange {
     }
 }
 
-/// The share of one of several registries that serve the same tags, as in Tinyid and TDDL. Each registry serves the ids
-/// with its own remainder. Two registries thus never serve the same id, although they do not communicate.
+/// The share of one of several registries that serve the same tags, as in Tinyid and TDDL. Each registry serves the ids that
+/// leave its own remainder when divided by the number of registries. Two registries thus never serve the same id, although
+/// they do not communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// The share's number, from 0.
@@ -140,7 +141,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// Returns true if all ids with this remainder, divided by this increment, belong to the share.
+    /// Returns true if all ids that leave `remainder` when divided by `increment` belong to the share.
     pub fn holds(self, increment: i64, remainder: i64) -> bool {
         let of = i64::from(self.of.max(1));
         increment > 0 && increment % of == 0 && remainder % of == i64::from(self.index)
@@ -160,7 +161,7 @@ pub enum Outcome {
     Exhausted(Exhausted),
     /// The row must not be used.
     Unfit(Unfit),
-    /// Another server's answer is invalid, for this reason. Never sent.
+    /// Another server's answer is invalid, for this reason. Set by the receiver, and never sent.
     #[serde(skip)]
     Garbled(String),
 }
@@ -320,8 +321,8 @@ impl Reserved {
         (self.supply.period.day, self.supply.range.last())
     }
 
-    /// Checks that this is a valid answer to a demand, by the registry's clock and by this server's clock. Answers of
-    /// other servers are not trusted.
+    /// Checks that this is a valid answer to a demand. `clock`: the registry's clock; `here`: this server's clock. Answers
+    /// of other servers are not trusted.
     pub fn check(&self, demand: &Demand, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
@@ -358,14 +359,14 @@ impl Reserved {
     }
 }
 
-/// Time that an answer may take at the end of a period.
+/// Tolerance for an answer that arrives after the end of its period.
 const MIDNIGHT: Duration = Duration::from_mins(1);
 
-/// Tolerance for a period's distance from this server's clock, and for its excess over a year. Clocks differ, and days
-/// begin at other times in other time zones.
+/// Tolerance for the start and the end of a period, compared with this server's clock. Clocks differ, and days begin at
+/// other times in other time zones.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Returns true if a dated period may be the current one.
+/// Returns true if the period may be the current one, and is not longer than a year.
 fn is_near(period: Period, now: UnixMicros) -> bool {
     let begins = UnixMicros::of_day(period.day);
     begins <= now.plus(DAY)
@@ -382,7 +383,8 @@ fn is_format(text: &str, dated: bool) -> bool {
 }
 
 impl Demand {
-    /// Returns the error for a missing row; None if the row may be created.
+    /// Returns the reason why a missing row must not be created: ids were received from it before. None if no id was
+    /// received.
     pub fn unfit_to_create(&self) -> Option<Unfit> {
         TagRow::unfit_since(None, self.received?)
     }
@@ -397,8 +399,8 @@ impl TagRow {
         recorded.filter(counts).map(|high_water_mark| high_water_mark.reached())
     }
 
-    /// Reserves the next ids. [`Outcome::Reserved`] is valid once the row is durable with the last id as its highest id and
-    /// with this version. No row ever had this version.
+    /// Reserves the next ids. The caller then writes the last id and `version` to the row. The ids may be handed out once
+    /// that row is durable. `version`: a number that no row ever had as its version.
     pub fn reserve(&self, demand: &Demand, version: i64) -> Outcome {
         if let Some(unfit) = self.unfit_for(demand) {
             return Outcome::Unfit(unfit);
@@ -407,7 +409,7 @@ impl TagRow {
         let bounds = definition.bounds();
         let pace = demand.pace.next(bounds, demand.lasted, demand.target, demand.waited_lately);
         let saved_range = demand.saved_range.as_ref().and_then(|saved_range| saved_range.if_current(self));
-        // If the row does not record all ids, the saved range may have been handed out.
+        // If the high-water mark is above the row, the saved range may have been handed out.
         let saved_range = saved_range
             .filter(|left| definition == self.definition && !self.may_be_out(left, demand.high_water_mark));
         let ids = demand.most.map_or(pace.ids(bounds), |most| pace.ids(bounds).min(most.max(1)));
@@ -458,8 +460,8 @@ impl TagRow {
         behind.then_some(Unfit::SetBack { received, max_id: *max_id, later: day > period.day })
     }
 
-    /// Adds this server's high-water mark to another server's demand. A server has at most two segments of a tag. A
-    /// reported high-water mark that is further above the row is refused, because it could use up all servers' ids.
+    /// Returns another server's demand, with its high-water mark raised to this server's own mark. A server has at most two
+    /// segments of a tag. A mark further above the row is refused: it would use up ids of all servers.
     ///
     /// # Errors
     /// [`Unfit::HighWaterMark`].

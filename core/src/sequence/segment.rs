@@ -1,13 +1,13 @@
-//! The two buffers of a tag. They hold reserved ids, which any number of processes take by one atomic step each, without
-//! a lock. (The double buffer of Meituan's Leaf. In this implementation, a single integer says which buffer is in use and
-//! how many of its ids are used.)
+//! The two buffers of a tag (a named id range). They hold reserved ids, which any number of processes take by one atomic
+//! step each, without a lock. (The double buffer of Meituan's Leaf. In this implementation, a single integer says which
+//! buffer is in use and how many of its ids are used.)
 //!
 //! The **cursor** is `generation << 32 | offset`. Each published range gets the next generation, and the parity of the
-//! generation selects one of the two buffers. A taker loads the cursor, reads the buffer of that generation, and claims
-//! ids with one compare-and-swap of the cursor. Once the buffer is used up and the next generation is published, the same
-//! compare-and-swap moves the cursor to the next buffer.
+//! generation selects one of the two buffers. A taker is a process that takes ids. It loads the cursor, reads the buffer of
+//! that generation, and claims ids with one compare-and-swap of the cursor. Once the buffer is used up and the next
+//! generation is published, the same compare-and-swap moves the cursor to the next buffer.
 //!
-//! If a claim succeeds, the values that the taker has read were current:
+//! A claim fails if the values that the taker has read were outdated. There are two cases:
 //!
 //! - *An old cursor and a new range.* A buffer is overwritten only while the other buffer is in use. The cursor then has
 //!   another generation, and a claim against the old cursor fails. Generations only grow, so the cursor never returns to
@@ -68,7 +68,7 @@ struct Buffer {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Segment>() == 5 * 64 && align_of::<Segment>() == 64);
 
-/// The day, month or year in which a dated tag counts.
+/// The current day, month or year of a tag that starts over each day, month or year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Period {
     /// The first day, in days since 1970-01-01.
@@ -164,7 +164,7 @@ const fn low(number: u64) -> u32 {
     (number & OFFSETS) as u32
 }
 
-/// Returns the next generation. Generations repeat after four thousand million ranges, while no claim takes that long.
+/// Returns the next generation. Generations repeat after four thousand million ranges. No claim takes that long.
 const fn after(generation: u64) -> u64 {
     (generation + 1) & OFFSETS
 }
@@ -211,7 +211,8 @@ impl Segment {
             };
             let count = want.get().min(supply.range.count - used);
             let claimed = cursor(generation, used + count);
-            // Release: the buffer was read before the claim. Acquire: the range that is found now was published before.
+            // Release: the buffer is read before the claim becomes visible. Acquire: after a lost race, the next read sees
+            // the range at the new cursor.
             match self.cursor.0.compare_exchange_weak(seen, claimed, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     debug_assert!(
@@ -267,7 +268,7 @@ impl Segment {
         let mut seen = self.cursor.0.load(Ordering::Acquire);
         loop {
             let (generation, _) = split(seen);
-            // Neither this generation nor the next one was ever published.
+            // The new cursor's generation was never published, nor was the next one.
             let emptied = cursor(after(after(generation)), 0);
             match self.cursor.0.compare_exchange(seen, emptied, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {

@@ -1,4 +1,4 @@
-//! A tag's slot in shared memory: its buffers, the requests for a refill, and figures of workers and callers.
+//! A tag's slot in shared memory: its buffers, the requests for a refill, and statistics.
 //!
 //! The fields marked "one process at a time" change only while the directory is locked for writing. All instants are
 //! readings of a monotonic clock.
@@ -23,7 +23,7 @@ pub enum Trouble {
     Failed(i32),
     /// A remote registry returned no ids.
     Registry,
-    /// The worker could not connect to the database. The value is the SQLSTATE, or 0 if the worker was ended while it
+    /// The worker could not connect to the database. The value is the SQLSTATE, or 0 if the worker was terminated while it
     /// waited.
     OutOfReach(i32),
 }
@@ -42,12 +42,12 @@ pub struct SlotState {
     pub wanted: AtomicU64,
     /// The cursor at the last visit of the clock sweep, plus 1; 0 before the first visit. One process at a time.
     seen: AtomicU64,
-    /// The ids of the last grant plus 1, see [`SlotState::slow_start`]; else 0. One process at a time.
+    /// During a slow start, the number of ids in the last grant, plus 1; else 0. One process at a time.
     slow_start: AtomicU64,
     trouble: AtomicU64,
     /// The position of the registry that supplied the last ids.
     pub registry: AtomicU32,
-    /// True if the last published range was taken away, so the time that it lasted is not meaningful.
+    /// True if the last published range was discarded, so the time that it lasted says nothing about demand.
     cut_short: AtomicBool,
     /// The pace of the last reservation: the step in the low half, the multiplier in the high half.
     pace: AtomicU64,
@@ -65,7 +65,7 @@ pub struct SlotState {
     pub last_refill: AtomicU64,
     /// The longest wait of a call, in microseconds.
     pub longest_wait: AtomicU64,
-    /// Number of published ids, and number of ids taken out of the buffers unused.
+    /// Number of published ids, and number of ids that were discarded unused.
     published: AtomicU64,
     lost: AtomicU64,
     refills: AtomicU64,
@@ -90,8 +90,8 @@ pub trait TagSlot {
 }
 
 impl SlotState {
-    /// Gives the slot to another tag, and returns the counts of the previous tag. A generation that no session knows
-    /// frees the slot. The directory must be locked for writing.
+    /// Gives the slot to another tag, and returns the counts of the previous tag. To free the slot, the caller passes a
+    /// generation that no session knows. The directory must be locked for writing.
     pub fn hand_over(&self, slot_generation: u64, now: UnixMicros) -> TagCounts {
         let left = self.segment.hand_over(slot_generation);
         let counts = self.counts_beside(left);
@@ -155,7 +155,7 @@ impl SlotState {
         self.pace.store(u64::from(reserved.pace.step) | u64::from(reserved.pace.multiplier) << 32, Relaxed);
     }
 
-    /// Records that a call must wait. `found_empty`: true if the call used up the buffers.
+    /// Records that a call must wait. `found_empty`: true if the buffers had ids, and demand has used them up.
     pub fn begin_wait(&self, found_empty: bool, uptime: Duration) {
         self.waits.fetch_add(1, Relaxed);
         if found_empty {
@@ -163,7 +163,7 @@ impl SlotState {
         }
     }
 
-    /// Records the duration of one wait, and the total wait of the call.
+    /// Records the duration of one wait, and the total duration of the call's waits.
     pub fn end_wait(&self, took: Duration, in_all: Duration) {
         self.wait_time.fetch_add(instant(took), Relaxed);
         self.longest_wait.fetch_max(instant(in_all), Relaxed);
@@ -191,7 +191,7 @@ impl SlotState {
         time_since(&self.reserved_at, uptime)
     }
 
-    /// Returns true if the last published range was taken away.
+    /// Returns true if the last published range was discarded.
     pub fn was_cut_short(&self) -> bool {
         self.cut_short.load(Relaxed)
     }

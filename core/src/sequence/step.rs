@@ -103,8 +103,8 @@ impl Pace {
     }
 }
 
-/// A slow start, for a tag that came while no slot was free. The first grant is the number that callers want, and each
-/// further grant doubles, up to the tag's step. If the tag loses its slot, about as many ids are lost as were used.
+/// A slow start, for a tag that came into use while no slot was free. The first grant has as many ids as callers wait for.
+/// Each further grant doubles, up to the tag's step. If the tag loses its slot, about as many ids are lost as were used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowStart {
     /// Number of ids in the last grant; 0 before the first grant.

@@ -66,8 +66,8 @@ pub trait TagRows {
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
     /// Creates a tag with the ids of this share, unless the tag exists.
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
-    /// Writes that ids up to `max_id` are handed out or reserved in this period. Also writes the cluster and its
-    /// timeline.
+    /// Writes that ids up to `max_id` are handed out or reserved in this period. Also writes the cluster's system
+    /// identifier and its timeline.
     fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), Self::Error>;
     /// Moves a row back to `before`, if the row is at `last`, has this version, and has no periods.
     fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), Self::Error>;
@@ -75,7 +75,8 @@ pub trait TagRows {
     fn new_version(&mut self) -> i64;
 }
 
-/// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees the changes of others.
+/// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees all changes that other
+/// transactions committed.
 pub fn reserve<R: TagRows>(
     rows: &mut R,
     tag: &Tag,
@@ -87,7 +88,8 @@ pub fn reserve<R: TagRows>(
     if row.is_none() {
         let is_taken = rows.is_taken(tag)?;
         row = match create {
-            // Creation waits for another transaction that creates the tag.
+            // If another transaction is creating the tag, the creation here waits for it. So `LockWait::Skip` does not
+            // create then.
             Create::Yes(share) if !is_taken || wait == LockWait::Wait => {
                 rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
                 rows.read(tag, wait)?
@@ -107,7 +109,7 @@ pub fn reserve<R: TagRows>(
     Ok(outcome)
 }
 
-/// Returns reserved ids to the row if none of them was published, unless the row has changed since.
+/// Gives reserved ids, none of which was published, back to the row, unless the row has changed since.
 pub fn give_back<R: TagRows>(rows: &mut R, tag: &Tag, reserved: &Reserved) -> Result<(), R::Error> {
     let range = reserved.supply.range;
     rows.set_back(tag, range.first.saturating_sub(1), range.last(), reserved.version)

@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Answer {
-    /// Ids are available, or were.
+    /// Ids are available, or were a moment ago.
     Supplied = 0,
     /// The tag does not exist.
     Unknown = 1,

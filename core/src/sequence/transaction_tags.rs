@@ -16,13 +16,13 @@ use std::hash::Hash;
 /// A change of a tag's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// A change that does not affect reserved ids.
+    /// A change that does not affect reserved ids, for example of the step.
     Tuned,
-    /// A change of the rule by which ids are made.
+    /// A change of the increment, the remainder or the largest id.
     Altered,
     /// A move of the position back to ids that were handed out. The tag's owner asserts that none of them is in use.
     Forced,
-    /// A move of the position.
+    /// Another change of the highest reserved id, or a change of the start or the period.
     Moved,
     /// The row was inserted.
     Created,
@@ -41,14 +41,14 @@ pub trait TransactionTagsHost<T> {
     fn read(&self, tag: &T) -> Result<Option<TagRow>, Self::Error>;
     /// Writes to the row that ids up to `max_id` are handed out or reserved.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
-    /// Returns the highest id of transactions that were rolled back, or may be.
+    /// Returns the highest id that transactions handed out from rows they had changed. They were rolled back, or may be.
     fn high_water_mark(&self, tag: &T) -> Option<HighWaterMark>;
     /// Records an id that this transaction handed out and may roll back.
     fn raise_high_water_mark(&self, tag: &T, high_water_mark: HighWaterMark);
     /// Drops the tag's high-water mark if `known` is None or not below the mark. The row records ids up to `known`.
     fn clear_high_water_mark(&self, tag: &T, known: Option<Reached>);
-    /// Takes the buffered ids of a tag away from all sessions, and returns the highest id handed out. `reserved` is the
-    /// row's highest id, and `tag_generation` the row's generation.
+    /// Discards the buffered ids of a tag for all sessions, and returns the highest id handed out. `reserved` is the row's
+    /// highest id, and `tag_generation` the row's generation.
     fn close(&self, tag: &T, reserved: i64, tag_generation: i64) -> i64;
     /// Frees the tag's slot with its content, but keeps the high-water mark.
     fn leave(&self, tag: &T);
@@ -122,8 +122,8 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         self.all.entry(tag).or_insert_with(new).add(at, change);
     }
 
-    /// Records that a tag's row, in this generation, has a new name and keeps its position. `recorded`: the high-water
-    /// mark under the old name.
+    /// Records that a tag's row got a new name and keeps its position. `tag_generation` and `recorded`: the row's generation
+    /// and high-water mark under the old name.
     pub fn record_renamed(
         &mut self,
         old: T,

@@ -1,5 +1,5 @@
-//! Monotonic series: the last number of each key in memory. Taking a number needs no lock. (The scheme of `WeChat`'s
-//! seqsvr: the keys of a section share one stored maximum.)
+//! Monotonic series, which have the last number of each key in shared memory. Taking a number needs no lock. (The scheme of
+//! `WeChat`'s seqsvr: the keys of a section share one stored maximum.)
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -8,9 +8,10 @@
 //! | `bucket` | the numbers of some keys, in 128 bytes |
 //! | `keys` | all keys: taking the next number of a key |
 //!
-//! A **section** has one range of numbers, taken out of the buffers of the section's tag. The next number of a key is its
-//! last number plus the increment, but at least the first number of the range. If the range ends before that number, the
-//! section needs the next range. Two keys of a section may have the same number, but one key never gets a number twice.
+//! A hash divides the keys of a series into sections. A **section** has one range of numbers, taken out of the buffers of a
+//! segment tag (a named id range) of its own. The next number of a key is its last number plus the increment, but at least
+//! the first number of the range. If the range ends before that number, the section needs the next range. Two keys of a
+//! section may have the same number, but one key never gets a number twice.
 //!
 //! A key that is not in memory continues above all keys that were evicted. The section's **base** is the highest number
 //! of any evicted key. After a restart, keys continue in the next range of the tag, which is above all earlier

@@ -32,7 +32,7 @@ impl Recent {
 
     fn record_another(&mut self, series: i64, key: &Key, number: i64) {
         let Some((place, recorded)) = self.last.replace(((series, key.clone()), number)) else { return };
-        // The last key counts as one of the keys.
+        // The key in `last` counts as one of the keys that are remembered.
         if self.present.len() + 1 >= Self::KEYS && !self.present.contains_key(&place) {
             self.former = std::mem::take(&mut self.present);
         }

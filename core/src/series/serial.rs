@@ -9,10 +9,10 @@
 //! | `{{`, `}}` | a brace |
 //!
 //! All other text stands for itself. A tag that starts over each period has the same numbers in every period, so its
-//! template must contain the period. The template must not contain a finer date, because a key shows the period's first
-//! day.
+//! template must contain the period. The template must not contain a finer date, because the text shows only the period's
+//! first day.
 //!
-//! All fields but the number have a fixed width, so keys of different periods or numbers differ up to the year 9999. Keys
+//! All fields but the number have a fixed width, so texts of different periods or numbers differ up to the year 9999. Texts
 //! with `{YY}` in place of `{YYYY}` repeat after a century.
 
 mod error;

@@ -1,9 +1,9 @@
 //! The check of the wall clock against a monotonic clock.
 //!
 //! An administrator, a virtual machine or a broken time server may set the wall clock years ahead. Ids that followed it
-//! could never come back. Ids therefore do not follow a sudden step forward beyond a limit. They go on from the *clock
-//! reference*, the furthest believed reading, by the time that has really passed. A step back does not change the clock
-//! reference: otherwise the clock's return would look like a step forward.
+//! could not return to the present time, because they only grow. Ids therefore do not follow a sudden step forward
+//! beyond a limit. They go on from the *clock reference* (the furthest trusted reading) at the pace of the monotonic
+//! clock. A step back does not change the clock reference: otherwise the clock's return would look like a step forward.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -37,7 +37,7 @@ pub enum Verdict {
     Ahead {
         /// The distance ahead.
         by: Duration,
-        /// The time by the clock reference.
+        /// The time to use instead: the clock reference plus the time since then.
         instead: UnixMicros,
     },
 }

@@ -1,11 +1,12 @@
-//! The issuer: decides as which node a server issues, and up to which position.
+//! The issuer: chooses the node under which a server issues, and the position up to which it may issue.
 //!
-//! All changes take the same steps under the *state lock*, one change at a time. The issuer reads the stored state, opens
-//! it for the present server, changes it, and writes it durably. Only then may sessions use the reserved positions. A
-//! *term* is a period in which one node issues.
+//! All changes take the same steps under the *state lock*, one change at a time. The issuer reads the stored state,
+//! adapts it if the server was promoted or copied since, changes it, and writes it durably. Only then may sessions use
+//! the reserved positions. A *term* is a period in which one node issues.
 //!
 //! An issuer reaches the state file, the clocks and the lock through the traits [`Host`] and [`StateStore`]. The server
-//! implements them with Postgres and the operating system, and the simulation in memory. A crash may follow any call.
+//! implements them with Postgres and the operating system, and the simulation in memory. The server may crash after any
+//! of their calls.
 
 mod clock;
 mod counter;
@@ -38,7 +39,7 @@ use std::time::Duration;
 /// for the launcher to wake up and for the disk to write.
 pub const LEAD: Duration = Duration::from_millis(100);
 
-/// The least time between two checks of the high-water mark.
+/// The least time between two checks of the high-water mark by the launcher.
 const BREATH: Duration = Duration::from_millis(20);
 
 impl<H: Host> Issuer<'_, H> {
@@ -69,13 +70,14 @@ impl<H: Host> Issuer<'_, H> {
         }
         let until_due = || open.iter().map(|counter| self.until_due(counter)).min().unwrap_or_default();
         let at = self.believed_now();
-        // In a burst, ids are taken faster than time passes.
+        // In a burst, ids run ahead of the clock, so the next check must come soon.
         let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
         if until_due().is_zero() {
             let mut state = self.open(&mut issuing)?;
             self.advance(&mut issuing, &mut state, None)?;
         }
-        // If a lease is about to expire, the raise is shorter, so the next check may be due at once.
+        // Near the expiry of a lease, a raise is short, and the next check could be due at once. The launcher still
+        // pauses.
         Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
     }
 
@@ -86,8 +88,8 @@ impl<H: Host> Issuer<'_, H> {
         left.saturating_sub(LEAD)
     }
 
-    /// Opens the state when the server starts. A promotion is best judged now, and errors reach the log before a session
-    /// needs an id. Writes the first state, by which copies of this server are recognised later.
+    /// Opens the state when the server starts. A promotion is thus handled, and errors reach the log, before a session
+    /// needs an id. If there is no state, writes the first one, so that copies of this server can be recognised later.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let mut state = self.open(&mut issuing)?;
@@ -195,8 +197,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(done)
     }
 
-    /// Raises the high-water marks of all open terms, writes them in one state, and lets sessions use the new positions.
-    /// Begins the term of `wanted` if it is not open.
+    /// Raises the high-water marks of all open terms, writes them in one write of the state file, and lets sessions use
+    /// the new positions. Begins the term of `wanted` if it is not open.
     fn advance(
         &self,
         issuing: &mut Issuing,
@@ -309,13 +311,13 @@ impl<H: Host> Issuer<'_, H> {
         Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }
 
-    /// Returns a short reason why no ids can be issued, if one is visible without an attempt; None without an obstacle.
+    /// Returns a short reason why no ids can be issued, if a reason can be seen without taking ids; else None.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }
 
-    /// Returns the obstacle for ids of any layout. `generator` serves the layout; the server's own generator stands for a
-    /// layout without a slot.
+    /// Returns a short reason why no ids of a layout can be issued; else None. `generator`: the layout's generator, or
+    /// the server's own generator if the layout has no slot.
     pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
         let (status, is_own) = (&self.shared.status, layout == &self.shared.layout);
         match self.next_position() {

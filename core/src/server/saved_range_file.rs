@@ -1,12 +1,13 @@
-//! The saved-range file: written at the server's stop, and read by the refill workers after its start.
+//! The saved-range file, which keeps the unused ids of tags (named id ranges) over a restart of the server.
 //!
-//! The postmaster waits until all other processes have ended. It then takes the unused ids out of the buffers and writes
-//! them to the file. After the next start, a refill worker continues with these ids, so a restart leaves no gap.
+//! At a stop, the postmaster waits until all other processes have ended. It then takes the unused ids out of the tags'
+//! buffers and writes them to the file. After the next start, a refill worker continues with these ids, so a restart
+//! leaves no gap.
 //!
-//! The row in the tag table decides if a saved range is valid. The row's version must equal the version after the range
-//! was reserved, and using the range changes it. The worker also records the use in the file before it hands out an id. A
-//! saved range is thus used at most once, even if the table or the file is restored from an older state. A crash only
-//! leaves a gap.
+//! The tag's row decides if a saved range is valid: the row must still have the version that it got when the range was
+//! reserved. The use of the range changes the version. The worker also records the use in the file before it hands out
+//! an id. A saved range is thus used at most once, even if the table or the file is restored from an older state. A
+//! crash between the record and the hand-out leaves only a gap.
 
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
@@ -16,7 +17,8 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 
-/// The file. A process may end before and after each call, and the machine may crash.
+/// The saved-range file of the server, or of a simulated server. A process may end before and after each call, and the
+/// machine may crash.
 pub trait SavedRangeFile {
     /// The error type: usually an I/O error.
     type Error: fmt::Display + From<serde_json::Error>;
@@ -28,13 +30,13 @@ pub trait SavedRangeFile {
     /// with a part of the text.
     ///
     /// # Errors
-    /// The file may then also end with a part of the text.
+    /// After an error, the file may also end with a part of the text.
     fn append(&self, text: &[u8]) -> Result<(), Self::Error>;
 
     /// Replaces the file's content durably. After a crash, the file holds the old content or the new text.
     ///
     /// # Errors
-    /// The file then holds the old content or the new text.
+    /// After an error, the file holds the old content or the new text.
     fn replace(&self, text: &[u8]) -> Result<(), Self::Error>;
 
     /// Logs that saved ranges are lost, because the file could not record their use.
@@ -53,8 +55,8 @@ pub enum Saved {
     Kept(Unreadable),
 }
 
-/// Saves the unused ids after all other processes have ended. The file gets the tags `in_use`, and the saved ranges of
-/// other tags whose databases exist.
+/// Saves the unused ids after all other processes have ended. The file gets the ids of the tags `in_use`. It keeps the
+/// saved ranges of other tags while their databases exist.
 ///
 /// # Errors
 /// The file's error. Ids that were not handed out are then lost.
@@ -85,8 +87,8 @@ fn records_of(file: &impl SavedRangeFile) -> Result<Option<(SavedRecords, Option
     Ok(Some((records, damage)))
 }
 
-/// Returns the highest ids of rolled-back transactions in the file. Errors are ignored here: [`SavedRanges`] reports
-/// them.
+/// Returns the highest ids that rolled-back transactions handed out, from the file. Errors are ignored here:
+/// [`SavedRanges`] reports them.
 pub fn high_water_marks<F: SavedRangeFile>(file: &F) -> Vec<SavedRecord<HighWaterMark>> {
     let text = file.read().ok().flatten();
     text.and_then(|text| saved_ranges::high_water_marks_of(&text).ok()).unwrap_or_default()
@@ -120,7 +122,8 @@ impl<F: SavedRangeFile> SavedRanges<F> {
         let mut all = self.left.borrow_mut();
         let mut text = Vec::new();
         for (source, tag, reserved) in reserved {
-            // If the reservation is another range, the row has passed the saved range, which is not used.
+            // If the worker reserved another range, the tag's row is above the saved range, and the saved range is not
+            // used.
             let left = all.remove(&(source, *tag)).filter(|left| left.range == reserved.supply.range);
             if let Some(left) = left {
                 let of = Name { database: self.database, source, tag: tag.as_bytes().to_vec() };

@@ -1,8 +1,9 @@
-//! The text of the saved-range file: reserved ids that no buffer holds, and the highest ids of rolled-back transactions.
+//! The text of the saved-range file: unused ids of tags (named id ranges) from the last stop, and the highest ids that
+//! rolled-back transactions handed out.
 //!
-//! Each record is one line of JSON after the line's checksum. A saved range is used together with a line that records the
-//! use. This line is appended, and is durable before the first id is handed out. A saved range is thus used once, even if
-//! the tables are restored from an older state.
+//! Each record is one line of JSON after the line's checksum. Before the first id of a saved range is handed out, a
+//! line that records the use is appended durably. A saved range is thus used once, even if the tables are restored from
+//! an older state.
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
@@ -82,22 +83,22 @@ pub struct SavedRecords {
     pub damage: Option<String>,
 }
 
-/// A tag that has a slot when the server stops.
+/// A tag that is in shared memory when the server stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InUse {
     /// The tag's name.
     pub name: Name,
-    /// True if the tag had ids since the start. Its previous records are then outdated.
+    /// True if the tag had ids since the start. Its previous saved range is then outdated.
     pub had_ids: bool,
     /// The unused ids.
     pub left: Option<reservation::SavedRange>,
-    /// The highest id of rolled-back transactions.
+    /// The highest id that rolled-back transactions handed out.
     pub high_water_mark: Option<HighWaterMark>,
 }
 
 impl SavedRecords {
-    /// Returns the records to write at a stop. Tags in use get new records. Records of other tags are kept while their
-    /// databases exist.
+    /// Returns the records to write at a stop. Tags in shared memory get new records. Records of other tags are kept
+    /// while their databases exist.
     #[must_use]
     pub fn at_stop(self, in_use: Vec<InUse>, mut is_there: impl FnMut(u32) -> bool) -> Self {
         let mut passed = FxHashSet::default();
@@ -130,7 +131,7 @@ impl SavedRecords {
     }
 }
 
-/// Returns the records of other tags, with one more stop counted.
+/// Returns the records of other tags than `tags`, with one more stop counted. Drops records that are too old.
 fn unless<T>(former: Vec<SavedRecord<T>>, tags: &FxHashSet<Name>) -> impl Iterator<Item = SavedRecord<T>> {
     let kept = except(former, tags, |record| &record.of);
     kept.map(|record| SavedRecord { stops: record.stops.saturating_add(1), ..record })
@@ -164,7 +165,7 @@ pub enum Unreadable {
     Damaged(String),
 }
 
-/// The text follows the log line's first sentence.
+/// Writes the sentences that follow the first sentence of the log line.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -265,7 +266,8 @@ pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
     Ok(records)
 }
 
-/// Returns the highest ids of rolled-back transactions. These lines come first, so the other lines are not read.
+/// Returns the highest ids that rolled-back transactions handed out. These lines come first, so the other lines are not
+/// read.
 pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>>, Unreadable> {
     let (form, lines) = lines_of(text)?;
     let lines = lines.map(|line| SavedLine::read(line, form));
@@ -299,7 +301,8 @@ fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadabl
     Ok((head.version, lines.filter(|line| line.ends_with(b"\n") && line.len() > 1)))
 }
 
-/// Returns the unused ids of both buffers of a tag, if they form one range of one period.
+/// Returns the unused ids of both buffers of a tag, if they form one range of one period (the day, month or year of a
+/// dated tag).
 pub fn rest(buffer_states: &BufferStates) -> Option<(Range, Period)> {
     let mut buffer_states =
         [buffer_states.current, buffer_states.next].into_iter().flatten().filter(|buffer| buffer.left() > 0);

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The time after which a message is logged again.
 pub const AGAIN: Duration = Duration::from_mins(1);
 
-/// Number of messages that are remembered. No more different messages than this are logged within [`AGAIN`].
+/// Number of messages that are remembered. At most this many different messages are logged within [`AGAIN`].
 const KEPT: usize = 64;
 
 /// Recent log messages. Plain data of fixed size, for shared memory. Times are of any clock that only goes forward.

@@ -1,6 +1,6 @@
-//! The refill worker of one database: reserves ids of its tags ahead of use, from the database's own table of tags or from
-//! registries on other servers. The worker exits when it has nothing to do, so that the database can be dropped, renamed and
-//! copied.
+//! The refill worker of one database: reserves ids of its tags (named id ranges) ahead of use. The ids come from the
+//! database's own table of tags, or from registries on other servers. The worker exits when it has nothing to do, so that
+//! the database can be dropped, renamed and copied.
 //!
 //! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and [`Database`]
 //! its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges that were saved at
@@ -89,7 +89,8 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
                 continue;
             };
             if host.uptime().saturating_sub(*stuck.get_or_insert_with(|| host.uptime())) >= GIVE_UP {
-                // Sessions that still wait ask again. Requests without a waiting session must not keep the worker running.
+                // All requests count as answered. Sessions that still wait ask again, but requests without a waiting session
+                // must not keep the worker running.
                 due.iter().for_each(RefillTask::supplied);
                 stuck = None;
             }
@@ -108,7 +109,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
             return None;
         }
         host.show_activity(empty.len());
-        // The registries in use rarely change, so the answer of the last round is tried first.
+        // The registries in use rarely change, so the kind of registry that the last round found is tried first.
         if self.is_remote {
             return self.serve_remotely(&empty);
         }
@@ -189,8 +190,8 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         tasks.into_iter().map(|task| pause_of(task, due)).max()
     }
 
-    /// Asks the failed registries that are due for no ids, to see whether they answer again. No session asks for ids at the
-    /// moment.
+    /// Sends an empty request to each failed registry that is due for a retry, to see if it answers again. Called while no
+    /// session asks for ids.
     fn probe(&mut self) {
         let endpoints = self.refill.transaction(Tables::endpoints).unwrap_or_default();
         let limit = limit(self.refill.host, endpoints.len());

@@ -6,7 +6,7 @@
 //!
 //! A database whose worker had to be terminated is *slow*, until one of its time slices ends well. Slow databases get half
 //! of the slots at most, so that many hanging databases do not block the others. After a time slice without success, a
-//! database pauses; the pause grows with each one.
+//! database pauses. The pause grows with each further one.
 
 use crate::worker::backoff::Backoff;
 use std::collections::BTreeMap;
@@ -106,8 +106,8 @@ impl<W, S> Default for TimeSlices<W, S> {
 }
 
 impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
-    /// Records the waiting databases with their urgency, and the busy slots. Each busy slot has its database, and true if
-    /// its worker is idle.
+    /// Records the waiting databases with their urgency, and the busy slots. `served` has for each busy slot its database,
+    /// and true if its worker is idle.
     pub fn record(
         &mut self,
         waiting: impl IntoIterator<Item = (W, Urgency)>,
@@ -143,7 +143,7 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         let past = self.past.get(&whose).copied();
         let backoff = if end == SliceEnd::OutOfReach { PAUSE_OUT_OF_REACH } else { PAUSE };
         let pause = backoff.next(past.map(|past| past.pause));
-        // A time slice without success that ends in time does not delay other databases.
+        // A time slice without success that ends in time does not delay other databases, so the database is not slow.
         let slow = end != SliceEnd::InVain;
         self.past.insert(whose, PastSlice { slow, pause, again: now + pause });
     }

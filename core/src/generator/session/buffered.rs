@@ -1,4 +1,4 @@
-//! The positions that a session has taken and not handed out, and the calls that take more.
+//! The positions that a session has taken and not yet handed out, and the functions that take more.
 
 use crate::clock::Clock;
 use crate::generator::block::Block;
@@ -40,13 +40,13 @@ impl Session {
         self.last.store(-1, Relaxed);
     }
 
-    /// Records an id that another part of the session handed out as the session's last id.
+    /// Sets the session's last id to an id from another block, such as the block of a named generator.
     #[inline]
     pub fn record_last(&self, id: i64) {
         self.last.store(id, Relaxed);
     }
 
-    /// The last id handed out to this session.
+    /// Returns the last id of this session.
     pub fn last(&self) -> Option<i64> {
         Some(self.last.load(Relaxed)).filter(|id| *id >= 0)
     }
@@ -59,8 +59,8 @@ impl Session {
         Some(Issued { position, node_bits: self.block.node_bits() })
     }
 
-    /// Returns the next position after [`Session::pop`] returned None: checks the clock for the block, or refills it. The
-    /// caller's `take` is [`take`](super::take()), or a function that takes other positions.
+    /// Returns the next position after [`Session::pop`] returned None: checks the block against the clock, and fills it
+    /// with `take` if it may not be used. `count` gets the number of positions that were taken.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
     pub fn refill<S: PositionSource>(
@@ -156,7 +156,8 @@ impl Session {
         Some(TakenPositions { positions: held?, node_bits: self.bits(source) })
     }
 
-    /// Drops the block: its positions were refused, and are lower than positions taken since.
+    /// Discards the block. Its positions may be lower than positions that the session has used since, or belong to a
+    /// previous definition of a named generator.
     pub fn drop_held(&self) {
         self.block.clear();
     }
@@ -181,10 +182,13 @@ impl Session {
 /// Takes positions of a layout from the source.
 ///
 /// # Errors
-/// [`GeneratorError`]. [`GeneratorError::Unreserved`] also means that the layout's slot was reused and a slot is needed
-/// again.
+/// [`GeneratorError`]. [`GeneratorError::Unreserved`] also means that the layout has lost its slot, so the caller must
+/// assign one again.
 #[inline(always)]
-#[allow(clippy::inline_always, reason = "of the server's own layout it is but the generator's own take")]
+#[allow(
+    clippy::inline_always,
+    reason = "for the server's own layout, this is only the call of Generator::take"
+)]
 pub fn take(
     source: &impl PositionSource,
     rules: &Rules,

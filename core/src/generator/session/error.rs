@@ -16,7 +16,7 @@ pub enum SessionError {
     #[error(transparent)]
     #[explain(transparent)]
     NotReady(#[from] NotReadyError),
-    /// The generator refused; with a hint that replaces the generator's own hint.
+    /// The generator's error. The second field, if any, replaces the error's HINT.
     #[error("{0}")]
     #[explain(transparent = 0, hint_with = .1.clone().or_else(|| .0.hint()))]
     Refused(GeneratorError, Option<String>),

@@ -11,7 +11,8 @@ use crate::server::issuer::{Host, Issuer, IssuerError, LayoutGenerator, Position
 use crate::server::state::Identity;
 use std::time::Duration;
 
-/// Most raises of the high-water mark in one call. Each raise reserves `reserve` for all sessions.
+/// Most raises of the high-water mark in one call. Several may be needed, because other sessions may use up the
+/// reserved positions first.
 const MAX_PROVIDED: u32 = 1_000;
 
 /// Most switches to another node in one call, before the call waits for the clock. Several are allowed because other
@@ -20,7 +21,7 @@ const MAX_SWITCHES: u32 = 3;
 
 /// The server's services for a waiting call.
 pub trait Caller: Host {
-    /// Counts ids that were taken.
+    /// Adds to the server's count of ids.
     fn count(&self, ids: u64);
     /// Requests a worker id. With `other`, requests another worker id because the clock is behind the ids of the current
     /// one.
@@ -115,8 +116,8 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     SessionError::Refused(refusal, hint)
 }
 
-/// Most lease requests in one call. The first request may have begun before the server knew that this layout needs a
-/// smaller worker id. The second request may serve another session.
+/// Most lease requests in one call. Two may be in vain: the first may have begun before the server knew that this
+/// layout needs a smaller worker id, and the second may serve another session.
 const MAX_LEASES: u32 = 3;
 
 /// Runs `work`, and repeats `work` after a lease request if the server had no worker id, or none that fits the layout.
@@ -163,7 +164,7 @@ fn may_switch(host: &impl Caller, drift: &Drift) -> bool {
 /// Switches to another node whose high-water mark the clock has passed, if one exists.
 fn switch<H: Caller>(issuer: &Issuer<'_, H>, slot_ref: SlotRef, generation: u64) -> Result<(), SessionError> {
     let leased = matches!(issuer.shared.identity, Identity::Leased { .. });
-    // If no other lease is available, the call waits for the clock.
+    // An error of the lease request is ignored, because the call can still wait for the clock.
     if !issuer.switch_rollback_at(slot_ref, generation)?
         && leased
         && issuer.take_another(slot_ref, generation)?.is_none()

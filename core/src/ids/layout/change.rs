@@ -92,7 +92,8 @@ fn above_from(
     if is_above && (at_first == now || growth.faster < 0) {
         return Some(at_first);
     }
-    // Otherwise the new layout must overtake the old one, or the old layout must end.
+    // Otherwise the change waits for the tick at which the new layout's ids overtake the old layout's, or the old
+    // layout ends.
     let ended = Tick((old.largest_id() >> new.tick_shift()) + 1);
     let tick = growth.overtakes().map_or(ended, |tick| tick.min(ended)).max(first);
     (tick.0 <= new.max(Field::Ticks)).then(|| new.instant(tick).max(now))
@@ -103,15 +104,15 @@ fn tick_from(layout: &Layout, at: UnixMicros) -> Option<Tick> {
     if at < layout.epoch() { Some(Tick(0)) } else { layout.tick(at).ok() }
 }
 
-/// The growth of two layouts' ids, as lines over the ticks of the new layout.
+/// The growth of two layouts' ids, as linear functions of the new layout's tick number.
 ///
 /// In tick k, the ids of the new layout begin at `k << n`. The ids of the old layout up to then end below `(x / u + 1) <<
 /// o`. Here n is the tick shift of the new layout. The old layout has the tick shift o and the unit u. x is the time from
 /// the old epoch to the end of tick k, plus `ahead`.
 struct Growth {
-    /// The gain of the new layout in each tick, multiplied by u.
+    /// The distance that the new layout gains in each tick, multiplied by u.
     faster: i128,
-    /// The lag of the new layout in tick 0, multiplied by u. None if too large.
+    /// The distance by which the new layout is behind in tick 0, multiplied by u. None if it overflows.
     behind: Option<i128>,
 }
 

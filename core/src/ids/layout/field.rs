@@ -13,7 +13,7 @@ pub enum Field {
     Datacenter,
     /// The worker id within the datacenter.
     Worker,
-    /// Number of times that the worker switched because its clock went back.
+    /// A number that the server changes when its clock steps back, so that ids do not repeat.
     Rollback,
     /// The number of an id within its tick.
     Sequence,

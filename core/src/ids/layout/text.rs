@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 /// The default epoch: 2020-01-01 UTC.
 const DEFAULT_EPOCH: UnixMicros = UnixMicros(1_577_836_800_000_000);
-/// In microseconds: 1 ms.
+/// The default length of a tick: 1 ms, in microseconds.
 const DEFAULT_UNIT: u64 = 1_000;
 const MILLIS_PER_DAY: i64 = 86_400_000;
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// The state of a server that can issue ids and has not yet issued any.
+/// The value of [`ClusterReport::state`] for a server that can issue ids and has not yet issued any.
 pub const IDLE: &str = "idle";
 
 /// A node: its row in the catalog, and its answer.
@@ -44,7 +44,8 @@ pub struct ClusterReport {
     pub timeline: Option<String>,
     /// The foreign servers of the registries. None if the node uses no registry.
     pub registry: Option<String>,
-    /// The database of the same server that leases the worker id. None if a registry on another server leases the worker id.
+    /// The database of the node's own server from which the worker id is leased. None if the worker id is leased from a
+    /// registry on another server.
     pub leased_from: Option<String>,
     /// The registry that did not answer the last request.
     pub failure: Option<Failure>,
@@ -134,7 +135,7 @@ pub enum ClusterProblem {
          not asked since", .0.its, .0.others, .0.other
     )]
     Timeline(Difference),
-    /// The registry failed at the last request. The node still issues the ids that it has.
+    /// The registry failed at the last request. The node still issues the ids that it has already received.
     #[error("registry \"{0}\" failed when it asked last, at {1}: {2}")]
     Failing(String, String, String),
     /// The node's named generators differ. Defaults may name a generator that the node does not have.
@@ -233,7 +234,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
             Some((coordinator, problem)) if *coordinator == node.node_id => {
                 compared.or_else(|| Some(problem.clone()))
             }
-            // This node has seen the promoted coordinator. The problem belongs to the former primary.
+            // The coordinator is a former primary. A node with a later timeline has no problem.
             Some(_) => compared.filter(|problem| !matches!(problem, ClusterProblem::Timeline(_))),
             None => compared,
         };
@@ -326,7 +327,7 @@ fn problem(
             return Some(problem);
         }
     }
-    // A server without a request for ids since its start is healthy.
+    // A server that has issued no id since its start is healthy.
     let waits = report.worker_id.is_none() && report.state != IDLE;
     waits.then(|| ClusterProblem::Without(report.state.clone()))
 }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A table of tags that takes tags over from another one, within a transaction.
+/// A table of tags that takes over tags from another table, within a transaction.
 pub trait RegistryTags {
     /// The error of a failed statement.
     type Error;
@@ -20,7 +20,7 @@ pub trait RegistryTags {
     fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Self::Error>;
     /// Creates missing tags with this share, and raises tags whose row is lower. `rows`: in JSON, one row for each tag.
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
-    /// Returns the table's tags of these rows, ordered by tag.
+    /// Returns this table's present state of the tags in `rows`, ordered by tag.
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
 }
 
@@ -40,7 +40,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Returns the reason why the row cannot be used as this share. None if the row can be used.
+    /// Returns the reason why the row cannot be used for this share of a tag's ids. None if the row can be used.
     pub(super) fn unfit_for(&self, share: Option<Share>) -> Option<Unfit> {
         let Self { increment, remainder, dated, .. } = *self;
         match share.filter(|share| !share.holds(increment, remainder)) {
@@ -68,12 +68,12 @@ pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
     fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
     /// Returns the highest ids that rolled-back transactions of this database handed out.
     fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Self::Error>;
-    /// Records the highest id of each tag as received from all registries in use.
+    /// Records the highest id of each tag, as if it had been received from each registry in use.
     fn record_all(&mut self) -> Result<(), Self::Error>;
     /// Gives existing tags the definitions of these rows. `rows`: in JSON, one row for each tag.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
-    /// Returns the database that prevents leases from the registry `identity`: the server leases its worker id from another
-    /// registry for that database. None if there is no conflict.
+    /// Returns the database for which the server already leases its worker id from another registry than `identity`. None if
+    /// there is no such database.
     fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Self::Error>;
     /// Gives back the worker id that was leased from a registry.
     fn give_up_lease(&mut self, endpoint: &Endpoint) -> Result<(), Self::Error>;
@@ -111,8 +111,8 @@ impl<N: Network> Registries<N> {
         Self { client: RegistryClient::new(network), limit }
     }
 
-    /// Asks the registry of a foreign server, and expects the registry `seen` if given. After an error, the registry may
-    /// have served the request nevertheless.
+    /// Asks the registry of a foreign server, and fails if another registry than `seen` answers. After an error, the
+    /// registry may have served the request nevertheless.
     pub fn ask(
         &mut self,
         server: &str,
@@ -122,7 +122,7 @@ impl<N: Network> Registries<N> {
         self.client.ask_server(server, seen, ask, self.limit).map_err(|error| unusable(server, error))
     }
 
-    /// Begins a transaction at each registry. A registry that is restored from a backup afterwards breaks its transaction.
+    /// Begins a transaction at each registry. If a registry is restored from a backup afterwards, its transaction fails.
     pub(super) fn begin<'s>(
         &mut self,
         endpoints: &'s [Endpoint],

@@ -8,9 +8,9 @@ use crate::sequence::reservation::{Share, TagRow, Unfit};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// Creates tags, or raises them, so that no row is lower than these rows. `rows`: in JSON; `share`: set if the registry is
-/// one of several. Returns the first tag whose row cannot be used. One reason is a row below the ids that were received from
-/// the registry.
+/// Creates tags, or raises them, so that no row is lower than these rows. `rows`: in JSON; `received`: the highest ids that
+/// the sender got from this table; `share`: set if the registry is one of several. Returns the first tag whose row cannot be
+/// used, for example because the row is below `received`.
 pub fn take_over<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],
@@ -41,7 +41,7 @@ fn compare<T: RegistryTags>(
     if received.is_empty() || !holds(Guard::HandOverCompares) {
         return Ok(None);
     }
-    // All tags of the hand-over are locked, so that two nodes lock them in one order.
+    // The rows of all tags are locked here, in the order of the tags, so that two hand-overs never deadlock.
     let tags = rows.iter().filter_map(|row| tag_of(row));
     let tags = tags.chain(received.iter().map(|received| received.tag.clone())).collect();
     let found: FxHashMap<String, TagRow> =

@@ -3,7 +3,8 @@
 use crate::worker::backoff::Backoff;
 use std::time::Duration;
 
-/// Time from the server's start to the first renewal. This renewal reveals two servers with one lease.
+/// Time from the server's start to the first renewal. This renewal reveals a copy of the server that uses the same
+/// lease.
 const AFTER_START: Duration = Duration::from_secs(10);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 /// The time between two log messages while renewals fail.
@@ -12,7 +13,7 @@ const REMIND: Duration = Duration::from_hours(1);
 /// The launcher's memory of renewals. Times are of any clock that only goes forward.
 #[derive(Debug, Default)]
 pub struct Renewal {
-    /// The time at which a lease was first seen, and the last value of the length setting.
+    /// The time at which a lease was first seen, and the last seen setting for the length of leases.
     seen: Option<(Duration, Duration)>,
     /// True if the renewal after the start was requested.
     after_start: bool,
@@ -82,7 +83,7 @@ impl Renewal {
         wants
     }
 
-    /// Returns the time until the next renewal. A change of the setting makes the renewal due at once.
+    /// Returns the time until the next renewal. A change of the setting for the length makes a renewal due at once.
     fn due(&mut self, lease: Lapse, now: Duration) -> Duration {
         let (began, before) = *self.seen.get_or_insert((now, lease.setting));
         self.seen = Some((began, lease.setting));

@@ -14,7 +14,8 @@ use std::time::Duration;
 /// The parameters of an acquisition.
 #[derive(Clone)]
 pub struct Plan {
-    /// The present lease. It is replaced because the clock is behind its ids, or because it is from another registry.
+    /// The present lease. It is replaced, for example because the clock is behind its ids, or because it is from another
+    /// registry.
     pub lease: Option<Lease>,
     /// The token of the present or previous lease.
     pub token: Option<i64>,
@@ -24,7 +25,7 @@ pub struct Plan {
     pub except: Vec<u32>,
     /// The worker ids to search.
     pub choice: WorkerRange,
-    /// True if a worker id that does not fit some layout is better than none.
+    /// True if a worker id that is too large for some layout in use is better than none.
     pub may_widen: bool,
     pub layout: Layout,
     pub max_drift: Duration,
@@ -64,7 +65,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let lease = match leased {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
             Leased::Missed => return Ok(LeaseStep::Again),
-            // A worker id that does not fit some layout is better than none.
+            // A worker id that is too large for some layout is better than none.
             Leased::None(mut none) => {
                 if let Some(widened) = plan.widened() {
                     return self.acquire(&widened);
@@ -109,7 +110,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })?)
     }
 
-    /// Gives up a worker id of another registry: in the registry in use, it may belong to another server.
+    /// Gives up a worker id that was leased from another registry. In the registry in use now, another server may hold it.
     fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError> {
         if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
@@ -194,7 +195,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 }
 
 impl Plan {
-    /// Returns the plan for all worker ids, also those that do not fit some layout. None if the plan does not allow that.
+    /// Returns the plan for all worker ids, also those that are too large for some layout in use. None if the plan does not
+    /// allow that.
     fn widened(&self) -> Option<Self> {
         let capacity = self.choice.all.filter(|_| self.may_widen)?;
         Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })

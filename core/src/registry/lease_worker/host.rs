@@ -1,4 +1,4 @@
-//! The server of a lease worker, its access to the registry, and the worker's memory.
+//! The lease worker's memory, its server, and its access to the registry.
 
 use super::requests::LeaseRequests;
 use crate::clock::UnixMicros;
@@ -21,17 +21,17 @@ pub trait LeaseHost {
     fn port(&self) -> Option<i32>;
     /// Returns the oid of the database that the worker is connected to.
     fn database(&self) -> u32;
-    /// Finds the registry. The error is an error of this database.
+    /// Finds the registry that this database uses. Fails only if a statement in this database fails.
     fn find(&mut self) -> Result<RegistryLocation, RegistryError>;
-    /// Returns the registry of an endpoint, or this database's own one. `now` is the own registry's clock.
+    /// Returns the registry of an endpoint. None: returns this database's own registry, with `now` as its clock.
     fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Registry + 'a>;
     /// Returns the last failure of the registry, and the number of failures.
     fn health(&self, endpoint: &Endpoint) -> Health;
-    /// Records the name of a registry with a later timeline.
+    /// Records that a registry is on a later timeline than last seen.
     fn record_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError>;
     /// Records an event in the log and in shared memory.
     fn record(&mut self, event: LeaseEvent<'_>);
-    /// Answers all callers up to this ticket.
+    /// Answers all requests up to this ticket.
     fn answer(&mut self, ticket: u64, outcome: Result<(), LeaseError>);
 }
 
@@ -71,7 +71,7 @@ impl LeaseSettings {
 pub enum LeaseEvent<'a> {
     /// The server leased another worker id than before.
     Switched,
-    /// The lease was lost: another server or a copy holds it.
+    /// The lease was lost: another server, or a copy of this one, holds it.
     Lost(&'a Lease),
     /// The clock was compared with the clock of a registry on another server.
     Compared(&'a Compared),

@@ -1,7 +1,6 @@
 //! Limits of a tag's properties.
 
-/// The largest step and the largest increment. The step must fit into the offset of a segment's cursor, with room for the
-/// claims that miss.
+/// The largest step and the largest increment. The step must fit into the 32-bit offset of a segment's cursor.
 pub const MAX_STEP: i64 = 1_000_000_000;
 /// The longest tag, in characters.
 pub const MAX_TAG_CHARS: usize = 128;

@@ -9,8 +9,8 @@ pub(super) const ENTRIES: usize = 15;
 #[cfg(loom)]
 pub(super) const ENTRIES: usize = 1;
 
-/// A lock, and an entry for each key: `offset (32) | used since the last check (1) | label (31)`. A free entry is 0.
-/// Entries come and go only under the lock, but takers advance an entry's offset without it.
+/// A lock, and an entry for each key. The bits of an entry: `offset (32) | used since the last check (1) | label (31)`.
+/// A free entry is 0. Entries come and go only under the lock, but takers advance an entry's offset without it.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 pub struct Bucket {
@@ -57,7 +57,8 @@ impl BucketEntry {
     /// Replaces this entry with another one. Returns false if the stored entry has changed.
     #[inline]
     pub(super) fn swap(self, place: &AtomicU64, to: Self) -> bool {
-        // Release: the section was read before. Acquire: the process that stored the entry saw the section's owner.
+        // Release: the reads of the section come before the swap. Acquire: later reads see the section's owner as the
+        // entry's writer saw it.
         place.compare_exchange(self.0, to.0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

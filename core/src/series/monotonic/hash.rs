@@ -2,7 +2,8 @@
 
 use crate::series::key::Key;
 
-/// The hash that determines a key's position in memory. A secret from the server's start prevents chosen collisions.
+/// The hash that determines a key's position in memory. The secret, drawn at the server's start, prevents that users
+/// choose keys whose hashes collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(pub u64);
 
@@ -13,14 +14,14 @@ impl Hash {
     }
 }
 
-/// Returns the section of a key, from 0. The result is the same forever and on every server: in another section, the
-/// key's numbers would repeat. A text key must therefore be in UTF-8, even if the database has another encoding.
+/// Returns the section of a key, from 0. The result must be the same forever and on every server: in another section,
+/// the key's numbers would repeat. A text key must therefore be in UTF-8, even if the database has another encoding.
 pub fn section_of(key: &Key, sections: u16) -> u16 {
     let wide = u128::from(digest(0, key)) * u128::from(sections);
     u16::try_from(wide >> u64::BITS).unwrap_or_default()
 }
 
-/// The fraction of the golden ratio.
+/// The fractional part of the golden ratio, times 2^64.
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 const OTHER: u64 = 0xd6e8_feb8_6659_fd93;
 

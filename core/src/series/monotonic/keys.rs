@@ -10,7 +10,7 @@ pub const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 const SLOT_BITS: u32 = 20;
 /// The other bits of a label distinguish the keys of one section in a bucket. Two keys with the same label share a
-/// counter. The counter grows, and gives no number twice.
+/// counter. A shared counter is harmless: it grows, and gives no number twice.
 const FINGERPRINT_BITS: u32 = 31 - SLOT_BITS;
 
 /// The keys of all sections, in shared memory.

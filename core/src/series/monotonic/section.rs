@@ -1,4 +1,4 @@
-//! The numbers that the keys of a section may have.
+//! A section of a monotonic series: the numbers that its keys may have.
 //!
 //! Memory holds numbers as **offsets** from the section's **origin**, counted from 1. The number at an offset is
 //! `origin + offset * increment`.
@@ -27,7 +27,7 @@ struct Front {
     bounds: AtomicU64,
     /// Not 0 if a number was taken since the last check.
     used: AtomicU64,
-    /// Not 0 if the buckets may have entries of this slot's section.
+    /// Not 0 if the buckets may have entries of the last section in this slot.
     littered: AtomicU64,
 }
 
@@ -55,7 +55,7 @@ pub enum Supplied {
     Far,
 }
 
-/// The need of a section before it can give more numbers.
+/// The step that is needed before a section can give more numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionNeed {
     /// The section has this owner, and needs nothing: its range has changed since the taker read it.
@@ -106,7 +106,7 @@ impl Section {
     }
 
     pub(super) fn base(&self) -> u64 {
-        // Relaxed: a key is evicted and comes back under the lock of one bucket.
+        // Relaxed: a key is evicted and added again under the same bucket's lock, which orders both.
         self.base.0.load(Ordering::Relaxed)
     }
 
@@ -183,7 +183,7 @@ impl Section {
         }
     }
 
-    /// Gives the section a range that it needed. Opens the section for `owner` if it has no owner.
+    /// Gives the section the range that it needs. Opens the section for `owner` if it has no owner.
     pub fn take_up(&self, owner: u64, range: &Range) {
         if self.owner() == 0 {
             self.open(owner, range);
@@ -195,12 +195,12 @@ impl Section {
     /// Gives the section its next range.
     pub fn extend(&self, range: &Range) -> Supplied {
         let had = self.bounds();
-        // A range from another registry may be lower, too. Its numbers have another remainder.
+        // If several registries are in use, a range from another one may be lower, too. Its numbers have another remainder.
         if range.first <= self.number(had.high()) {
             return Supplied::Below;
         }
         let Some((first, last)) = self.offsets(range) else { return Supplied::Far };
-        // Numbers between the two ranges belong to another server that uses the same registry.
+        // If the two ranges do not adjoin, the numbers between them belong to another server.
         let low = if first - had.high() == 1 { had.low() } else { first };
         self.front.bounds.store(SectionBounds::new(low, last).0, Ordering::Release);
         Supplied::Yes
@@ -218,7 +218,7 @@ impl Section {
         }
         let first = u32::try_from(distance / increment).ok()?;
         let last = first.checked_add(range.count - 1)?;
-        // The highest possible offset is not used, because it has no next one.
+        // The highest possible offset is not used, because the next one would overflow.
         (last < u32::MAX).then_some((first, last))
     }
 }

@@ -40,7 +40,7 @@ pub enum FormatError {
     #[explain(detail = "Within one {reset}, the date in a key does not change.")]
     #[explain(hint = "Leave {{{field}}} out, or choose a shorter reset.")]
     TooFine { field: &'static str, reset: Reset },
-    /// Keys of different periods would be equal.
+    /// Numbers of different periods would have the same text.
     #[error("format lacks the {missing}, but numbers start anew each {reset}")]
     #[explain(detail = "The numbers are the same each {reset}, so keys would come twice.")]
     #[explain(hint = "Add {}.", fields_for(*missing))]

@@ -1,4 +1,4 @@
-//! A template: its text, and the keys that it renders.
+//! A template: its text, and the numbers that it renders as text.
 
 use super::error::FormatError;
 use super::field::{DateField, MAX_FORMAT_BYTES, MAX_WIDTH, Reset};

@@ -24,8 +24,8 @@ impl<H: Host> Issuer<'_, H> {
         self.judge(&self.host.reading());
     }
 
-    /// Reads the clocks, and returns the time from which to reserve. A believed reading becomes the clock reference in
-    /// memory and in the state.
+    /// Reads the clocks, and returns the time that ids follow. A trusted reading becomes the clock reference in memory
+    /// and in the state.
     pub(super) fn believe(&self, state: &mut State) -> UnixMicros {
         let now = self.host.reading();
         let at = self.judge(&now);
@@ -34,7 +34,8 @@ impl<H: Host> Issuer<'_, H> {
         at
     }
 
-    /// Returns the time to use. Counts steps forward, and makes a believed reading the clock reference.
+    /// Returns the time that ids follow. Counts steps forward. A reading that is judged [`Verdict::Believed`] becomes
+    /// the clock reference.
     fn judge(&self, now: &Reading) -> UnixMicros {
         let counts = &self.shared.counts;
         let (ahead, at) =
@@ -61,8 +62,8 @@ impl<H: Host> Issuer<'_, H> {
         if now.step_since(&stored.clock).is_some() {
             self.shared.set_clock_reference(stored.clock.wall, stored.clock.since_boot);
         } else if stored.clock.wall > now.wall {
-            // The machine was started since the state was written. Its clock is behind and will be set, which is not a
-            // jump.
+            // The machine was restarted since the state was written, and its clock is behind. The later correction of
+            // the clock must not count as a jump.
             self.shared.set_clock_reference(stored.clock.wall, now.since_boot);
         }
     }

@@ -46,8 +46,8 @@ impl Step<'_> {
     }
 }
 
-/// Returns the position at which a term begins: the node's high-water mark. The node's previous term may have
-/// issued all positions below.
+/// Returns the position at which a term begins: the node's high-water mark. The node's previous term may have issued
+/// all lower positions.
 pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
     if holds(Guard::StartAtHighWaterMark) {
         state.high_water_mark_in(layout, node)
@@ -70,8 +70,8 @@ pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_
     let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
     let present = || state.node_in(layout);
     if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
-        // A term may begin at the start of its lease without a high-water mark. It has issued no ids if the clock is
-        // behind.
+        // A term has no high-water mark if it began at the start of its lease while the clock was behind. It has then
+        // issued no ids.
         debug_assert!(
             generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(layout, node))
                 || !holds(Guard::HighWaterMarksKept),

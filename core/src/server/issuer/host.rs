@@ -36,20 +36,20 @@ pub struct Settings {
     pub policy: Policy,
 }
 
-/// The state file and its *marker file*. The state is written under another name, synced, and renamed, so that a crash
-/// leaves the old content or the new content. The marker file only shows that a state exists. A server without either
-/// file has never issued an id. A server with the marker file alone has lost its state.
+/// The state file and its *marker file*. The state is written under a temporary name, synced, and renamed, so that a
+/// crash leaves the old content or the new content. The marker file only shows that the server once had a state. A
+/// server without either file has never issued an id. A server with the marker file alone has lost its state.
 ///
 /// All methods return errors of the operating system.
 pub trait StateStore {
-    /// A state file that is being written under the other name.
+    /// A state file that is being written under the temporary name.
     type NewFile;
 
     /// Returns the state file's content and the file's identity; None without a file.
     fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>>;
     /// Returns true if the marker file exists.
     fn is_witnessed(&self) -> io::Result<bool>;
-    /// Creates an empty file under the other name, and returns its identity.
+    /// Creates an empty file under the temporary name, and returns its identity.
     fn create(&self) -> io::Result<(Self::NewFile, FileIdentity)>;
     /// Writes the new file's content.
     fn fill(&self, file: &mut Self::NewFile, text: &str) -> io::Result<()>;
@@ -71,17 +71,18 @@ pub trait StateStore {
 pub trait Host: StateStore {
     /// Reads the machine's clocks.
     fn reading(&self) -> Reading;
-    /// Takes the state lock, until the result is dropped. One process of the server has the lock at a time. The holder
-    /// may be waiting for the disk, so a query cancel ends the wait with a Postgres error.
+    /// Takes the state lock, until the result is dropped. One process of the server has the lock at a time. A query
+    /// cancel ends the wait for the lock with a Postgres error, because the holder may be waiting for the disk.
     fn lock(&self) -> impl DerefMut<Target = Issuing>;
     /// Returns the server's cluster.
     fn cluster(&self) -> Cluster;
     /// Returns the current settings.
     fn settings(&self) -> Settings;
-    /// Returns a random number.
+    /// Returns a random number, for a lease token.
     fn token(&self) -> i64;
     /// Returns the OID of the process's database.
     fn database(&self) -> u32;
-    /// Records the foreign server from which the worker id is leased; empty for this server. Called under the state lock.
+    /// Shows the name of the foreign server from which the worker id is leased in the status view; empty for this
+    /// server. Called under the state lock.
     fn show_origin(&self, server: &str);
 }

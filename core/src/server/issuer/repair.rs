@@ -1,4 +1,4 @@
-//! Changes that an administrator, or the clock of a registry, makes to the state.
+//! Changes of the state at an administrator's request, or after a comparison of the clock with a registry's clock.
 
 use super::counter::Counter;
 use super::error::IssuerError;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The outcome of comparing the clock with a registry's clock.
 #[derive(Debug)]
 pub enum Compared {
-    /// The clocks agree, or the clock's jump is already known.
+    /// The clocks agree, or they differ because of a jump that ids do not follow anyway.
     Agrees,
     /// This server's clock had jumped ahead, and ids follow it now.
     Followed,
@@ -36,8 +36,8 @@ pub enum Accepted {
         /// The worker id.
         worker: u32,
     },
-    /// Nothing was changed. The worker id is leased from a remote registry, whose clock must be compared first. If that
-    /// clock agrees, [`Issuer::compare`] follows this server's clock.
+    /// Nothing was changed. The worker id is leased from a remote registry, whose clock must be compared first. If the
+    /// two clocks agree, [`Issuer::compare`] makes ids follow this server's clock.
     AskRegistry,
 }
 
@@ -62,7 +62,8 @@ impl<H: Host> Issuer<'_, H> {
             Some((state, file)) => (here.with_file(file), Some(state)),
             None => (here, None),
         };
-        // The terms are ended before any step that can fail, because the slots must agree with the closed generators.
+        // Each term is ended in its slot and in its generator before any step that can fail, so that the two always
+        // agree.
         for counter in self.open_counters(&issuing) {
             *issuing.node_at_mut(counter.slot) = None;
             counter.generator.close();
@@ -76,8 +77,8 @@ impl<H: Host> Issuer<'_, H> {
         };
         let now = self.believed_now().plus(here.max_drift);
         // A state that was opened since the server's start covers all ids. Otherwise ids may have been issued up to the
-        // wall clock's time, even if that time is not believed. The clock may have been behind at the server's start, and
-        // set since.
+        // wall clock's time, even if that time is not trusted. The clock reference may come from a clock that was
+        // behind at the server's start.
         let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
             now
@@ -98,7 +99,8 @@ impl<H: Host> Issuer<'_, H> {
         for (other, _) in ours.iter().flat_map(|ours| ours.tables()).filter(|(other, _)| *other != layout) {
             state.begin_above(other, begin(other));
         }
-        // Sessions may hold ids of terms since the server's start. The administrator's statement does not cover them.
+        // Sessions may hold ids of terms since the server's start. The administrator's assertion (`above`) does not
+        // cover them.
         issuing.gone.into_iter().for_each(|gone| state.others.raise_minimums(gone));
         for Counter { layout, generator, .. } in self.counters(&issuing) {
             state.begin_above(&layout, generator.furthest());
@@ -124,7 +126,7 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Goes on in a copied data directory with the worker id of the original, which no longer exists.
+    /// Lets a server in a copied data directory use the worker id of the original server, which no longer exists.
     pub fn adopt(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let here = self.here(&issuing)?;
@@ -140,9 +142,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry, its
-    /// clock is compared first. If the registry's clock differed, the lease would end, and with it all ids. After an
-    /// error the clock reference is unchanged.
+    /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry, the
+    /// registry's clock must be compared first. If this server's clock is wrong, the lease would seem to have expired,
+    /// and no ids could be issued. After an error the clock reference is unchanged.
     pub fn accept_clock(&self) -> Result<Accepted, IssuerError> {
         let mut issuing = self.host.lock();
         let state = self.open(&mut issuing)?;

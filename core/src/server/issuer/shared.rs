@@ -20,7 +20,7 @@ const VAIN: Duration = Duration::from_secs(5);
 pub struct IssuerCounts {
     /// Number of state writes. Each write syncs the file.
     pub reservations: AtomicU64,
-    /// Number of state writes that a call for ids made itself.
+    /// Number of state writes that were made by a call for ids, not by the launcher.
     pub by_callers: AtomicU64,
     /// Number of steps forward of the clock.
     pub steps_forward: AtomicU64,
@@ -32,14 +32,14 @@ pub struct IssuerCounts {
     pub failed_calls: AtomicU64,
 }
 
-/// Values of the issuer that processes read without the state lock. They are a copy of parts of the state, and the
-/// results of the last write and of the last checks of the clock.
+/// Values of the issuer that processes read without the state lock. They are copies of parts of the state, the result
+/// of the last write, and the results of the last clock checks.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerStatus {
     /// The time by which the wall clock is ahead of the time that ids follow, in microseconds.
     pub clock_ahead: AtomicU64,
-    /// The lag of a remote registry's clock behind this server's clock at the registry's last answer, in microseconds.
+    /// The time by which a remote registry's clock was behind this server's clock at the last answer, in microseconds.
     pub registry_behind: AtomicI64,
     /// True if the last write of the state failed.
     pub unwritable: AtomicBool,
@@ -86,9 +86,9 @@ pub struct IssuerMemory {
     pub layout: Layout,
     /// The node that the settings ask for.
     pub identity: Identity,
-    /// The clock reference, stored as the wall clock's time at the machine's start. Each believed reading of the clocks
-    /// sets it; the first reading is that of the server's start. The field is kept apart from the fields that every call
-    /// reads.
+    /// The clock reference, stored as the wall clock's time at the machine's start. Each trusted reading of the clocks
+    /// sets it; the first reading is that of the server's start. The field is kept apart from the fields that every
+    /// call reads.
     clock_reference: AtomicI64,
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,
@@ -112,7 +112,7 @@ impl IssuerMemory {
         since_boot: u64,
         checkpoint: Option<UnixMicros>,
     ) -> Self {
-        // A clock that is behind the last checkpoint is not set yet, so the checkpoint's time is used.
+        // A clock that is behind the last checkpoint has not been set yet, so the checkpoint's time is used.
         let latest = checkpoint.map_or(wall, |checkpoint| checkpoint.max(wall));
         let shared = Self {
             generator: Generator::new(),
@@ -152,13 +152,14 @@ impl IssuerMemory {
         if clock_reference::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
     }
 
-    /// Records that a request for a worker id that fits all layouts in use failed. `since_boot`: microseconds since the
+    /// Records a failed request for a worker id that fits all layouts in use. `since_boot`: microseconds since the
     /// machine's start.
     pub fn record_vain(&self, since_boot: u64) {
         self.vain.store(since_boot.max(1), Relaxed);
     }
 
-    /// Returns true if such a request failed within the last few seconds, so another request would fail, too.
+    /// Returns true if a request for a worker id that fits all layouts failed within the last few seconds. Another
+    /// request would then fail, too.
     pub fn is_vain(&self, since_boot: u64) -> bool {
         let at = self.vain.load(Relaxed);
         at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
@@ -168,7 +169,7 @@ impl IssuerMemory {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
     }
 
-    /// Returns a layout with its generator. `slot_ref` must have been found for this layout.
+    /// Returns a layout with its generator. `slot_ref` must be from an assignment for this layout.
     #[inline]
     pub fn assigned_at<'a>(&'a self, slot_ref: SlotRef, layout: &'a Layout) -> LayoutGenerator<'a> {
         match slot_ref {

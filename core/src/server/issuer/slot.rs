@@ -36,7 +36,7 @@ pub struct Occupancy {
     pub node: Option<Node>,
     /// The time at which the layout got the slot, in microseconds since the machine's start.
     pub(super) assigned_at: u64,
-    /// The next position at its last observed change, and the time of that observation.
+    /// The generator's next position when it was last seen to have changed, and the time of that observation.
     pub(super) seen: (Position, u64),
 }
 
@@ -51,7 +51,7 @@ pub struct Issuing {
     pub(super) has_readers: bool,
     /// The occupancies of the slots. Slots that were never used are at the end.
     pub slots: &'static mut [Occupancy],
-    /// An instant above all ids of slots that were given to other layouts since the server's start.
+    /// An instant after all ids of layouts that have lost their slots since the server's start.
     pub(super) gone: Option<UnixMicros>,
 }
 
@@ -116,7 +116,8 @@ pub trait PositionSource {
 pub struct LayoutGenerator<'a> {
     layout: &'a Layout,
     generator: &'a Generator,
-    /// The slot's current generation, and the generation in which the slot serves the layout.
+    /// The slot's current generation, and the generation in which the slot serves the layout. None for the server's own
+    /// layout.
     slot: Option<(&'a AtomicU64, u64)>,
 }
 

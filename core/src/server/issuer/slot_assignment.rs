@@ -11,13 +11,13 @@ use crate::sync::Ordering;
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 
-/// Time without a taken position after which another layout may get the slot.
+/// Time without a call for ids after which another layout may get the slot.
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
     /// Finds a slot for a layout. The choices in order: its current slot, a free slot, an idle slot, a slot of the
-    /// database that holds most. The term of a slot that changes hands is ended first. Ids flow from a slot once it has a
-    /// term ([`Issuer::provide_in`]).
+    /// database that holds most. A slot that changes hands first ends its term. Sessions can take ids from a slot once
+    /// [`Issuer::provide_in`] has begun a term in it.
     ///
     /// A database may take a slot while it holds fewer slots than are free, or at least two fewer than another database.
     /// One database thus gets at most half of the free slots, and many databases end up with equal numbers.
@@ -65,7 +65,7 @@ impl<H: Host> Issuer<'_, H> {
         SlotRef::Slot { index, slot_generation }
     }
 
-    /// Returns the counter of a `SlotRef`; None if another layout has the slot now. The caller holds the state lock.
+    /// Returns the generator of a `SlotRef`; None if another layout has the slot now. The caller holds the state lock.
     pub(super) fn counter_at(&self, issuing: &Issuing, slot_ref: SlotRef) -> Option<Counter<'_>> {
         match slot_ref {
             SlotRef::Own => Some(self.own_counter()),
@@ -125,7 +125,8 @@ impl<H: Host> Issuer<'_, H> {
         let is_idle = |index: usize, occupancy: &Occupancy| {
             let Some(layout) = occupancy.layout else { return true };
             let next = self.shared.slots[index].generator.next();
-            // The clock decides if the slot is idle, unless the clock was ahead when the last positions were taken.
+            // A slot is idle if its last ids are old by the clock. Ids from a time when the clock was ahead do not look
+            // old, so a slot from which nothing was taken for the time `IDLE` is idle, too.
             let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
             let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
             passed(occupancy.assigned_at) >= IDLE && (is_passed || is_idle)

@@ -20,7 +20,8 @@ impl<H: Host> Issuer<'_, H> {
         if witnessed && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
     }
 
-    /// Reads and opens the state. The first opening since the server's start writes the changes.
+    /// Reads and opens the state. The first opening since the server's start also writes the changes that a promotion,
+    /// a copy or a restore requires.
     pub(super) fn open(&self, issuing: &mut Issuing) -> Result<State, IssuerError> {
         let here = self.here(issuing)?;
         let Some((stored, file)) = self.read()? else {
@@ -69,7 +70,7 @@ impl<H: Host> Issuer<'_, H> {
         if holds(Guard::SyncDirectory) {
             self.host.sync_directory()?;
         }
-        // The marker file is written last. A marker file without a state would stop a new server from starting.
+        // The marker file is written last. After a crash, a marker file without a state would look like a lost state.
         if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
     }
 
@@ -86,7 +87,7 @@ impl<H: Host> Issuer<'_, H> {
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
     }
 
-    /// Returns the circumstances that are needed to open a state.
+    /// Returns the identity, clocks and settings that are needed to open a state.
     pub(super) fn here(&self, issuing: &Issuing) -> Result<Here, IssuerError> {
         let home = self.host.data_directory().map_err(IssuerError::Unreadable)?;
         let (cluster, settings) = (self.host.cluster(), self.host.settings());

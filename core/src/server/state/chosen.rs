@@ -1,5 +1,5 @@
-//! The worker id of a server without a registry. The server chooses from its identity, and from the high-water marks of
-//! the worker ids that it or its original has used.
+//! The worker id of a server without a registry. The choice depends on the identity of the data directory. It avoids
+//! worker ids that were used by this server, or by the server from which it was copied.
 
 use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
@@ -35,9 +35,9 @@ impl State {
         self.moving_to = self.moving_to.filter(|_| is_changing);
     }
 
-    /// Records that a committed transaction made a database join the registry with this identity, or leave its registry.
-    /// If the server chose its worker id itself, it gives the worker id up, because another node may get it. Returns true
-    /// if it did.
+    /// Records that a committed transaction made a database join the registry with this identity, or leave its
+    /// registry. If the server chose its worker id itself, it gives the worker id up, because the registry may lease
+    /// the same one to another server. Returns true if a worker id was given up.
     pub fn draw_from(&mut self, database: u32, identity: Option<&str>) -> bool {
         if identity.is_some() || !self.alone {
             self.moving_to = self.moving_to.filter(|moving| *moving != database);
@@ -77,7 +77,7 @@ impl State {
         Some(true)
     }
 
-    /// Switches to another worker id if the server issues under this one and has no registry. Returns true if it
+    /// Switches to another worker id if the server issues under `worker` and has no registry. Returns true if it
     /// switched.
     ///
     /// # Errors
@@ -126,8 +126,8 @@ impl State {
         Some(Lease::chosen(datacenter, worker, here.token))
     }
 
-    /// Chooses a worker id for a layout with fewer worker ids than the server's own. First choice is the server's worker
-    /// id modulo the number of worker ids; second choice another one of the server's share.
+    /// Chooses a worker id for a layout with fewer worker ids than the server's own. First choice is the server's
+    /// worker id modulo the number of worker ids; second choice another one of the server's share (see `of_timeline`).
     ///
     /// After `pg_upgrade`, the whole share may belong to other servers, because the previous cluster's rows are still
     /// there. The server then chooses from another share. Returns true if a worker id was found.
@@ -144,7 +144,8 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // If the clock has passed none of these worker ids, the first choice is taken and the call waits for the clock.
+        // If the clock is behind the ids of each of these worker ids, the first choice is taken, and the call waits for
+        // the clock.
         let worker = free_worker(&used, capacity, preferred, policy, at)
             .or(Some(begin).filter(|_| is_ours))
             .or_else(|| beyond_share(&used, preferred, capacity));
@@ -152,9 +153,9 @@ impl State {
         worker.is_some()
     }
 
-    /// Records the rows of one database's table of first worker ids. Servers of this cluster, or of a cluster from which
-    /// it was upgraded, wrote the rows; the oldest row comes first. This server does not choose worker ids in rows of
-    /// other servers.
+    /// Takes over the rows of one database's table, in which each server records the first worker id that it chose. The
+    /// oldest row comes first. Rows of this cluster, or of a cluster from which it was upgraded, may be from other
+    /// servers. This server does not choose the worker ids of other servers.
     pub fn record_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
         if !holds(Guard::RecordedNamed) {
@@ -230,9 +231,9 @@ impl State {
         used
     }
 
-    /// Computes a preferred worker id from the server's home. Servers that do not know each other thus
-    /// rarely choose the same one. A copy prefers a share that its original has not used, and stays in that share for all
-    /// later choices.
+    /// Computes a preferred worker id from the identity of the data directory, so that independent servers rarely
+    /// choose the same one. A copied server prefers a share (an eighth of all worker ids) that its original has not
+    /// used. It stays in that share for all later choices.
     fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {
         let preferred = Preferred::of_home(self.system_identifier, &self.home.told_apart(), most);
         let shares = Preferred::shares(most);
@@ -248,9 +249,9 @@ impl State {
         }
     }
 
-    /// Returns the worker ids of this timeline's share as preferred. The first worker id that the server chose determines
-    /// the share of its timeline. Each promotion moves to the next of eight shares. Two servers on different timelines
-    /// thus choose different worker ids.
+    /// Returns a preference for the worker ids of this timeline's share. There are eight shares. The server's first
+    /// chosen worker id determines the share of its timeline, and each promotion moves on to the next share. Two
+    /// servers on different timelines thus choose different worker ids.
     fn of_timeline(&self, policy: Policy) -> Preferred {
         let most = capacity(&self.layout);
         let (id, home) = (self.system_identifier, &self.home.identity);
@@ -286,8 +287,8 @@ impl State {
     }
 }
 
-/// Returns a worker id of another share that was never used. A promotion moves a server to the next share, so the search
-/// begins with the previous share, which promotions reach last.
+/// Returns a worker id of another share that was never used. The search goes backwards from the previous share, because
+/// promotions move servers forwards and reach that share last.
 fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
     (1..preferred.shares).find_map(|back| {
         let share = (preferred.share() + preferred.shares - back) % preferred.shares;

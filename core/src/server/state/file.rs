@@ -1,7 +1,8 @@
 //! The text of the state file, with a checksum, and the upgrade of texts from older releases.
 //!
-//! The envelope (`version`, `release`, `checksum`, `state`) is the same in all forms. The content of `state` depends on
-//! the form. A change of the form adds a function to [`UPGRADES`], and a sample of the previous form to the tests.
+//! The envelope (`version`, `release`, `checksum`, `state`) is the same in all forms (versions of the file format). The
+//! content of `state` depends on the form. A change of the form adds a function to [`UPGRADES`], and a sample of the
+//! previous form to the tests.
 
 use super::error::StateError;
 use super::stored::State;
@@ -84,8 +85,8 @@ impl State {
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
         if let Some(newer) = form::newer(text, VERSION) {
-            // Another release may compute the checksum in another way. If the file names this release, the checksum must
-            // be right: a damaged number must not pass for a newer form.
+            // Another release may compute the checksum in another way. But if the file names this release, the checksum
+            // must be right: a damaged `version` must not look like a newer form.
             if newer.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
                 return Err(StateError::Newer(newer));
             }

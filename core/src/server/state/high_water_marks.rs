@@ -7,7 +7,7 @@ use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use serde::{Deserialize, Serialize};
 
-/// The high-water mark of a node that belongs to another server, after the directory was copied.
+/// Marks a node that belongs to another server: after a copy of the data directory, the nodes of the original.
 pub const OF_ANOTHER: Position = Position::MAX;
 
 /// The most high-water marks that are kept for one layout. Dropping a high-water mark raises the layout's minimum.
@@ -43,7 +43,7 @@ pub struct NodeHighWaterMarks {
     /// The high-water marks that are kept per node.
     #[serde(rename = "marks")]
     pub high_water_marks: Vec<NodeHighWaterMark>,
-    /// The position at or above which all other nodes begin.
+    /// The position from which all nodes without an entry begin.
     #[serde(rename = "floor")]
     pub minimum: Position,
 }
@@ -126,7 +126,7 @@ impl OtherLayout {
         Self { layout, worker: None, rollback: 0, used: at, of }
     }
 
-    /// Returns an instant at or above all ids that may have been issued in the layout.
+    /// Returns an instant after all ids that may have been issued in the layout.
     fn end(&self) -> UnixMicros {
         self.layout.instant_above(self.of.highest())
     }
@@ -138,7 +138,7 @@ pub struct Others {
     /// The layouts whose high-water marks are kept.
     #[serde(rename = "others")]
     pub layouts: Vec<OtherLayout>,
-    /// The instant at or above which every node begins in any other layout.
+    /// The instant from which every node begins in a layout without an entry.
     #[serde(rename = "others_floor")]
     pub minimum: UnixMicros,
 }
@@ -187,7 +187,7 @@ impl Others {
                 .extend(dropped.of.high_water_marks.into_iter().filter(NodeHighWaterMark::is_of_another));
         }
         self.layouts.push(other);
-        // A node that belongs to another server belongs to it in every layout.
+        // Any entry may keep the nodes of another server, because they belong to it in every layout.
         for high_water_mark in of_another {
             self.layouts[0].of.set(high_water_mark.node, OF_ANOTHER);
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Time after the last id of a layout during which leased worker ids must fit the layout.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
-/// Age at which the record of a layout's last use is renewed. Calls in between write nothing.
+/// Age at which the record of a layout's last use is renewed. Calls before that write nothing.
 const RECORDED: Duration = Duration::from_mins(10);
 
 impl State {
@@ -34,7 +34,7 @@ impl State {
                 (datacenter, Some(worker))
             }
             Identity::Leased { datacenter } => {
-                // A pending token may still become a lease.
+                // The pending token stays, because the registry may still grant that request.
                 self.lease = self.lease.take().filter(|lease| lease.datacenter == datacenter);
                 (datacenter, self.lease.as_ref().map(|lease| lease.worker))
             }
@@ -52,7 +52,7 @@ impl State {
         self.others.layouts.iter_mut().for_each(|other| other.worker = None);
     }
 
-    /// Starts to use a lease: its worker id issues from now on.
+    /// Starts to use a lease: the server issues under its worker id from now on.
     pub fn take_up(&mut self, lease: Lease) {
         let (datacenter, worker) = (lease.datacenter, lease.worker);
         self.forget_lease();
@@ -92,28 +92,31 @@ impl State {
         self.node = None;
     }
 
-    /// Gives up the lease, but keeps it as `former`: another registry takes the place of the lease's registry.
+    /// Gives up the lease, but keeps it as `former`: another registry replaces the registry of that lease.
     pub fn leave_former(&mut self) {
         let former = self.lease.take().or(self.former.take());
         self.give_up();
         self.former = former;
     }
 
-    /// Gives up the lease from the registry with this identity, because the database no longer uses it. Returns the lease
-    /// and the pending token. None if the lease is from another registry. An answer to a pending request is ignored.
+    /// Gives up the lease from the registry with this identity, because the database no longer uses it. Returns the
+    /// lease and the pending token. None if the lease is from another registry. A pending request is given up, and a
+    /// late answer to it is ignored.
     pub fn leave_registry(&mut self, identity: &str) -> Option<(Lease, Option<i64>)> {
         let pending_token = self.pending_token.take();
         // Another database may also use a registry, which then becomes the server's registry.
         (self.registry, self.leases_with) = (None, None);
         let of_it = |lease: &&Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == identity);
         let lease = self.lease.as_ref().filter(of_it)?.clone();
-        // No node issues under this lease from now on. A registry that replaces this one is shown the lease.
+        // No node issues under this lease from now on. The lease is kept as `former`, to be shown to a registry that
+        // replaces this one.
         self.leave_former();
         Some((lease, pending_token))
     }
 
-    /// Returns another database than `database`, if worker ids are or will be leased through it from another registry
-    /// than `identity`. `database` must then not join `identity`, because two registries could lease the same worker id.
+    /// Returns the database, other than `database`, through which worker ids are or will be leased from a registry
+    /// other than `identity`. `database` must then not join `identity`, because two registries could lease the same
+    /// worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
         let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));
@@ -131,7 +134,8 @@ impl State {
                 .iter()
                 .filter(|high_water_mark| lease.is_of(high_water_mark.node))
                 .map(|high_water_mark| high_water_mark.position);
-            // The minimum counts, because the high-water mark of one of the lease's nodes may have been dropped.
+            // The minimum is included, because one of the lease's nodes may have lost its own entry to the limit of
+            // entries.
             layout
                 .instant_of(high_water_marks.fold(start.max(of.minimum), Position::max))
                 .plus_micros(layout.unit())
@@ -160,7 +164,8 @@ impl State {
     }
 
     /// Returns the worker ids that this server's registry must not lease to the server with these tokens. This server
-    /// issues under them, or did, and the clock has not passed its ids. None if the tokens are this server's own.
+    /// issues under them, or did, and the clock has not passed its ids. None if one of the tokens is this server's own,
+    /// so that the server leases from itself.
     pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
         let own = [self.lease.as_ref().map(|lease| lease.token), self.pending_token];
         if own.iter().any(|token| token.is_some() && tokens.contains(token)) {

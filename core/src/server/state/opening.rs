@@ -62,7 +62,7 @@ impl State {
             // After a promotion or a copy, the databases must be checked for registries again.
             self.alone = false;
         }
-        // An administrator restored an earlier state into this data directory.
+        // True if an administrator restored an earlier state file into this data directory.
         let is_put_back = self.home.is_in(&here.home) && !self.home.is(&here.home);
         let is_shared = self.lease.as_ref().is_some_and(|lease| lease.origin.is_some());
         if self.timeline != here.timeline {
@@ -73,7 +73,7 @@ impl State {
         if is_put_back {
             self.rise_above_lost(is_shared, here);
         }
-        // A copy may not use the configured worker ids of the original.
+        // A copied server must not issue under a configured worker id that its original has used.
         if let (Identity::Fixed { datacenter, worker }, Some(of)) = (here.identity, &self.copy_of)
             && self.all_high_water_marks().any(|high_water_mark| {
                 high_water_mark.is_of_another() && high_water_mark.node.is_of(datacenter, worker)
@@ -114,8 +114,9 @@ impl State {
         self.succeed(here);
     }
 
-    /// Begins above all ids that the previous primary issued before the last replayed commit. Under a new worker id, this
-    /// only keeps ids in order. It is omitted if the clock is so far behind that no ids could be issued.
+    /// Begins above all ids that the previous primary issued before the last replayed commit. If the worker id is new,
+    /// ids are unique anyway, and this only keeps them in order. It is then omitted if the clock is so far behind that
+    /// no ids could be issued.
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
@@ -127,7 +128,8 @@ impl State {
         }
     }
 
-    /// Returns the time that the clock reference in this state allows.
+    /// Returns the wall clock's time, or the time by this state's clock reference if the wall clock jumped too far
+    /// ahead.
     pub(super) fn believed(&self, here: &Here) -> UnixMicros {
         match here.clock.judged_by(&self.clock, here.max_clock_jump) {
             Verdict::Believed { .. } | Verdict::Behind => here.clock.wall,
@@ -157,8 +159,8 @@ impl State {
     }
 
     /// Makes each node begin above all ids issued until now, including ids that the restored state does not record. If
-    /// many servers share the registry, nodes without a high-water mark stay as they are. Their leases are still valid,
-    /// and ids ahead of the clock would keep other servers from leasing.
+    /// many servers share the registry, nodes without a high-water mark stay as they are. The registry's leases keep
+    /// their ids unique. A minimum ahead of the clock would delay the lease of released worker ids to other servers.
     fn rise_above_lost(&mut self, is_shared: bool, here: &Here) {
         let now = self.believed(here);
         self.rise_above(now, here);
@@ -169,8 +171,8 @@ impl State {
         self.others.minimum = self.others.minimum.max(now.plus(here.max_drift).plus_micros(1));
     }
 
-    /// Opens the state in a copied directory, where two servers could issue as one node. Also opens a restored state,
-    /// which does not record the ids that were issued after the copy was made.
+    /// Opens the state in a copied directory. The original server may still issue under the same worker id. Also opens
+    /// a restored state, which does not record the ids that were issued after the copy was made.
     fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
         // If the state is unused, the directory comes from an image, and administrators must assign different worker ids.
         let is_image = self.is_unused() && !self.home.is_in(&here.home);
@@ -197,7 +199,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns true if the state was copied from another home, or restored from a copy, and was not adopted.
+    /// Returns true if the state is from another data directory, or was restored from a copy, and [`State::adopt`] was
+    /// not called since.
     pub fn is_copy(&self, here: &Here) -> bool {
         self.copy_of.is_some() || !self.home.is(&here.home)
     }
@@ -219,15 +222,15 @@ impl State {
         self.open(here)
     }
 
-    /// Returns a new state in place of an untrusted one. Every node begins above this position. The previous state's
-    /// lease token becomes the pending token: the server can lease its worker id again before the lease expires.
+    /// Returns a new state in place of an untrusted one. Every node begins above `above`. The previous state's lease
+    /// token becomes the pending token: the server can lease its worker id again before the lease expires.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let mut state = Self {
             own: NodeHighWaterMarks { minimum: above, ..NodeHighWaterMarks::default() },
             ..Self::fresh(here)
         };
-        // The previous state's worker ids may have issued ids above all recorded positions. Each gets a high-water mark,
-        // so that none is chosen as unused.
+        // The previous state's worker ids may have issued ids above all recorded positions. Each of these worker ids
+        // gets a high-water mark, so that the server does not choose it as unused.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
             let (of_another, free): (Vec<&NodeHighWaterMark>, Vec<&NodeHighWaterMark>) =

@@ -16,8 +16,8 @@ impl State {
         self.high_water_mark_in(&self.layout, node)
     }
 
-    /// Raises the high-water mark of the layout's node to `ahead` beyond the clock, but not beyond the lease's expiry. If
-    /// ids are ahead of the clock, the base is `next`, the position after the last one issued.
+    /// Raises the high-water mark of the layout's node to `ahead` beyond the clock, but not beyond the lease's expiry.
+    /// If ids are ahead of the clock, the raise counts from `next`, the position after the last one issued.
     ///
     /// Returns the position below which the node may issue once this state is durable; None if no node issues. The result
     /// is `next` or lower if the lease's expiry or the layout's end is reached.
@@ -76,7 +76,7 @@ impl State {
         high_water_mark.max(start.unwrap_or_default())
     }
 
-    /// `at`: the time of the last call for ids of the layout.
+    /// Sets a node's high-water mark in a layout. `at`: the time of the last call for ids of the layout.
     fn set_high_water_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
         if *layout == self.layout {
             return self.own.set(node, position);

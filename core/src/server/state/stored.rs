@@ -41,11 +41,12 @@ pub struct State {
     pub others: Others,
     /// The lease of the worker id.
     pub lease: Option<Lease>,
-    /// A lease that was given up because another registry replaced the lease's registry. The new registry is shown this
-    /// lease.
+    /// A lease that was given up because another registry replaced the lease's registry. The server shows this lease to
+    /// the new registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
-    /// The lease token that is about to be written to the registry. The registry may have the token already.
+    /// The lease token that is about to be written to the registry. The registry may already have it, if its answer was
+    /// lost.
     #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
     /// The OID of the database through which worker ids are leased. The database uses a registry, or is one.
@@ -65,13 +66,13 @@ pub struct State {
     /// The identity of the registry that `moving_to` joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving_with: Option<String>,
-    /// The identity of the registry from which this server and others lease worker ids. A shared registry, or the
-    /// server's own registry if it has leased some to others.
+    /// The identity of the registry from which this server and others lease worker ids. This is a shared registry, or
+    /// the server's own registry if that has leased worker ids to others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
 
-/// A server's home: the identity of its data directory, and of the state file in it.
+/// The identity of a server's data directory, and of the state file in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataDirectory {
     /// A text that changes when the directory is copied, but not when it is moved.
@@ -117,8 +118,8 @@ impl DataDirectory {
         self.identity == other.identity
     }
 
-    /// Returns a text that differs between all copies of one home, even between copies that replaced each other in one
-    /// directory.
+    /// Returns a text that differs between all copies of one data directory, even between copies that replaced each
+    /// other at one path.
     pub fn told_apart(&self) -> String {
         match &self.file {
             Some(FileIdentity { inode, at }) => {
@@ -133,7 +134,7 @@ impl DataDirectory {
     }
 }
 
-/// The first worker id that a server chose. The shares of timelines are counted from it.
+/// The first worker id that a server chose. The shares of worker ids for later timelines are counted from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First {
     /// The worker id.
@@ -155,7 +156,7 @@ pub struct Chosen {
     pub system_identifier: u64,
 }
 
-/// The node as which a server is to issue.
+/// The setting that determines the node under which a server issues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// A worker id that an administrator set.
@@ -172,7 +173,7 @@ pub enum Identity {
     },
 }
 
-/// The circumstances in which a process opens a state.
+/// The identity, clocks and settings with which a process opens a state.
 #[derive(Clone, Debug)]
 pub struct Here {
     /// The system identifier in `pg_control`.
@@ -193,7 +194,7 @@ pub struct Here {
     pub max_drift: Duration,
     /// The largest step forward of the clock that ids follow.
     pub max_clock_jump: Duration,
-    /// A random number: the lease token of a worker id that is taken now.
+    /// A random number, for the lease token if a worker id is taken now.
     pub token: i64,
     /// The policy for choosing a worker id.
     pub policy: Policy,

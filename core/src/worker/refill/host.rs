@@ -42,7 +42,7 @@ pub trait RefillHost: SharedMemory {
     /// Sleeps until woken, at most for `limit`.
     fn sleep(&self, limit: Duration);
 
-    /// Shows the number of tags in work in `pg_stat_activity`.
+    /// Shows in `pg_stat_activity` the number of tags that the worker serves.
     fn show_activity(&self, tags: usize);
     /// Logs a warning, unless the same one was logged recently.
     fn say_once(&self, warning: String);
@@ -50,7 +50,7 @@ pub trait RefillHost: SharedMemory {
     fn shown(&self, tag: &Tag) -> String;
 }
 
-/// The saved ranges: ids that were reserved at the last server stop, and that no session used.
+/// The saved ranges: ids that were reserved and not yet used at the last server stop.
 pub trait SavedRangeSource {
     /// Returns the saved range of a tag.
     fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange>;
@@ -81,8 +81,8 @@ pub trait Tables: TagRows {
     fn source(&mut self) -> Option<u32>;
     /// Returns whether ids come from registries on other servers.
     fn uses_registries(&mut self) -> Result<bool, Self::Error>;
-    /// Returns whether this server is in a cluster whose nodes share a registry. Other nodes may then have the ids of its
-    /// own table.
+    /// Returns whether this server is in a cluster whose nodes share a registry. Other nodes may then issue the same ids as
+    /// this database's own table.
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
     /// Returns the registries in use, in order.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
@@ -95,8 +95,8 @@ pub trait Tables: TagRows {
     fn lock_received(&mut self) -> Result<(), Self::Error>;
     /// Returns the highest id of a tag that was received from a registry. None if no id was received.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
-    /// Records the highest id of a tag that was received from a registry. Records nothing if a session has already recorded
-    /// a higher id, because it attached a column; the received ids are then not handed out.
+    /// Records the highest id of a tag that was received from a registry. If a session that attached a column has already
+    /// recorded a higher id, records nothing. The received ids are then not handed out.
     fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
     /// Returns a tag in UTF-8. None if the conversion fails.
     fn to_utf8(&mut self, tag: &Tag) -> Option<String>;
@@ -118,6 +118,6 @@ pub struct TransactionError {
     pub code: i32,
     /// The message, for the log.
     pub message: String,
-    /// True if a lock could not be had in time.
+    /// True if a lock was not granted in time.
     pub is_lock_timeout: bool,
 }

@@ -43,7 +43,8 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
                 None
             });
         }
-        // The first check was before the row locks. With the rows locked, the use of registries cannot begin any more.
+        // The first check was made before the rows were locked. While they are locked, no session can start to use
+        // registries.
         let is_elsewhere = holds(Guard::StillLocal) && tables.uses_registries()?;
         Ok(if is_elsewhere { Err(RefillError::Elsewhere) } else { Ok(outcomes) })
     }

@@ -1,4 +1,4 @@
-//! Service of tags from one registry: this database's own table of tags, or another server.
+//! Refill of tags from one registry: this database's own table of tags, or another server.
 
 use super::host::{Database, RefillHost, SavedRangeSource, Tables, TransactionError};
 use super::task::RefillTask;
@@ -85,7 +85,7 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         let were_locked: Vec<(&'j RefillTask<'h, H::Slot>, usize)> =
             tasks.iter().filter(|task| task.was_locked()).map(|task| (*task, task.denials())).collect();
         let waits = registry.waits(were_locked.len(), tasks.len());
-        // A task that failed before gets a request of its own, so that it does not fail the others again.
+        // A task that failed before gets a request of its own, so that its error does not affect the other tasks.
         let (failed, sound): (Tasks<'j, 'h, H>, Tasks<'j, 'h, H>) =
             tasks.iter().partition(|task| task.has_failed());
         let (mut left, serves) = self.ask_each(registry, sound.chunks(R::MOST).chain(failed.chunks(1)));
@@ -99,8 +99,8 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         left
     }
 
-    /// Returns one of the tasks that are still locked, another one in each round. A task whose number of denials has changed
-    /// was answered in this round, so its row is not locked.
+    /// Returns a task whose row is still locked, a different one in each round. If a task's number of denials has changed,
+    /// the registry answered for it in this round, so its row is not locked.
     fn turn_of<'j>(
         &self,
         were_locked: &[(&'j RefillTask<'h, H::Slot>, usize)],
@@ -157,7 +157,7 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
                     self.take_up(registry, task, outcome, took);
                 }
             }
-            // The consumed ranges could not be recorded, so the reserved ids become a gap.
+            // The consumed parts of saved ranges could not be recorded, so the reserved ids become a gap.
             Ok(outcomes) => {
                 let reserved = |outcome: &Option<Outcome>| matches!(outcome, Some(Outcome::Reserved(_)));
                 let lost = tasks.iter().zip(&outcomes).filter(|(_, outcome)| reserved(outcome));

@@ -1,7 +1,8 @@
 //! Registries on other servers.
 //!
-//! One registry is asked for all tags at once, and the next one for the rest. Received ids are recorded durably before they
-//! are handed out. So a registry that was restored from a backup is noticed, even after a crash of this server.
+//! One registry is asked for all tags at once, and the next one for the tags that got no ids. Received ids are recorded
+//! durably before they are handed out. So a registry that was restored from a backup is noticed, even after a crash of this
+//! server.
 
 use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
@@ -20,7 +21,7 @@ use crate::sequence::tag_rows::{LockWait, TagRows};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// With several registries, each one gets this fraction of the time limit.
+/// With several registries, the time limit of each response is the setting divided by this number.
 const FRACTION: u32 = 5;
 /// The time between two waits for locked rows, while other tags need ids.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
@@ -121,7 +122,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
     ) -> Result<Vec<Outcome>, RefillError> {
         let Refill { host, .. } = self.refill;
         let wants: Vec<ReserveRequest> = self.refill.transaction(|tables| {
-            // Without this lock, received ids could not be recorded.
+            // If this lock fails, received ids could not be recorded, so none are requested.
             tables.lock_received()?;
             tasks.iter().map(|task| self.want(tables, task)).collect()
         })?;
@@ -161,7 +162,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         let mut demand = task.demand(*host, host.settings(), saved_range.of(task.source, &task.tag), None);
         let received = tables.received(&self.endpoint.seen.identity, &task.tag)?;
         demand.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
-        // A saved range is consumed only once, even if the registry is restored to an older state.
+        // Only a saved range from the last recorded reservation is used. So it is consumed only once, even if the registry
+        // is restored to an older state.
         let version = received.map(|received| received.version);
         let is_last = |version_then| Some(version_then) == version || !holds(Guard::SavedRangeIsLast);
         demand.saved_range = demand.saved_range.filter(|saved_range| is_last(saved_range.version));
@@ -191,8 +193,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
                     tables.receive(&seen.identity, &task.tag, reserved)?;
                 }
             }
-            // A session that changes the registries waits for the locks of these rows, so the answer stays true until the
-            // commit.
+            // A session that changes the registries in use waits for the locks of these rows, so the result stays true until
+            // the commit.
             Ok(!holds(Guard::StillUsed) || tables.is_used(&seen.identity)?)
         });
         self.remote.lost = recorded.is_err().then(|| self.uptime());
@@ -213,7 +215,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
                 let hint = RegistryError::Garbled(String::new()).hint();
                 self.complain(task, &format!("is described in an invalid way: {why}"), hint);
             }
-            // The registry denied the tag, or the registries in use have changed.
+            // The registry has no ids of the tag now. `Locked` also stands for a change of the registries in use.
             Outcome::Locked | Outcome::Unknown | Outcome::Exhausted(_) => {}
         }
         matches!(outcome, Outcome::Unfit(_) | Outcome::Garbled(_) | Outcome::Locked)

@@ -90,8 +90,8 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         let recorded = memory.high_water_mark(self.source, &self.tag);
         let high_water_mark = row.high_water_mark(recorded);
         if high_water_mark.is_none() && recorded.is_some() {
-            // The mark is of another generation of the tag. A prepared transaction may have ended that generation, without
-            // notice to this server's memory.
+            // The mark is of another generation of the tag. COMMIT PREPARED may have ended that generation without a change
+            // of shared memory.
             memory.clear_high_water_mark(self.source, &self.tag, None);
         }
         high_water_mark

@@ -242,12 +242,12 @@ pub fn segment_wait_timeout() -> Duration {
     Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns the interval between readings of the counters; zero if no readings are taken.
+/// Returns the interval at which the launcher samples the statistics counters; zero if it takes no samples.
 pub fn sample_interval() -> Duration {
     Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }
 
-/// Returns the highest number of sequences that a database can bind.
+/// Returns the highest number of bound sequences that a database can have.
 pub fn max_bound_sequences() -> i64 {
     read(&MAX_BOUND_SEQUENCES).into()
 }

@@ -70,7 +70,7 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
 type OnRoleChange = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));
-/// Number of invalidations of roles that this process has received.
+/// Number of invalidation messages about roles, memberships and databases that this process has received.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// Sets the action that runs whenever a role, a membership or the owner of a database has changed.

@@ -16,8 +16,8 @@ pub struct Leases {
     pub answered: Condition,
     /// The slot of the lease worker, assigned by the launcher. At most one lease worker runs at a time.
     pub worker_slot: WorkerSlot,
-    /// The role of the database that the last lease worker inspected, as `DatabaseUse` plus 1. The launcher sets it to 0
-    /// when it reads it.
+    /// The `DatabaseUse` (role in leases of worker ids) of the database that the last lease worker inspected, plus 1.
+    /// The launcher sets it to 0 when it reads it.
     pub found: AtomicU32,
     /// Number of lease workers that have connected to their database.
     pub arrivals: AtomicU64,
@@ -31,7 +31,7 @@ pub struct Leases {
 
 pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", || 0, |_| Some(Leases::default()));
 
-/// Returns the messages; None if the library was not preloaded.
+/// Returns the block with the messages; None if the library was not preloaded.
 pub fn leases() -> Option<&'static Leases> {
     LEASES.get()
 }

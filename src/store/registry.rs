@@ -222,8 +222,8 @@ pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     })
 }
 
-/// Records the highest id of each tag in this database as received from every registry in use. A registry whose own
-/// highest id is lower is then noticed.
+/// Records the highest id of each tag in this database as received from every registry in use. This reveals a registry
+/// that was restored from an earlier backup, because its own highest id is lower.
 pub fn record_all() -> Result<(), SpiError> {
     RECORD_ALL.run(&[])
 }

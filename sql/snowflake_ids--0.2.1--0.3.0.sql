@@ -381,6 +381,11 @@ BEGIN
             'Free a slot of max_worker_processes; the launcher restarts within a second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
         UNION ALL
+        SELECT 'warning', 'readers', format('process %s holds snowflake_safe_id() back by an open transaction', a.pid),
+            'Commit it, or end it with pg_terminate_backend (docs/outbox.md, "Readers that stand still").', a.xact_start
+        FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_stat_activity AS a USING (pid)
+        WHERE a.xact_start < now() - interval '1 minute'
+        UNION ALL
         SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
             '(docs/operations.md, "Places for tags").', NULL
@@ -3277,6 +3282,16 @@ BEGIN
     END LOOP;
 END
 $$;
+
+/* A bound below which readers miss no row. */
+CREATE FUNCTION snowflake_safe_id() RETURNS bigint STRICT STABLE PARALLEL RESTRICTED
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_safe_id_wrapper';
+CREATE FUNCTION snowflake_safe_time() RETURNS timestamptz STRICT STABLE PARALLEL RESTRICTED
+LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_safe_time_wrapper';
+CREATE FUNCTION snowflake_ids_internal.safe_id_holders() RETURNS SETOF integer STRICT VOLATILE PARALLEL RESTRICTED
+LANGUAGE c AS 'MODULE_PATHNAME', 'safe_id_holders_wrapper';
+COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
+COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
 
 /* What the functions in schema snowflake_ids are made of has its comments in the sources alone. */
 DO $$

@@ -1,8 +1,9 @@
 //! Entry points that the server calls by name: functions that run for every row, triggers, and main functions of workers.
 //!
-//! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the memory
-//! context twice. This takes a fifth of the time of an id. The fast path of these functions needs no wrapper: it allocates
-//! nothing, and calls no server function that can fail. All other cases go to a function with pgrx's guard.
+//! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the
+//! memory context twice. Both together take a fifth of the time that creating an id takes. The fast path of these
+//! functions needs no wrapper: it allocates nothing, and calls no server function that can fail. All other cases go to a
+//! function with pgrx's guard.
 
 #![allow(unsafe_code, reason = "entries written by hand")]
 

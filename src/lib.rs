@@ -65,12 +65,12 @@ fn memory_made() {
     worker::saved_ranges::restore_high_water_marks();
 }
 
-/// Saves ids that were reserved and not used to the saved-range file.
+/// Writes ids that were reserved but not handed out into the saved-range file, for the next start.
 fn server_stopped() {
     worker::saved_ranges::save();
 }
 
-/// Forgets the values that this session got last, as DISCARD SEQUENCES forgets the server's own.
+/// Forgets the last ids and numbers of this session, as DISCARD SEQUENCES does with those of the server's sequences.
 fn session_discarded() {
     snowflake::forget_last();
     segment::cache::forget_last();

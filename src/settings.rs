@@ -82,11 +82,11 @@ const MAX_CACHE: i32 = 1_000_000;
 #[derive(Clone, Copy)]
 pub struct Config {
     pub layout: Layout,
-    /// The node that this server issues ids as.
+    /// The datacenter id and worker id in the ids of this server; the datacenter id alone if `worker_id` is `auto`.
     pub identity: Identity,
     /// Number of tags that can have a slot while no call waits for them.
     pub max_tags: usize,
-    /// Number of layouts in use besides the server's own. Also the highest number of named generators in a database.
+    /// The highest number of layouts in use besides the server's own, and of named generators in a database.
     pub max_generators: usize,
     /// Bytes of shared memory for the keys of monotonic series.
     pub series_memory: usize,
@@ -154,7 +154,7 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
     read(setting).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the limits for the generator in this session.
+/// Returns the allowed clock drift and the start of sequences for ids of this session.
 #[inline]
 pub fn rules() -> Rules {
     Rules {
@@ -167,7 +167,7 @@ pub fn rules() -> Rules {
     }
 }
 
-/// Returns the action for a clock that is behind by more than `max_drift`.
+/// Returns the action if the clock is behind the last id by more than `max_drift`.
 pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
         RollbackChoice::Error => ClockRollback::Error,
@@ -200,7 +200,7 @@ pub fn registry_timeout() -> Duration {
     Duration::from_millis(read(&REGISTRY_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns the largest sudden step forward of the clock that ids follow.
+/// Returns the largest sudden step forward of the clock that the time in ids follows.
 pub fn max_clock_jump() -> Duration {
     Duration::from_millis(read(&MAX_CLOCK_JUMP).unsigned_abs().into())
 }
@@ -210,7 +210,7 @@ pub fn reserve() -> Duration {
     Duration::from_millis(read(&RESERVE).unsigned_abs().into())
 }
 
-/// Returns the longest time that a call sleeps for the clock.
+/// Returns the longest time that a call sleeps until the clock has caught up.
 pub fn clock_wait_timeout() -> Duration {
     Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
 }
@@ -232,7 +232,7 @@ pub fn segment_prefetch() -> u8 {
     u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
 }
 
-/// Returns the target duration of a segment.
+/// Returns the time for which a segment should last.
 pub fn segment_target_duration() -> Duration {
     Duration::from_secs(read(&SEGMENT_TARGET_DURATION).unsigned_abs().into())
 }
@@ -242,12 +242,12 @@ pub fn segment_wait_timeout() -> Duration {
     Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns the interval between readings of the counters; zero if no readings are taken.
+/// Returns the interval at which the launcher samples the statistics counters; zero if it takes no samples.
 pub fn sample_interval() -> Duration {
     Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }
 
-/// Returns the highest number of sequences that a database can bind.
+/// Returns the highest number of bound sequences that a database can have.
 pub fn max_bound_sequences() -> i64 {
     read(&MAX_BOUND_SEQUENCES).into()
 }

@@ -1,4 +1,5 @@
-//! Durable state: the rows of the extension's tables, and two files in the data directory.
+//! Durable state: the rows of the extension's tables, and two files in the data directory. Tables of "tags" hold segment
+//! tags, the names of ranges of ids.
 
 pub mod citus;
 pub mod durable;

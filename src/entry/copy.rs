@@ -21,7 +21,8 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
         return NO_ANSWER;
     }
     // SAFETY: the planner calls this function with a request, because users have no value of type `internal`. The tag of
-    // the request names its struct. Only a query inside the COPY, such as one of a trigger, has a root.
+    // the request names its struct. A request for COPY's own expressions has no `root`. Queries inside the COPY, such as
+    // those of a trigger, have one.
     unsafe {
         let request: *const pg_sys::SupportRequestSimplify =
             (*call).args.as_ptr().read().value.cast_mut_ptr();
@@ -30,7 +31,8 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     }
 }
 
-/// Returns a call of the COPY variant. Returns null if there is no variant, or if the role may not call both functions.
+/// Returns a call of the COPY variant. Returns null if there is no variant, or if the role may not call one of the two
+/// functions.
 ///
 /// # Safety The planner makes this request about a function that has the support function above.
 #[pg_guard]

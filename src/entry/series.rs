@@ -26,7 +26,8 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         let column = table.column(column).unwrap_or_else(|error| raise(*error));
         let key = table.column(key_column).and_then(|column| table.key(&column));
         if table.value(&column).is_some() {
-            // A number to raise the counter to is read like a bigint key. A wrong key in the row is no error here.
+            // The row has its number, which is read like a bigint key. An invalid key is no error here, because no
+            // number is taken.
             if let (Ok(Key::Bigint(number)), Ok(key)) = (table.key(&column), key) {
                 let raised = series::raise_to(series.to_bytes(), &key, number, owner);
                 raised.unwrap_or_else(|error| raise(error));

@@ -8,14 +8,15 @@ use std::sync::OnceLock;
 /// Functions that the hook calls, in the session that causes the event.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessWatch {
-    /// A database was created, and does not accept connections yet. The function must not fail. The creation may still
-    /// fail.
+    /// Called when CREATE DATABASE has made a database, which does not accept connections yet. The function must not
+    /// fail. CREATE DATABASE may still fail.
     pub database_created: fn(u32),
-    /// A database with this OID is about to be dropped, and has no connections. The function must not fail.
+    /// Called when the database with this OID is about to be dropped, and has no connections any more. The function must
+    /// not fail.
     pub database_dropped: fn(u32),
-    /// A sequence is being dropped. A rollback may still undo the drop.
+    /// Called when a sequence is being dropped. A rollback may still undo the drop.
     pub sequence_dropped: fn(pg_sys::Oid),
-    /// The server's own `setval` is about to be called.
+    /// Called before each call of the server's own `setval`.
     pub setval_called: fn(),
 }
 
@@ -32,7 +33,8 @@ pub fn watch(watch: AccessWatch) {
     }
 }
 
-/// Handles an event. This function has no guard and no destructor, so errors of the previous hook pass through.
+/// Handles an event. Errors of the previous hook may jump over this function, because it has no pgrx guard and no values
+/// to drop.
 unsafe extern "C-unwind" fn on_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,

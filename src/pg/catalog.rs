@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
 
-/// The OID of one of the extension's tables. DROP EXTENSION and CREATE EXTENSION change the OID.
+/// The OID of one of the extension's tables. A table gets another OID if the extension is dropped and created again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Source(pg_sys::Oid);
 
@@ -140,7 +140,7 @@ impl Table {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;
             let lock = Lock::take(table.0, wait).ok_or(Unseen::Locked)?;
-            // The server processed pending invalidation messages when it granted the lock.
+            // The server processed invalidation messages when it granted the lock. They clear `found` after a drop.
             if self.found.get().is_some_and(|(found, _)| found == table) {
                 // SAFETY: the lock is held; the function returns null if the table is gone.
                 let relation = unsafe { pg_sys::try_relation_open(table.0, pg_sys::NoLock.cast_signed()) };
@@ -184,8 +184,8 @@ impl Table {
         }
     }
 
-    /// Returns the attribute numbers of the columns. Checks once for each relcache entry that the relation is an ordinary
-    /// table, and that the columns have their types.
+    /// Returns the attribute numbers of the columns. Checks once for each relcache entry that the relation is an
+    /// ordinary table, and that the columns have the declared types.
     ///
     /// # Safety The relation is open.
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
@@ -312,14 +312,16 @@ impl Source {
         Relation::find(self.0).map_or_else(|| raise(extension::missing()), |table| table.owner())
     }
 
-    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). Callers need no privilege on the
-    /// table to use a tag. And triggers of the owner must not run with the rights of a worker.
+    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). A session that takes ids needs
+    /// no privilege on the table. Triggers of the owner never get the rights of a background worker, which is a
+    /// superuser.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights(self.owner(), false, RoleSettings::Stay, work)
     }
 
-    /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if it would have to wait.
+    /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if a lock is not available at
+    /// once.
     pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let found = self.extension()?;
         let mode = pg_sys::RowExclusiveLock.cast_signed();
@@ -330,16 +332,16 @@ impl Source {
         has_locks.then(|| role::with_rights(self.owner(), false, RoleSettings::Stay, work))
     }
 
-    /// Does the same as [`Self::as_owner`] for SQL in which every name and operator is schema-qualified. Saves the setting
-    /// of a `search_path`, which costs as much as a small statement.
+    /// Does the same as [`Self::as_owner`] for SQL in which every name and operator is schema-qualified. Leaves
+    /// `search_path` as it is, because a change costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights_for_qualified(self.owner(), work)
     }
 
-    /// Keeps other sessions from dropping the extension until the transaction ends. Fails if the table does not belong to
-    /// the extension. Without this lock another role could create objects of the same names while a statement waits for a
-    /// lock. The code of these objects would run with the rights of the old table's owner.
+    /// Keeps other sessions from dropping the extension until the transaction ends. Fails if the table does not belong
+    /// to the extension. Without this lock, another role could drop the extension while a statement waits, and create
+    /// objects under the same names. The code of these objects would run with the rights of the old table's owner.
     fn keep(self) {
         let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
         extension::lock(found);
@@ -357,7 +359,7 @@ impl Source {
     }
 }
 
-/// Notifies all tables that a relation was changed or dropped. An invalid OID stands for every relation.
+/// Passes a change or drop of a relation on to all tables in [`TABLES`]. An invalid OID stands for every relation.
 fn changed(relation: pg_sys::Oid) {
     for table in TABLES.get().into_iter().flatten() {
         table.changed(relation);

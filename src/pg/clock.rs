@@ -3,7 +3,8 @@
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
 
-/// `CLOCK_REALTIME`, read from libc directly: the arithmetic of `SystemTime` costs a fifth of the time of an id.
+/// `CLOCK_REALTIME`, read from libc directly: the arithmetic of `SystemTime` would take a fifth of the time that
+/// creating an id takes.
 pub struct SystemClock;
 
 impl Clock for SystemClock {
@@ -19,7 +20,8 @@ pub fn uptime() -> Duration {
     Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
 }
 
-/// Returns the microseconds since the machine was started, including its sleep. The clock is never stepped.
+/// Returns the microseconds since the machine was started, including the time while it was suspended. The clock is never
+/// stepped.
 pub fn since_boot() -> u64 {
     micros(libc::CLOCK_BOOTTIME).cast_unsigned()
 }

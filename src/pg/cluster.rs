@@ -19,7 +19,7 @@ pub fn timeline() -> u32 {
         return timeline;
     }
     #[cfg(not(feature = "pg14"))]
-    // SAFETY: the timeline is fixed once recovery has ended, and it has ended.
+    // SAFETY: the timeline is fixed once recovery has ended, and the check above found that it has.
     let timeline = unsafe { pg_sys::GetWALInsertionTimeLine() };
     #[cfg(feature = "pg14")]
     // SAFETY: a plain variable of this process. The server sets it when this process learns that recovery has ended.

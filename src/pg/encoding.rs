@@ -11,7 +11,7 @@ pub fn legible(text: &str) -> String {
     text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
 }
 
-/// Converts text of this database to UTF-8; None if the text has no form in UTF-8. Call only within a transaction.
+/// Converts text of this database to UTF-8; None if the text cannot be converted. Call only within a transaction.
 pub fn to_utf8(bytes: &[u8]) -> Option<String> {
     if is_passed_on() {
         return String::from_utf8(bytes.to_vec()).ok();
@@ -48,7 +48,7 @@ fn converted(text: &str) -> Vec<u8> {
     }
 }
 
-/// Returns whether the text is the same in UTF-8 and in this database, or is never converted.
+/// Returns whether the text has the same bytes in UTF-8 as in the encoding of this database, or is never converted.
 pub fn is_as_utf8(bytes: &[u8]) -> bool {
     is_passed_on() || bytes.is_ascii()
 }
@@ -60,7 +60,7 @@ fn is_passed_on() -> bool {
     encoding == UTF8 || encoding == pg_sys::pg_enc::PG_SQL_ASCII.cast_signed()
 }
 
-/// Returns the error for text that has no form in UTF-8.
+/// Returns the error for text of an `SQL_ASCII` database that is not valid UTF-8.
 pub fn not_utf8(what: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,

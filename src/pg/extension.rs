@@ -14,14 +14,15 @@ pub fn missing() -> ErrorReport {
     )
 }
 
-/// Keeps an extension from being dropped until the transaction ends. DROP EXTENSION locks the extension before its members.
+/// Keeps an extension from being dropped until the transaction ends. This lock suffices, because DROP EXTENSION locks
+/// the extension before it locks the members.
 pub fn lock(extension: pg_sys::Oid) {
     let mode = pg_sys::AccessShareLock.cast_signed();
     // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
 }
 
-/// Takes this lock if it is available at once. Returns whether the lock was taken.
+/// Takes the same lock as [`lock`] if it is available at once. Returns whether the lock was taken.
 pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock.cast_signed();
     // SAFETY: the caller is within a transaction; any OID can be locked.
@@ -55,7 +56,8 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Returns the extension if it owns the object: users may have objects of the same name. Call only within a transaction.
+/// Returns the extension if the object is its member. Users may have objects of the same name. Call only within a
+/// transaction.
 pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction.
     let of = unsafe { pg_sys::getExtensionOfObject(catalog, object) };

@@ -37,7 +37,7 @@ pub trait Rule {
     /// Returns an error if the value is not valid.
     fn check(value: &str) -> Result<(), BadValue>;
 
-    /// Takes a value that passed the check. An unset value arrives as an empty text.
+    /// Receives each new value that has passed the check; an empty text if the setting is unset.
     fn assign(_value: &str) {}
 }
 
@@ -181,7 +181,8 @@ pub fn reserve_prefix(prefix: &CStr) {
     }
 }
 
-/// Reads a setting with a plain load. pgrx's accessor looks up the current thread, which takes as long as an id.
+/// Reads a setting with a plain load. pgrx's accessor looks up the current thread, which takes as long as creating an
+/// id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
     // SAFETY: a process of the server has one thread, and the server keeps the value valid.

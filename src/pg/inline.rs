@@ -16,8 +16,9 @@ static mut PREVIOUS: pg_sys::needs_fmgr_hook_type = None;
 
 /// The OID of the language SQL.
 const SQL: u32 = 14;
-/// Names of the sequence functions in a source text, and their calls in a parsed body.
+/// Names of the sequence functions, as they occur in `prosrc`.
 const WORDS: [&[u8]; 4] = [b"nextval", b"currval", b"lastval", b"setval"];
+/// Calls of the sequence functions, as they occur in `prosqlbody`.
 const CALLS: [&[u8]; 5] =
     [b":funcid 1574 ", b":funcid 1575 ", b":funcid 2559 ", b":funcid 1576 ", b":funcid 1765 "];
 

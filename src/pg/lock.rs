@@ -28,13 +28,13 @@ const LOCKS: i32 = 6;
 /// The purposes of the locks, in the order of their layout.
 #[derive(Clone, Copy)]
 pub enum For {
-    /// The slots of tags.
+    /// The map from segment tags to their slots in shared memory.
     Directory,
     /// The state of the server, such as its node and high-water marks.
     State,
     /// The counters that limit repeated log lines.
     LogLimit,
-    /// The removal of the keys of sections that were given up.
+    /// The removal of keys of monotonic series from shared memory.
     Sweep,
     /// The high-water marks of ids that transactions have handed out and may still roll back.
     HighWaterMarks,
@@ -44,7 +44,7 @@ pub enum For {
 
 /// Requests the locks. Call only while the server computes the size of shared memory.
 pub fn request() {
-    // SAFETY: the caller sees to the time; the name is a constant.
+    // SAFETY: the caller calls this at the right time; the name is a constant.
     unsafe { pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS) }
 }
 

@@ -16,7 +16,7 @@ pub fn token() -> i64 {
     }
 }
 
-/// Returns any random number.
+/// Returns a random number, which may be 0.
 pub fn number() -> u32 {
     let [a, b, c, d, ..] = token().to_ne_bytes();
     u32::from_ne_bytes([a, b, c, d])

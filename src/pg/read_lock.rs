@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Wait {
     /// No wait.
     No,
-    /// A wait, for at most this time if a time is given.
+    /// A wait for at most this time; None for a wait without a limit.
     Yes(Option<Duration>),
 }
 

@@ -1,4 +1,6 @@
-//! Planner hook that replaces calls of the server's sequence functions by calls of the extension's functions.
+//! Planner hook that redirects calls of sequence functions: it replaces the server's functions by those of the
+//! extension. The extension's functions serve bound sequences (those whose numbers come from this extension) and all
+//! others.
 
 use super::{relation, role};
 use pgrx::{pg_guard, pg_sys};
@@ -72,10 +74,10 @@ impl Called {
 const INT4: u32 = 480;
 const INT2: u32 = 714;
 
-/// Returns whether the current role may call the server function that the call named originally. Like the server, checks
-/// this once for each call in a statement.
+/// Returns whether the current role may call the server function that the statement named originally. Like the server,
+/// checks the privilege once for each call expression of a plan, and not for each row.
 ///
-/// # Safety The server calls the function.
+/// # Safety The server has passed `call` to the function that it calls.
 pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
     // SAFETY: the caller passes the server's argument. `fn_extra` belongs to the called function, and is only a flag.
     unsafe {
@@ -116,8 +118,8 @@ pub fn is_redirecting() -> bool {
     REDIRECT.get().is_some()
 }
 
-/// Redirects the calls of a query, then plans it. Errors of a planner pass through as through a C function, because this
-/// function has no guard and no destructor.
+/// Redirects the calls of a query, then plans it. Errors of a planner may jump over this function, because it has no
+/// pgrx guard and no values to drop.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,
@@ -164,8 +166,9 @@ unsafe extern "C-unwind" fn call_for_node(
     unsafe { call_for(node, &*targets).unwrap_or(std::ptr::null_mut()) }
 }
 
-/// Wraps each column default that creates an id in INSERT, MERGE or `UPDATE ... SET column = DEFAULT`. The wrapper records
-/// the id as the current value of the column's sequence, because applications call `currval` afterwards.
+/// Wraps the column defaults of an INSERT, MERGE or `UPDATE ... SET column = DEFAULT` that create ids. The wrapper
+/// function records the id as the current value of the column's sequence, because applications call `currval`
+/// afterwards.
 ///
 /// # Safety The query is valid and may be changed.
 unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
@@ -251,8 +254,8 @@ unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, 
     }
 }
 
-/// Returns the sequence of a column. If the column has no sequence, returns that of the inherited column with the same
-/// name. Both columns then take ids from the same source.
+/// Returns the sequence of a column. If the column owns no sequence, returns that of the column with the same name in a
+/// parent table. A partition has its parent's default, and so the parent's sequence.
 fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<pg_sys::Oid> {
     // Visits each column once, because a parent table may be reached by several paths.
     let mut columns = vec![(table, column)];
@@ -301,7 +304,7 @@ unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
     }
 }
 
-/// Returns whether a node calls a function that column defaults take ids from.
+/// Returns whether a node is a call of a function that creates ids in column defaults.
 ///
 /// # Safety The pointer is a node or null.
 unsafe fn gives_id(node: *mut c_void, targets: &Targets) -> bool {
@@ -338,7 +341,7 @@ unsafe fn make_call(
 /// Walks a query and redirects its calls. A call is changed in place. A `NextValueExpr` is the default of an identity
 /// column. The node has no room for a call, so the pointer to the node is replaced.
 ///
-/// Errors pass through this function and the walkers, because they have no guard and no destructor.
+/// Errors may jump over this function and the walkers, because they have no pgrx guard and no values to drop.
 unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag;
     if node.is_null() {
@@ -404,7 +407,8 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
-            // Sequences of these types are never bound. Calls on such sequences are redirected only for `lastval`.
+            // Sequences of these types keep their own numbers. Their calls are redirected because the extension's
+            // `lastval` has to know of them.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return None,
@@ -421,7 +425,7 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
 /// Returns whether a call replaces the default of an identity column. The server checks no privileges on the sequence of
 /// such a default. No user can write such a call.
 ///
-/// # Safety The server calls the function.
+/// # Safety The server has passed `call` to the function that it calls.
 pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
     // SAFETY: the server's argument. The expression is null, or a node whose tag names its struct.
     unsafe {

@@ -45,7 +45,8 @@ impl Relation {
         Self::find(oid)
     }
 
-    /// Does the same, and locks the relation for writing until the transaction ends. Name and owner cannot change then.
+    /// Does the same as [`Self::beside`], and locks the relation for writing until the transaction ends. Its name and
+    /// owner cannot change until then.
     pub fn written_beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
         let found = Self::beside(other, name)?;
         // SAFETY: the caller is within a transaction, which releases the lock at its end.
@@ -94,7 +95,8 @@ impl Relation {
         }
     }
 
-    /// Returns whether the caller has the owner's privileges and may become the owner, and so gains no rights.
+    /// Returns whether the caller has the owner's privileges and may become the owner. Running code as the owner then
+    /// gives the caller no new rights.
     pub fn may_act_as_owner(&self) -> bool {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }
@@ -143,9 +145,9 @@ impl Relation {
     }
 }
 
-/// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` at once, like an identity
-/// sequence. An ALTER SEQUENCE that changes the owner later would have to find the sequence by name. Returns the sequence's
-/// OID; None if the statement is another one.
+/// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` at once, like an
+/// identity sequence. An ALTER SEQUENCE that changes the owner later would have to find the sequence by name. Returns
+/// the sequence's OID; None if the statement is not CREATE SEQUENCE.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction. The parser's nodes outlive the call; the tag of a node names its struct.
     unsafe {

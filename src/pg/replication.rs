@@ -12,8 +12,8 @@ const APPLIERS: [&CStr; 3] = [
 /// Entry point of the worker that copies the positions of the publisher's sequences. The worker exists since Postgres 19.
 const SEQUENCES: &CStr = c"SequenceSyncWorkerMain";
 
-/// Returns whether logical replication delivered the row for which a trigger is called. Returns false if a function inserts
-/// the row through SPI, as other triggers may.
+/// Returns whether logical replication delivered the row for which a trigger is called. Returns false for a row that a
+/// function, such as another trigger, inserts through SPI.
 pub fn is_applied() -> bool {
     is_applier() && !is_within_spi()
 }

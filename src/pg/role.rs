@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::Once;
 
-// This declaration bypasses pg_sys's wrapper for functions that can fail. The wrapper would cost more than an id.
+// This declaration bypasses pg_sys's wrapper for functions that can fail. The wrapper would take longer than creating an
+// id.
 unsafe extern "C-unwind" {
     fn GetUserId() -> pg_sys::Oid;
 }
@@ -69,7 +70,7 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
 type OnRoleChange = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));
-/// Number of invalidations of roles that this process has received.
+/// Number of invalidation messages about roles, memberships and databases that this process has received.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// Sets the action that runs whenever a role, a membership or the owner of a database has changed.
@@ -78,7 +79,7 @@ pub fn on_change(action: OnRoleChange) {
     watch();
 }
 
-/// Starts to count these changes in this process.
+/// Starts to count changes of roles, memberships and database owners in this process.
 pub fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -111,19 +112,19 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
     }
 }
 
-/// The time at which settings end that `work` has made.
+/// The lifetime of the settings that `work` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoleSettings {
-    /// The settings end with `work`.
+    /// The old values return when `work` ends.
     End,
-    /// The settings stay until the transaction ends. Only for the extension's own code.
+    /// The new values stay until the transaction ends. Only for the extension's own code.
     Stay,
 }
 
-/// Runs `work` with only the rights of a role, as REINDEX and VACUUM run index expressions. Code of that role cannot regain
-/// the caller's rights, because SET ROLE is refused. The code can leave nothing behind in the session. The `search_path` is
-/// `pg_catalog`, so that the session's user cannot substitute functions. With `all_rows` FORCE ROW LEVEL SECURITY hides no
-/// rows from the owner of a table. Call only within a transaction.
+/// Runs `work` with only the rights of a role, as REINDEX and VACUUM run index expressions. Code of that role cannot
+/// regain the caller's rights, because SET ROLE is refused. The code cannot leave temporary tables, cursors or prepared
+/// statements in the session. The `search_path` is `pg_catalog`, so that the session's user cannot substitute functions.
+/// With `all_rows`, FORCE ROW LEVEL SECURITY hides no rows from the owner of a table. Call only within a transaction.
 pub(super) fn with_rights<T>(
     role: pg_sys::Oid,
     all_rows: bool,
@@ -142,7 +143,7 @@ pub(super) fn with_rights<T>(
     })
 }
 
-/// Does the same for SQL in which every name is schema-qualified. Keeps the session's `search_path`.
+/// Does the same as [`with_rights`] for SQL in which every name is schema-qualified. Keeps the session's `search_path`.
 pub(super) fn with_rights_for_qualified<T>(role: pg_sys::Oid, work: impl FnOnce() -> T) -> T {
     as_role(role, 0, work)
 }

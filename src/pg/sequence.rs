@@ -59,13 +59,14 @@ pub fn plan_anew() {
     unsafe { pg_sys::ResetPlanCache() };
 }
 
-/// Locks a sequence against ALTER, DROP and binding until the transaction ends. Makes earlier changes of this kind visible.
+/// Locks a sequence until the transaction ends. Other sessions can then not alter or drop the sequence, or bind it to
+/// this extension. Earlier committed changes are visible afterwards.
 pub fn lock(sequence: pg_sys::Oid) {
     // SAFETY: the caller is within a transaction, which releases the lock at its end.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
 }
 
-/// Releases a read lock.
+/// Releases the lock of [`lock_at_once`].
 pub fn unlock(sequence: pg_sys::Oid) {
     // SAFETY: this transaction has taken the lock.
     unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
@@ -77,7 +78,8 @@ pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
-/// Returns whether this transaction has given the sequence a new file, as a restart does. The caller holds a lock.
+/// Returns whether this transaction has given the sequence a new file, as TRUNCATE ... RESTART IDENTITY does. The caller
+/// holds a lock.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
         #[cfg(any(feature = "pg14", feature = "pg15"))]

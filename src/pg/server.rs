@@ -34,7 +34,8 @@ pub fn in_recovery() -> bool {
     !out_of_recovery()
 }
 
-/// Raises the server's error for commands that cannot run during recovery, instead of the internal error of a write.
+/// Fails during recovery with the server's error for commands that cannot run then. A write would fail with an internal
+/// error.
 pub fn refuse_during_recovery() {
     // SAFETY: the text is a constant.
     unsafe { pg_sys::PreventCommandDuringRecovery(c"statements on tables of snowflake_ids".as_ptr()) };

@@ -27,7 +27,8 @@ impl Statement {
         Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
     }
 
-    /// Declares a statement that is planned for each run. A plan for an empty table would scan the whole table.
+    /// Declares a statement that is planned for each run. A plan that was cached while its table was empty would later
+    /// scan the whole table.
     pub const fn of_many(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
         Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
@@ -99,7 +100,8 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
     })
 }
 
-/// Does the same for a text. The statement must only read, and may run during recovery.
+/// Plans and runs a statement that only reads. Returns the text in the first column of its first row; None if there is
+/// no row. Works during recovery, too.
 pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     Spi::connect(|client| {
         let rows = client.select(sql, None, &[])?;

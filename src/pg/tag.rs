@@ -1,4 +1,5 @@
-//! Conversion of tags between SQL and the core. A tag is a sequence of bytes in the encoding of its database.
+//! Conversion of segment tags between SQL and the core. A tag is the name of a range of ids, as bytes in the encoding of
+//! its database.
 
 use super::text::{bytes_of, length_of};
 use crate::pg::report::{raise, report};
@@ -16,13 +17,13 @@ use std::ffi::c_int;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagText(pub Tag);
 
-/// Converts bytes to a tag. Returns an error if they cannot be a tag.
+/// Converts bytes to a tag. Returns an error if they are not a valid tag.
 pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
     let tag = Tag::new(bytes).ok_or(TagError::TooManyBytes { bytes: bytes.len() })?;
     check_tag(chars(bytes)).map(|()| tag)
 }
 
-/// Returns the number of characters in bytes, in the encoding of the database.
+/// Returns the number of characters of a text in the encoding of the database.
 pub fn chars(bytes: &[u8]) -> usize {
     // SAFETY: the slice is valid for its length.
     let chars = unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), length(bytes)) };
@@ -53,7 +54,7 @@ impl TagText {
     }
 
     /// Returns the tag unchanged if its bytes are valid in the encoding of this database. Otherwise characters outside
-    /// ASCII become question marks. A tag of another database may be invalid.
+    /// ASCII become question marks. Tags of other databases may have another encoding.
     pub fn legible(self) -> Self {
         let bytes = self.0.as_bytes();
         // SAFETY: the slice is valid for its length.

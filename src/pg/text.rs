@@ -1,8 +1,9 @@
 //! Text arguments in the encoding of the database.
 //!
-//! pgrx's `&str` panics if the database is not in UTF-8 and a user types an accent. This extension interprets only ASCII
-//! text. Bytes that are not UTF-8 become a replacement character, which is refused like any other wrong character. The
-//! length of a text is checked before its bytes are read: compressed text of up to 1 GB may fit into a few pages.
+//! pgrx's `&str` panics if the database is not in UTF-8 and a user types an accented letter. This extension interprets
+//! only ASCII text. Bytes that are not UTF-8 become a replacement character, which is refused like any other wrong
+//! character. The length of a text is checked before its bytes are read: compressed text of up to 1 GB may fit into a
+//! few pages.
 
 use super::encoding::from_utf8;
 use crate::pg::report::{bad_argument, raise, report};
@@ -162,7 +163,7 @@ const LONGEST_SQL: usize = 16 * 1024;
 pub struct TextOut(Vec<u8>);
 
 impl TextOut {
-    /// Takes bytes that are in the encoding of the database.
+    /// Creates a text from bytes in the encoding of the database.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }

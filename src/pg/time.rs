@@ -11,7 +11,8 @@ use std::time::Duration;
 /// 2000-01-01 UTC in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// Converts an instant for the core. The last years of `timestamptz` become one instant; no layout reaches them.
+/// Converts an instant for the core. The last 30 years of `timestamptz` become the core's last instant; no layout
+/// reaches them.
 pub fn from_sql(at: TimestampWithTimeZone) -> Result<UnixMicros, ErrorReport> {
     if at.is_infinity() || at.is_neg_infinity() {
         return Err(bad_argument(
@@ -28,7 +29,7 @@ pub fn to_sql(at: UnixMicros) -> Result<TimestampWithTimeZone, ErrorReport> {
         .map_err(|_| bad_argument("timestamp out of range", format!("It is {at}.")))
 }
 
-/// Converts a duration to an interval of days and a rest of less than a day.
+/// Converts a duration to an interval of whole days and a remainder of less than a day.
 pub fn interval(time: Duration) -> Result<Interval, ErrorReport> {
     const DAY: u64 = 86_400_000_000;
     let time = micros(time);

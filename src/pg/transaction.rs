@@ -101,7 +101,7 @@ pub fn is_of_leader() -> bool {
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
-/// Returns whether a parallel query is running. No SQL can run then.
+/// Returns whether this process takes part in a parallel query, so that it cannot run SQL through SPI.
 pub fn is_parallel() -> bool {
     // SAFETY: reads variables of this process.
     unsafe { pg_sys::IsInParallelMode() }
@@ -139,10 +139,11 @@ pub fn see_own_changes() {
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
-/// Runs SQL at the end of a transaction, after its snapshots are gone.
+/// Runs `work`, which uses SQL, at the end of a transaction, after its snapshots are gone. `work` can write even if the
+/// user has made the transaction read-only after its own writes.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: the caller is within a transaction. An error ends it, together with its snapshots and its read-only state.
-    // The transaction may have become read-only after it wrote.
+    // SAFETY: the caller is within a transaction. An error aborts the transaction, and with it the snapshot and the
+    // changed variable.
     let read_only = unsafe {
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let read_only = pg_sys::XactReadOnly;

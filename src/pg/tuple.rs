@@ -41,7 +41,8 @@ pub(super) unsafe fn cached_column(
     (!is_null).then_some(value)
 }
 
-/// Calls `each` with the rows that match the keys until it returns false. Uses the index if it is valid.
+/// Calls `each` with the rows that match the keys until it returns false. Scans the index; scans the whole relation if
+/// the OID of the index is invalid.
 ///
 /// # Safety Within a transaction. The relation is open, and the index belongs to it. The snapshot is null or valid.
 pub(super) unsafe fn scan(

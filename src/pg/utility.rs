@@ -11,12 +11,14 @@ use std::sync::OnceLock;
 static COPIES_IN: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
-/// True if a COPY FROM has planned an expression with COPY variants. The plan may still be cached.
+/// True if a COPY FROM has planned an expression with COPY variants: STABLE functions that replace the id functions
+/// within COPY FROM. The plan may still be cached.
 static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// True if the innermost utility statement may be ALTER SEQUENCE.
 static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// OIDs of the sequences that the statement has altered. Names could belong to other sequences when the statement ends.
+/// OIDs of the sequences that the statement has altered. OIDs are used because a name may belong to another sequence
+/// when the statement ends.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// Functions that are called after statements, within the same transaction. The functions may run SQL and may fail.
@@ -32,8 +34,9 @@ pub struct Watch {
 
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
-/// Resets the flags after an error, because an error skips the end of the hook. No COPY FROM that still plans defaults can
-/// go on after an error. An ALTER SEQUENCE can go on if one of its event triggers has caught the error.
+/// Resets the flags after an error, because an error skips the end of the hook. After the rollback of a subtransaction,
+/// no COPY FROM that still plans its defaults is running. An ALTER SEQUENCE may still be running, if one of its event
+/// triggers has caught the error.
 static AFTER_ERRORS: Hooks = Hooks {
     committed: forget_altered,
     ended: || {
@@ -106,7 +109,8 @@ fn end_after_error() {
     forget_planned();
 }
 
-/// Discards cached plans of domain checks. Otherwise all roles would use plans with COPY variants later.
+/// Discards cached plans of domain checks if they call COPY variants. Otherwise other roles would use these plans later,
+/// although COPY FROM has checked the privileges of its own role only.
 fn forget_planned() {
     if PLANNED.replace(false) {
         // SAFETY: marks the process's cached constraints as outdated, without a read of the catalog.
@@ -116,8 +120,8 @@ fn forget_planned() {
     }
 }
 
-/// Runs a utility statement and then the action that follows it. Errors pass through as through a C function, because this
-/// function has no guard and no destructor. The function cannot panic.
+/// Runs a utility statement and then the action that follows it. Errors may jump over this function, because it has no
+/// pgrx guard and no values to drop. The function cannot panic.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,

@@ -151,7 +151,8 @@ pub fn terminate(pid: pg_sys::pid_t) {
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
-/// Time that a worker waits for the lock of its database. Short, so that the worker does not delay sessions.
+/// Time that a worker waits for a lock on its database when it connects. Short, so that a waiting worker does not delay
+/// sessions.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
 /// Connects this worker to a database as the bootstrap superuser, even if the database allows no connections. Users cannot
@@ -179,7 +180,7 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     for (name, value) in of_its_own {
         guc::impose(name, value);
     }
-    // The disk must have the ids before they are handed out. The stricter `remote_apply` is kept.
+    // The reservation of a range must be on disk before its ids are handed out. The stricter `remote_apply` is kept.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::impose(c"synchronous_commit", c"on");
     }

@@ -1,5 +1,6 @@
-//! Counters of changes to the sequence bindings of each database. A process that cannot read the binding table because of a
-//! lock uses its cached bindings. The cache is valid if the counter has not changed.
+//! Counters of changes to the bound sequences of each database (sequences whose numbers come from this extension). A
+//! process that cannot read the binding table because of a lock uses its cached bindings. The cache is valid if the
+//! counter has not changed.
 
 use crate::pg::server;
 use crate::pg::shmem::Shmem;

@@ -16,11 +16,12 @@ pub struct Leases {
     pub answered: Condition,
     /// The slot of the lease worker, assigned by the launcher. At most one lease worker runs at a time.
     pub worker_slot: WorkerSlot,
-    /// The result of the last survey of a database: the number of its `Use`, from 1; 0 once consumed.
+    /// The `DatabaseUse` (role in leases of worker ids) of the database that the last lease worker inspected, plus 1.
+    /// The launcher sets it to 0 when it reads it.
     pub found: AtomicU32,
     /// Number of lease workers that have connected to their database.
     pub arrivals: AtomicU64,
-    /// The database whose lock the last lease worker could not get when it connected; else 0.
+    /// The database that the last lease worker could not connect to, because the database was locked; else 0.
     pub locked_out: AtomicU32,
     /// The foreign server that the worker id is leased from; empty for this server. Written under the state lock.
     pub origin: SharedText<8>,
@@ -30,7 +31,7 @@ pub struct Leases {
 
 pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", || 0, |_| Some(Leases::default()));
 
-/// Returns the messages; None if the library was not preloaded.
+/// Returns the block with the messages; None if the library was not preloaded.
 pub fn leases() -> Option<&'static Leases> {
     LEASES.get()
 }

@@ -1,5 +1,5 @@
-//! The health of the registries of all databases, in shared memory. Processes that ask a registry and the status view read
-//! it.
+//! The health of the registries of all databases, in shared memory. Read by the status view, and by processes before
+//! they send a request to a registry.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -40,7 +40,8 @@ pub struct RegistryEntry {
     writing: AtomicBool,
     server: SharedText<8>,
     error: SharedText<64>,
-    /// True if the error text reveals the registry's address. Users without `pg_read_all_stats` then see `briefly` instead.
+    /// True if the error text reveals the registry's address. Users without `pg_read_all_stats` then see the text in
+    /// `briefly` instead.
     private: AtomicBool,
     briefly: SharedText<16>,
     hint: SharedText<32>,
@@ -162,7 +163,7 @@ impl RegistryEntry {
         }
     }
 
-    /// Resets the entry if the registry is another foreign server now.
+    /// Resets the entry if another foreign server is now at the registry's position.
     fn is_for(&self, server: &str) {
         if self.server.read().1 != server {
             for count in [&self.calls, &self.failures, &self.in_a_row, &self.last_duration] {

@@ -1,4 +1,5 @@
-//! The keys of monotonic series, in shared memory. The slot of a tag holds the numbers that its section may give.
+//! The keys of monotonic series and their last numbers, in shared memory. Keys form groups, called sections. The slot of
+//! a section's tag holds the range of numbers that the section may give.
 
 use crate::pg::lock::{For, LwLock};
 use crate::pg::random;
@@ -30,7 +31,8 @@ impl Sections {
         Hash::of(self.keys.secret(), series, key)
     }
 
-    /// Removes the keys of all sections that were given up. Does nothing if `needs` returns false after the lock was taken.
+    /// Removes the keys of sections that have lost their slot to another tag. Does nothing if `needs` returns false once
+    /// the lock is held.
     #[cold]
     pub fn sweep(&self, slots: &[Slot], needs: impl Fn() -> bool) {
         let _alone = self.sweeping.write();

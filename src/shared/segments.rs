@@ -1,4 +1,5 @@
-//! The tags in use on this server, their buffers, and the slots of the refill workers, in shared memory.
+//! The segment tags (named ranges of ids) in use on this server, their buffers, and the slots of the refill workers, in
+//! shared memory.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
@@ -34,11 +35,12 @@ pub struct Segments {
     pub awaited: AtomicUsize,
     /// The position of the clock sweep that chooses slots to evict. Moved with the directory locked for writing.
     pub hand: AtomicUsize,
-    /// Number of calls whose tag had no slot.
+    /// Number of calls for ids whose tag had no slot.
     pub misses: AtomicU64,
     /// Number of times that a tag lost its slot to another tag.
     pub evictions: AtomicU64,
-    /// The highest ids that transactions have handed out by themselves and not committed, by tag.
+    /// The highest ids that transactions have taken from a tag's row themselves, without a refill worker, and not
+    /// committed.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
     /// The map from tags to slots. Processes that publish or withdraw ids also lock the directory for writing.
     pub directory: RwLock<LwLock, Directory<'static>>,
@@ -48,16 +50,17 @@ pub struct Segments {
     pub crowded: AtomicBool,
     /// The last messages about tags in the log, from all workers. Serves to limit repetition.
     pub logged: RwLock<LwLock, LogLimit>,
-    /// The generation that was drawn last. No two owners of a slot have the same generation.
+    /// The last generation that was assigned. Each time a slot gets another tag, the slot gets a new generation.
     slot_generations: AtomicU64,
-    /// The sum of the counts of tags that have no slot any more. Changed with the directory locked for writing.
+    /// The sum of the statistics of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,
 }
 
 pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
 
 impl Segments {
-    /// Requests a refill of a slot, and returns the ticket. If `creates`, the refill worker may create the tag.
+    /// Requests a refill of a slot, and returns the ticket of the request. If `creates`, the refill worker may create
+    /// the tag.
     pub fn ask(&self, slot: &Slot, creates: bool) -> u64 {
         let ticket = if creates { slot.request.ask_to_create() } else { slot.request.ask() };
         self.asked.record(self.slot_of(slot));
@@ -69,7 +72,7 @@ impl Segments {
         self.asked.slots_with_requests(|slot_index| self.is_asked(slot_index))
     }
 
-    /// Sets the bits of the slots with requests, if a caller ended before it could set the bit.
+    /// Sets the bits of all slots with unanswered requests. A caller may have died between its request and its bit.
     pub fn record_pending(&self) {
         let asked = (0..self.slots.len()).filter(|slot_index| self.is_asked(*slot_index));
         asked.for_each(|slot_index| self.asked.record(slot_index));
@@ -79,7 +82,7 @@ impl Segments {
         self.slots.get(slot_index).is_some_and(|slot| slot.request.pending().is_some())
     }
 
-    /// Returns a new generation. The value is never 0, the generation of an unused slot.
+    /// Returns a new generation for a slot. The value is never 0, which stands for a slot that was never used.
     pub fn new_slot_generation(&self) -> u64 {
         self.slot_generations.fetch_add(1, Relaxed) + 1
     }
@@ -92,7 +95,7 @@ impl Segments {
         self.former.add(slot.hand_over(self.new_slot_generation()));
     }
 
-    /// Returns the counts of all tags since server start, and the number of tags that have a slot.
+    /// Returns the statistics of all tags since server start, summed up, and the number of tags that have a slot.
     pub fn counts_in_all(&self) -> (TagCounts, usize) {
         let directory = self.directory.read();
         let present =
@@ -102,7 +105,7 @@ impl Segments {
         (counts.into_iter().sum(), in_use)
     }
 
-    /// Resets the counts of the tags for which `is_meant` returns true.
+    /// Resets the statistics of the tags for which `is_meant` returns true.
     pub fn reset_counts(&self, is_meant: impl Fn(&TagKey) -> bool) {
         let directory = self.directory.read();
         let meant = directory.iter().filter(|(_, key)| is_meant(key));
@@ -190,7 +193,7 @@ pub fn wake_launcher() {
     }
 }
 
-/// Returns the trouble that keeps all requests from being served; None if the launcher runs.
+/// Returns the fault that keeps all refill requests from being served; None if the launcher runs.
 pub fn trouble() -> Option<Trouble> {
     // The launcher starts with the server, unless `max_worker_processes` was reached.
     segments().filter(|segments| !segments.launcher.is_occupied()).map(|_| Trouble::NoWorker)

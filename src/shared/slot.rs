@@ -1,4 +1,4 @@
-//! A tag's slot in shared memory.
+//! The slot of a segment tag in shared memory.
 
 mod shared_text;
 
@@ -21,8 +21,9 @@ pub struct Slot {
     pub answered: Condition,
     /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
-    /// The section, if the tag belongs to a monotonic series. With the directory locked for writing, processes open the
-    /// section and move ranges from the buffers to the section. Emptying the buffers closes the section.
+    /// The section, if the tag belongs to a monotonic series: the range of numbers that some of the series' keys share.
+    /// With the directory locked for writing, processes open the section and move ranges from the buffers to the
+    /// section. Emptying the buffers closes the section.
     pub section: Section,
 }
 

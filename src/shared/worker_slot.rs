@@ -24,7 +24,7 @@ pub struct WorkerSlot {
     pub cut: AtomicBool,
     /// The SQLSTATE of the error that ended the worker, in the server's packed form; 0 if none is known.
     pub failure: AtomicI32,
-    /// The deadline for the worker to leave, in microseconds of uptime; 0 if it may stay.
+    /// The time by which the worker has to leave, in microseconds of uptime; 0 if it may stay.
     leaves_by: AtomicU64,
 }
 

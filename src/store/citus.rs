@@ -39,7 +39,8 @@ static AUTHINFO: Statement = Statement::new(
     &[INT4OID],
 );
 
-/// Returns whether this database is a Citus worker. Its own table of tags must not be used: ids would collide.
+/// Returns whether this database is a Citus worker. A worker must not take ids from its own table of tags, because the
+/// coordinator serves the same ids.
 pub fn is_worker() -> Result<bool, SpiError> {
     Ok(is_there() && is(&IS_WORKER)?)
 }
@@ -50,7 +51,7 @@ pub fn is_there() -> bool {
 }
 
 /// Returns the libpq options for a connection of the current role to the coordinator. Call this with the rights of the
-/// tables' owner: other roles may not read all of the options.
+/// owner of the extension's tables: other roles may not read all of the options.
 pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     if !is_worker()? {
         return Ok(Err(NoCoordinatorError::NotWorker));

@@ -1,4 +1,5 @@
-//! SQL on the tables of registries, received ids and tags to be handed over. Rows of tags are in JSON. SPI errors are
+//! SQL for registries, the databases that others get their ids from. A database records its registries and the ids
+//! received from them. Segment tags can be handed over to another registry, as table rows in JSON. SPI errors are
 //! returned; SQL errors are thrown.
 
 use super::segment::definition_of;
@@ -30,7 +31,7 @@ static ENDPOINTS: Statement = Statement::new(
 
 static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
 
-/// Conflicts with [`LOCK`].
+/// Conflicts with the lock that [`LOCK`] takes on this table.
 static KEEP_ENDPOINTS: Statement =
     Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE", &[]);
 
@@ -72,7 +73,8 @@ static RECEIVE: Statement = Statement::new(
     &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
-/// Rows of the table of tags in JSON, and the columns from which a promotion computes how far to skip ahead.
+/// Rows of the table of tags in JSON. If the previous primary may have reserved further ids, the other columns serve to
+/// compute how many ids to skip.
 static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
             s.max_value, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline)
@@ -86,13 +88,13 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
     &[TEXTOID],
 );
 
-/// Creates the given tags, and raises existing tags that are lower. Each tag must occur only once.
+/// Creates the given tags. If a tag exists and its highest id is lower, raises this id. Each tag must occur only once.
 ///
-/// An existing tag gets a new version if it is higher by less than one segment. The new version keeps the tag's last
-/// reservation from being given back.
+/// If the existing highest id is higher by less than one segment, the id stays, and the row gets a new version. The new
+/// version keeps a worker from giving back its last reservation, which would lower the highest id again.
 ///
-/// In a database that uses a registry, a trigger refuses new rows of users. The trigger admits restored rows, which it
-/// recognizes by an `update_time` before the transaction.
+/// In a database that uses a registry, a trigger refuses tags that users insert. The trigger admits rows restored from a
+/// dump, which have an `update_time` before the transaction. The rows inserted here pass for restored ones.
 static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
          (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period,
@@ -139,7 +141,7 @@ static DEFINITION: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
-/// Conflicts with the lock of a session that changes the registries in use.
+/// Conflicts with the lock that a session takes on this table to change the registries in use.
 static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 
@@ -162,12 +164,12 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> 
     Ok(TAG_OF_DEFAULT.first(&[expression.into()], |row| row.get::<TagText>(1))?.flatten())
 }
 
-/// Returns whether the ids of this database come from registries on other servers.
+/// Returns whether this database gets its ids from registries on other servers.
 pub fn in_use() -> Result<bool, SpiError> {
     Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
 }
 
-/// Returns whether this database uses a registry.
+/// Returns whether this database uses the registry with this identity.
 pub fn is_used(identity: &str) -> Result<bool, SpiError> {
     Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
 }
@@ -210,7 +212,7 @@ pub fn keep_endpoints() -> Result<(), SpiError> {
     KEEP_ENDPOINTS.run(&[])
 }
 
-/// Replaces the registries in use by these.
+/// Replaces the list of registries in use.
 pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     NO_ENDPOINTS.run(&[])?;
     endpoints.iter().try_for_each(|Endpoint { position, server, seen }| {
@@ -220,7 +222,8 @@ pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     })
 }
 
-/// Records the highest id of each tag as received from each registry in use.
+/// Records the highest id of each tag in this database as received from every registry in use. This reveals a registry
+/// that was restored from an earlier backup, because its own highest id is lower.
 pub fn record_all() -> Result<(), SpiError> {
     RECORD_ALL.run(&[])
 }
@@ -230,8 +233,8 @@ pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// Returns the highest id of a tag that a registry has sent, and the version of the registry's row after that. Returns None
-/// if there is no such record.
+/// Returns the highest id of a tag that was received from a registry, and the version of the registry's row after that
+/// reservation. Returns None if no id was received.
 pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
@@ -246,8 +249,8 @@ pub fn lock_received() -> Result<(), SpiError> {
     LOCK_RECEIVED.run(&[])
 }
 
-/// Records ids of a tag as received. Attaching a column may have recorded higher ids meanwhile. Then nothing is recorded,
-/// and the ids must not be handed out.
+/// Records ids of a tag as received from a registry. Records nothing if a session has already recorded a higher id,
+/// because it attached a column to the tag. The received ids are then not handed out.
 pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
     let Supply { range, period, .. } = reserved.supply;
     let (identity, tag) = (identity.to_owned(), TagText(*tag));
@@ -256,7 +259,7 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
 }
 
 /// Returns rows of tags in JSON, in the order of the tags. Begins after the tag `after`, and returns as many rows as fit
-/// into a response. After a promotion the highest ids include the skipped ids.
+/// into a response. After a promotion, highest ids that may lag behind the previous primary's are increased.
 pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
     let after = TagText(Tag::new(&after).unwrap_or_default());
@@ -280,7 +283,7 @@ pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     Ok(rows.into_iter().flatten().take_while(|row| fits(row.get().len())).collect())
 }
 
-/// Returns the row with another highest id.
+/// Returns the row with its highest id replaced.
 fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     let mut row: BTreeMap<&str, Box<RawValue>> = serde_json::from_str(json).ok()?;
     row.insert("max_id", to_raw_value(&max_id).ok()?);
@@ -303,12 +306,14 @@ pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Records ids of a tag up to `highest` as received from each registry in use. Invalidates the saved range.
+/// Records `highest` as the highest id of a tag that came from each registry in use. Earlier saved ranges of the tag
+/// (ids kept over a restart) become invalid.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
-/// Creates tags from these rows, in JSON and one for each tag, with the given share. Raises existing tags that are lower.
+/// Creates tags from these JSON rows, one for each tag. The share gives the remainder that ids of this registry have, if
+/// several registries serve the tags. Raises the highest ids of existing tags that are lower.
 pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
     HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }

@@ -1,4 +1,5 @@
-//! SQL on the tags of the sections of monotonic series.
+//! SQL on the tags of monotonic series. The keys of a series are divided into sections, and each section takes its
+//! numbers from a segment tag.
 
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
@@ -9,7 +10,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 static RAISE: Statement =
     Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);
 
-/// Ensures that all later numbers of a section are above a value.
+/// Ensures that all numbers that a section reserves later are above a value. `tag` is the section's tag.
 pub fn raise(tag: &[u8], value: i64) -> Result<(), SpiError> {
     let Some(tag) = Tag::new(tag) else { return Ok(()) };
     RAISE.run(&[TagText(tag).into(), value.into()])

@@ -1,5 +1,5 @@
-//! SQL on the table of tags. Workers use this module, and transactions that have changed a tag. A call that finds ids in
-//! the buffers never uses this module.
+//! SQL on the table of segment tags, the names of ranges of ids. Used by workers, and by transactions that have changed
+//! a tag. A call that finds ids in the buffers in shared memory runs none of this SQL.
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::{self, to_utf8};
@@ -23,12 +23,12 @@ use std::collections::BTreeSet;
 
 /// Reads and locks a row of the table of tags.
 ///
-/// The row may lag behind the ids that the previous primary had reserved. A lag is possible if this cluster wrote the row
-/// on an earlier timeline.
+/// Column 14 tells whether the row was written on an earlier timeline. The previous primary may then have reserved
+/// further ids in a transaction that was not replicated.
 ///
-/// The period of a dated tag never goes back, even if the clock is moved back. The period ends when the clocks of the time
-/// zone first show the next period. If these clocks are put back over midnight, they show midnight twice. AT TIME ZONE
-/// would choose the second midnight.
+/// A dated tag starts again with each period, such as a day. The period never goes back, even if the clock is moved
+/// back. It ends when the clocks of the time zone first show the next period. If these clocks are put back over
+/// midnight, they show midnight twice, and AT TIME ZONE would choose the second midnight.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
@@ -114,7 +114,7 @@ impl TagRows for TagTables {
     }
 
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        // If the row's lock would have to be waited for, the tag may exist.
+        // A locked table cannot be read without a wait, so the tag may exist.
         Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
             .unwrap_or(true))
     }
@@ -190,7 +190,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     let definition = definition_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
-    // The format was valid when it was written. A replacement of invalid UTF-8 would silently change the numbers.
+    // Invalid UTF-8 is an error, because a replacement character would silently change the formatted numbers.
     let utf8 =
         |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(encoding::not_utf8("format")));
     let format = row.get::<TagText>(8)?.map_or_else(|| NumberFormat::default_for(reset).to_string(), utf8);

@@ -1,4 +1,5 @@
-//! The table of bound sequences, read without SQL, because the planner hook needs it.
+//! The table of bound sequences, whose numbers come from this extension. Read without SQL, because the planner hook
+//! needs it.
 
 use super::tables::SEQUENCE_BINDING;
 use crate::pg::catalog::Unseen;
@@ -23,7 +24,8 @@ pub enum Binding {
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub binding: Binding,
-    /// True if the sequence is known to be at its end. Otherwise its position has to be checked.
+    /// True if the sequence was seen at its end, where binding puts it. Otherwise the row counts only while the sequence
+    /// is there.
     pub is_checked: bool,
 }
 
@@ -56,7 +58,7 @@ pub fn of_sequence(sequence: Oid, wait: Wait) -> Result<Option<Bound>, Unseen> {
     Ok(found)
 }
 
-/// Returns all sequences that have a row. Waits for the lock of the table. Call only within a transaction.
+/// Returns all sequences that have a row. Waits for a lock on the table without a limit. Call only within a transaction.
 pub fn all() -> Vec<Oid> {
     let mut found = Vec::new();
     let _missing =

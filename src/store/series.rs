@@ -168,9 +168,9 @@ pub fn counters(of: KeyType) -> Option<Source> {
     counters_of(of).table.find()
 }
 
-/// Returns the table of series. If the table has a row of this name, also returns the series, and whether its use requires
-/// privileges. Waits at most `limit` for a lock on the table. Call only within a transaction; its own uncommitted changes
-/// are visible.
+/// Returns the table of series. If the table has a row of this name, also returns the series, and whether its use
+/// requires privileges. Waits at most `limit` for a lock on the table. Call only within a transaction, whose own
+/// uncommitted changes are visible.
 #[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
 pub fn read(
     name: &Tag,
@@ -283,7 +283,7 @@ pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }
 
-/// Time for which a cached period is valid, if the period does not change during this time.
+/// Time for which a session uses a cached period. A period that ends within this time is not cached.
 pub const PERIOD_BELIEVED_MICROS: i64 = 10_000_000;
 
 static PERIOD: Statement = Statement::new(
@@ -294,8 +294,8 @@ static PERIOD: Statement = Statement::new(
     &[TEXTOID, TEXTOID],
 );
 
-/// Returns the first day of two periods, in days since 1970-01-01: of the current period, and of the period after
-/// [`PERIOD_BELIEVED_MICROS`].
+/// Returns the first days of two periods, in days since 1970-01-01: the current period, and the period that will be
+/// current in [`PERIOD_BELIEVED_MICROS`].
 pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
     let days = PERIOD.first(&[reset.name().into(), time_zone.into()], |row| {
         Ok((row.get::<i32>(1)?.unwrap_or_default(), row.get::<i32>(2)?.unwrap_or_default()))

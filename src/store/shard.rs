@@ -15,8 +15,8 @@ use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Series};
 use std::ffi::CString;
 
-/// Returns whether a role may do this with the counters of a series. Returns true if the table is missing, a fault reported
-/// later.
+/// Returns whether a role may perform `action` on the counters of a series. Returns true if the table is missing,
+/// because a later step reports this fault.
 pub fn allows(series: &Series, table: Source, action: Action, role: Oid) -> bool {
     let privilege = match action {
         Action::Take | Action::Own => pg_sys::ACL_INSERT,
@@ -36,8 +36,8 @@ fn name(series: &Series) -> Option<CString> {
 pub struct KeyTable(String);
 
 impl KeyTable {
-    /// Finds the table next to the table of series. Returns None if the table is missing, or if another role owns it.
-    /// Triggers of another owner would run with the caller's rights.
+    /// Finds the table next to the table of series. Returns None if the table is missing, or if it has another owner
+    /// than the extension's tables. Triggers of another owner would run with the caller's rights.
     pub fn find(series: &Series, table: Source) -> Option<Self> {
         let name = name(series)?;
         let found = Relation::written_beside(table.oid(), &name)?;

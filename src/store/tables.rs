@@ -3,7 +3,7 @@
 use crate::pg::catalog::{Table, Type};
 use crate::pg::extension;
 
-/// Tags, and their highest reserved ids.
+/// Segment tags, and their highest reserved ids.
 pub static SEGMENT: Table = Table::new(
     c"segment",
     &[
@@ -77,7 +77,7 @@ pub static WORKER_LEASE: Table = Table::new(c"worker_lease", &[]);
 /// Worker ids that servers had chosen themselves before the extension was created.
 pub static WORKER_CHOSEN: Table = Table::new(c"worker_chosen", &[]);
 
-/// The registries that this database draws from.
+/// The registries (databases on other servers) that this database gets its ids from.
 pub static REGISTRY_SERVER: Table = Table::new(
     c"registry_server",
     &[(c"position", Type::Integer), (c"server", Type::Name), (c"identity", Type::Text)],

@@ -57,14 +57,14 @@ static LOCK: Statement = Statement::new(
     &[INT4OID, INT4OID],
 );
 
-/// The highest worker id of a datacenter, and the latest time of an id of other clusters that hold a lease.
+/// The highest worker id of a datacenter, and the latest time in the ids of other clusters that hold leases there.
 static OVERVIEW: Statement = Statement::new(
     "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3)
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1",
     &[INT4OID, TIMESTAMPTZOID, INT8OID],
 );
 
-/// The rows of a datacenter. If `$2` is false, only the rows with the two given tokens.
+/// The rows of a datacenter. If `$2` is false, only the rows with one of the two lease tokens `$3` and `$4`.
 static ROWS: Statement = Statement::new(
     "SELECT worker_id, token, expires_at, leased_at FROM snowflake_ids.worker_lease
      WHERE datacenter_id = $1 AND worker_id >= 0 AND ($2 OR token IN ($3, $4))
@@ -108,8 +108,8 @@ static OTHERS: Statement = Statement::new(
     &[TIMESTAMPTZOID, INT8OID, INT8OID],
 );
 
-/// Returns whether any server but the one with these tokens holds a lease of a worker id. A lease that was given back
-/// counts until it expires.
+/// Returns whether any server but the one with the lease tokens `own` holds a lease of a worker id. A lease that was
+/// given back counts until it expires.
 pub fn has_others(own: [Option<i64>; 2], now: UnixMicros) -> Result<bool, SpiError> {
     Ok(OTHERS.first(&[stamp(now).into(), own[0].into(), own[1].into()], |_| Ok(()))?.is_some())
 }
@@ -150,7 +150,8 @@ pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
     ])
 }
 
-/// The table of this database, used with the rights of its owner in the current transaction. SQL errors are thrown.
+/// The table of worker ids in this database, used with the rights of its owner in the current transaction. SQL errors
+/// are thrown.
 pub struct Rows;
 
 impl WorkerRows for Rows {

@@ -1,7 +1,8 @@
 //! libpq's functions, loaded at first use.
 //!
 //! Most processes never need libpq. A server may be built without libpq's headers, or may have another version of libpq
-//! than the build machine. All versions have the functions used below. The server's module for replication loads libpq.
+//! than the build machine. All versions have the functions used below. The server's module `libpqwalreceiver` is linked
+//! with libpq, so opening this module loads libpq.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -1,8 +1,8 @@
 //! Lookup of host names in a thread, so that interrupts end the wait.
 //!
-//! The C library may wait for silent name servers for ten seconds or more, and no signal ends its wait. Therefore a thread
-//! calls it. This thread blocks all signals, because they are for the server's code, and calls no server function. If the
-//! caller stops waiting, the thread ends when the C library returns.
+//! The C library may wait for silent name servers for ten seconds or more, and no signal ends its wait. Therefore a
+//! thread calls it. This thread blocks all signals, because the server's signal handlers must not run in it. The thread
+//! calls no server function. If the caller stops waiting, the thread ends when the C library returns.
 
 use super::timeout::Timeout;
 use pgrx::pg_sys::WL_SOCKET_READABLE;
@@ -33,7 +33,8 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
     let found = FoundAddresses::default();
     let (thread_name, thread_found) = (name.to_owned(), Arc::clone(&found));
     let look_up = move || {
-        // The other end becomes readable when this end is dropped. At that time the addresses are stored.
+        // The waiting process sees the other end become readable when this end is dropped, after the addresses are
+        // stored.
         let _end = end;
         let addresses = look_up(&thread_name);
         *thread_found.lock() = Some(addresses);

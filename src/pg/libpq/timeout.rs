@@ -18,7 +18,8 @@ pub fn bound_by(bound: WaitBound) {
     BOUND.set(Some(bound));
 }
 
-/// The wait after which a server counts as silent, even if `bound` ended the wait.
+/// After a wait of this length the server counts as silent, even if `bound` ended the wait. A shorter wait counts as
+/// given up.
 const SILENT: Duration = Duration::from_secs(1);
 
 /// A common time limit for several waits.
@@ -63,7 +64,7 @@ impl Timeout {
     }
 }
 
-/// Hands wake-ups on to the next sleep, because other code of this process may need them.
+/// Sets the process's latch again if a wait has consumed a wake-up, because the wake-up may concern other code.
 impl Drop for Timeout {
     fn drop(&mut self) {
         if self.woken {

@@ -73,7 +73,9 @@ fn other_databases_and_transactions_without_ids_hold_nobody_back(server: &mut Se
     let mut reader = session(server)?;
     server.create_database("other")?;
     let (mut other, mut report) = (server.connect("other")?, server.connect("postgres")?);
-    other.run("create extension if not exists snowflake_ids; begin; select snowflake_nextval(); create table t ()")?;
+    other.run(
+        "create extension if not exists snowflake_ids; begin; select snowflake_nextval(); create table t ()",
+    )?;
     report.run("begin isolation level repeatable read; create table busy (); select count(*) from events")?;
     let id = insert(&mut reader)?;
     assert_eq!(reader.column::<i64>(ROWS)?, [id]);
@@ -172,9 +174,12 @@ fn every_kind_of_id_of_the_servers_layout_counts(server: &mut Server) -> Result<
         "select snowflake_ids.generator_create('own', current_setting('snowflake_ids.layout'));
          create sequence s; select snowflake_ids.bind_sequence('s', 'snowflake')",
     )?;
-    for draw in
-        ["snowflake_nextval('own')", "nextval('s')", "(select max(n) from snowflake_nextvals(3) n)", "snowflake_id()"]
-    {
+    for draw in [
+        "snowflake_nextval('own')",
+        "nextval('s')",
+        "(select max(n) from snowflake_nextvals(3) n)",
+        "snowflake_id()",
+    ] {
         writer.run(&format!("begin; insert into events values ({draw})"))?;
         insert(&mut reader)?;
         let held: bool = reader.one("select snowflake_safe_id() <= (select max(id) from events)")?;
@@ -205,10 +210,13 @@ fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
     let (primary, mut client) = builder().with_session()?;
     client.one::<i64>("select snowflake_safe_id()")?;
     let standby = primary.standby()?;
-    let error = standby.session()?.fails("select snowflake_safe_id()", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
+    let error =
+        standby.session()?.fails("select snowflake_safe_id()", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
     assert!(error.message().contains("snowflake_safe_id() during recovery"), "{error:?}");
     Ok(())
 }
+
+const WRITERS: usize = 8;
 
 /// Number of writers' transactions.
 fn transactions() -> usize {
@@ -245,7 +253,8 @@ fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<Vec<i64
         5 => {
             client.run("begin")?;
             let kept = client.column(several)?;
-            client.run(&format!("prepare transaction '{name}'; {}; commit prepared '{name}'", pause(random)))?;
+            client
+                .run(&format!("prepare transaction '{name}'; {}; commit prepared '{name}'", pause(random)))?;
             Ok(kept)
         }
         _ => {
@@ -279,19 +288,24 @@ fn follow(client: &mut Client, query: &str, writing: &AtomicUsize) -> Result<Vec
 /// The readers' plans: by the index, by a sequential scan that asks for each row, and with the bound looked up first.
 const READERS: [(&str, &str); 4] = [
     ("", "select id from events where id > $1 and id < snowflake_safe_id() order by id"),
-    ("set enable_indexscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off",
-     "select id from events where id > $1 and id < snowflake_safe_id() order by id"),
-    ("set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0",
-     "select id from events where id > $1 and id < (select snowflake_safe_id()) order by id"),
-    ("set default_transaction_isolation = 'repeatable read'",
-     "select id from events where id > $1 and id < snowflake_safe_id() order by id"),
+    (
+        "set enable_indexscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off",
+        "select id from events where id > $1 and id < snowflake_safe_id() order by id",
+    ),
+    (
+        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0",
+        "select id from events where id > $1 and id < (select snowflake_safe_id()) order by id",
+    ),
+    (
+        "set default_transaction_isolation = 'repeatable read'",
+        "select id from events where id > $1 and id < snowflake_safe_id() order by id",
+    ),
 ];
 
 #[test]
 fn under_load_each_reader_has_each_committed_row_exactly_once() -> Result<()> {
     let (server, mut client) = builder().with_session()?;
     client.run("create table events (id bigint primary key default snowflake_nextval(), v text)")?;
-    const WRITERS: usize = 8;
     let writing = AtomicUsize::new(WRITERS);
     let results = at_once(server.sessions("postgres", WRITERS + READERS.len())?, |number, mut client| {
         if let Some((settings, query)) = READERS.get(number) {

@@ -29,7 +29,7 @@ use std::time::Duration;
 /// databases, and is up to date at once.
 type AsOf = (u64, u64);
 
-/// A named generator in the session's cache, with the ids that the session holds. It lives as long as the process.
+/// A named generator in the session's cache, with the ids that the session holds. It is never freed.
 pub struct CachedGenerator {
     name: Box<[u8]>,
     named: Cell<&'static Named>,
@@ -63,14 +63,14 @@ impl CachedGenerator {
         self.named.get()
     }
 
-    /// Returns whether the table has not changed since the generator was looked up.
+    /// Returns true if the table is unchanged since the generator was looked up.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.as_of.get() == as_of()
     }
 
-    /// Returns whether no committed transaction has changed generators since the generator was looked up. After a call of
-    /// [`CachedGenerator::is_current`], this check suffices as long as no server function is called.
+    /// Returns true if no transaction that changed generators has committed since the generator was looked up. After a call
+    /// of [`CachedGenerator::is_current`], this check suffices until the next call of a server function.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
         self.as_of.get().1 == shared.named_changes()
@@ -210,7 +210,8 @@ pub fn layout_changed() {
     LAYOUT_CHANGED.set(LAYOUT_CHANGED.get().or_else(|| Some(uptime())));
 }
 
-/// Refuses a late commit, because other sessions issue ids of the old layout until this transaction commits.
+/// Refuses a commit that comes too late after the check. Other sessions issue ids of the old layout until the commit, and
+/// these must not reach the new ids.
 fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
@@ -243,7 +244,7 @@ fn refuse_to_prepare() {
     }
 }
 
-/// Has all generators looked up again and all statements planned again, because a plan may hold a layout as a constant.
+/// Invalidates all cached generators, and all cached plans, because a plan may hold a layout as a constant.
 fn forget() {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     plan_anew();

@@ -35,7 +35,7 @@ pub struct CachedGenerator {
     named: Cell<&'static Named>,
     /// The change counters at the time the row was read.
     as_of: Cell<AsOf>,
-    /// The source of the layout's ids; None if it is not known yet.
+    /// The server's generator or the slot that issues the layout's ids; None if it is not known yet.
     slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
@@ -76,13 +76,13 @@ impl CachedGenerator {
         self.as_of.get().1 == shared.named_changes()
     }
 
-    /// Returns the source of the layout's ids; None if it is not known yet.
+    /// Returns the server's generator or the slot that issues the layout's ids; None if it is not known yet.
     #[inline]
     pub fn slot_ref(&self) -> Option<SlotRef> {
         self.slot_ref.get()
     }
 
-    /// Stores the source of the layout's ids.
+    /// Stores the server's generator or the slot that issues the layout's ids.
     pub fn set_slot_ref(&self, slot_ref: SlotRef) {
         self.slot_ref.set(Some(slot_ref));
     }

@@ -1,4 +1,4 @@
-//! Ids of tags (named id ranges). A background worker reserves segments of them in advance.
+//! Ids of tags (named id ranges). A background worker reserves them in advance, in segments.
 
 pub mod cache;
 pub mod error;

@@ -63,9 +63,9 @@ pub fn next_for(
     Ok((cached, number))
 }
 
-/// Takes the next number of a key on the fast path. Returns None unless the session used this series last, and shared memory
-/// has a number for the key; then [`next_for`] is needed. Receives no invalidation messages, so changes by others since the
-/// statement began are not seen. Raises no error.
+/// Takes the next number of a key on the fast path. Works only if the session used this series last, and shared memory has a
+/// number for the key. Otherwise returns None, and [`next_for`] is needed. Receives no invalidation messages, so changes by
+/// others since the statement began are not seen. Raises no error.
 #[inline]
 pub fn next_at_once<T>(
     name: &[u8],

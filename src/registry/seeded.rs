@@ -1,4 +1,4 @@
-//! Tags that registries have raised at this transaction's request, because a column has ids: see
+//! Tags that registries have raised at this transaction's request, for a column that already holds ids: see
 //! [`snowflake_ids_core::registry::handover::Seeded`].
 
 use crate::pg::catalog::Source;

@@ -185,7 +185,7 @@ fn end_wait() {
     make_room(segments, &mut directory);
 }
 
-/// Returns whether the tags in slots are within their limit, not counting slots where calls wait.
+/// Returns whether the number of tags with a slot is within its limit. Slots where calls wait do not count.
 fn has_room(segments: &Segments, directory: &Directory<'_>) -> bool {
     directory.len() <= segments.slot_count + segments.awaited.load(Relaxed)
 }

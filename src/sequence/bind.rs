@@ -95,7 +95,7 @@ pub fn forget_dropped_at_once() {
 }
 
 /// Marks a sequence's row as checked if the sequence stands at its end. A restored row is unchecked at first, because a dump
-/// loads the row before it sets the sequence. A restart of the sequence restarts its target only if the row is checked. Does
+/// loads the row before it sets the sequence. A restart of the sequence restarts its tag only if the row is checked. Does
 /// not wait for locks.
 pub fn confirm(of: Oid) {
     // In REPEATABLE READ, the update would fail on a row that another session has marked since the snapshot.

@@ -4,8 +4,8 @@
 //! the table locked, cached rows are used. They must be of the same table, and no change of the table may have been
 //! committed since.
 //!
-//! Without such rows, statements are redirected as if sequences were bound. That is always correct, because the function
-//! that they then call decides for each sequence. A sequence that does not stand at its end (its maximum) is not bound. For
+//! Without such rows, calls are redirected to this extension as if sequences were bound. That is always correct, because the
+//! extension's function decides for each sequence. A sequence that does not stand at its end (its maximum) is not bound. For
 //! one that does, the function waits for the table.
 
 use crate::pg::catalog::{Source, Unseen};
@@ -51,7 +51,7 @@ const MOST_KEPT: usize = 4_096;
 
 static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
-/// True if the last statement that was planned was redirected.
+/// True if the planner hook redirected calls of the last planned statement to this extension.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
@@ -121,17 +121,18 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     })
 }
 
-/// Returns the target that a sequence is bound to; None if it is not bound. If nothing is cached and the table is locked,
-/// waits for it until a timeout or a cancel, as the server's functions wait for a sequence. Needs a transaction.
+/// Returns the tag or generator that a sequence is bound to; None if it is not bound. If nothing is cached and the table is
+/// locked, waits for the lock until a timeout or a cancel, as the server's functions wait for a sequence. Needs a
+/// transaction.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
     let row =
         row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
     believed(sequence, row)
 }
 
-/// Returns the target of a sequence for which nextval or the like was called, without waiting. Such a sequence is not bound
-/// if it does not stand at its end. A sequence that this transaction has just altered may not stand at its end yet; use
-/// [`binding_of`] for it.
+/// Returns the tag or generator of a sequence for which nextval or the like was called, without waiting. Such a sequence is
+/// not bound if it does not stand at its end. A sequence that this transaction has just altered may not stand at its end
+/// yet; use [`binding_of`] for it.
 pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
     match row_at_once(sequence) {
         Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
@@ -148,8 +149,8 @@ fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
     (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
-/// Returns the target of a sequence for which nextval or the like was called; None if it is not bound. Locks the sequence,
-/// so that the binding stays until the transaction ends.
+/// Returns the tag or generator of a sequence for which nextval or the like was called; None if it is not bound. Locks the
+/// sequence, so that the binding stays until the transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)?;
     sequence::lock(sequence);

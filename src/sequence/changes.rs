@@ -51,8 +51,8 @@ pub fn sequence_dropped(of: Oid) {
     }
 }
 
-/// Refuses a call of the server's own setval that was not redirected. The call would move a bound sequence away from its
-/// end, and later calls of nextval that are not redirected would repeat numbers.
+/// Refuses a call of the server's own setval that the planner hook did not redirect. The call would move a bound sequence
+/// away from its end, and later calls of nextval that are not redirected would repeat numbers.
 pub fn setval_called() {
     if cache::is_any_bound() {
         raise(report(&SequenceError::Unreached));
@@ -63,7 +63,7 @@ pub fn identities_restarted() {
     settle_all(true, sequence::has_new_file);
 }
 
-/// Sets the bound sequences that this transaction has moved to their end again.
+/// Sets bound sequences to their end again, if this transaction has moved them.
 fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in cache::bound() {
         // A sequence that another transaction has locked was not moved by this one.
@@ -116,8 +116,8 @@ pub fn altered(of: Oid) {
     }
 }
 
-/// Sets a bound sequence to its end again. With `follows`, a restart of the sequence also restarts its target. Returns
-/// whether the sequence had to be moved.
+/// Sets a bound sequence to its end again. With `follows`, a restart of the sequence also restarts its tag. Returns whether
+/// the sequence had to be moved.
 fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (cache::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };

@@ -45,8 +45,8 @@ pub struct CachedSeries {
     permit: Cell<Option<(Oid, u64)>>,
     /// The last transaction in which a check allowed this server to give numbers of the series.
     at_home: Cell<Option<u32>>,
-    /// The first day of the present period, after which numbers start over, and the time of its look-up. Both are valid for
-    /// a few seconds.
+    /// The first day of the present period (numbers start over with each period), and the time of the look-up. The day is
+    /// valid for a few seconds after it.
     period: Cell<Option<(i32, UnixMicros)>>,
 }
 

@@ -23,7 +23,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
     use snowflake_ids_core::sequence::directory::Tag;
 
-    /// Fails if calls of a sequence cannot be redirected.
+    /// Fails if the planner hook cannot redirect calls of a sequence to this extension.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_check_redirects() -> Result<(), ErrorReport> {
         if redirect::is_redirecting() {

@@ -100,7 +100,7 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Ok(is_known) = known else { return Ok(()) };
     if !is_known {
         // The server has just started and has no worker id yet. If the lease worker does not answer in time, nothing is
-        // recorded: a worker id that is chosen later need not be in the table.
+        // recorded. A worker id that is chosen later need not be in the table.
         drop(lease::ask(shared, false, LEASE_WAIT));
     }
     let chosen = issuer::change(shared, |state, here| {

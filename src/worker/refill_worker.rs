@@ -18,7 +18,7 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// Short, because other tags wait while the worker waits for a lock.
+/// The longest wait for a lock. It is short, because other tags wait meanwhile.
 const LOCK_TIMEOUT: &CStr = c"20ms";
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 

@@ -1,7 +1,7 @@
 -- Changes that attach and detach make.
 
--- Creates or raises a tag. The owner of the column may move a new tag, so that setval and TRUNCATE ... RESTART IDENTITY
--- still work.
+-- Creates or raises a tag. Grants the owner of the column the right to move a new tag, so that setval and TRUNCATE ...
+-- RESTART IDENTITY still work.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -25,8 +25,8 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 /// Two counters of changes to the table of generators. The first counts invalidation messages, which a session receives only
-/// when it takes a lock; a long statement may take none. The second is in shared memory, counts the changes in all
-/// databases, and is up to date at once.
+/// when it takes a lock; a long statement may take none. The second is in shared memory and counts the committed changes in
+/// all databases. Every session sees it at once.
 type AsOf = (u64, u64);
 
 /// A named generator in the session's cache, with the ids that the session holds. It is never freed.
@@ -146,7 +146,7 @@ pub fn unknown(name: &Tag) -> NamedError {
 
 /// Caches a generator that was found. Unknown names are not cached: each name that a user tries would stay in memory.
 fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
-    // Never freed, so that call sites can remember it: a database has a limited number of generators.
+    // Never freed, so that call sites can cache the reference. A database has a limited number of generators.
     let cached: &'static CachedGenerator = Box::leak(Box::new(CachedGenerator {
         name: name.as_bytes().into(),
         named: Cell::new(named),

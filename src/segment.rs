@@ -224,7 +224,7 @@ fn use_held<T>(
 ) -> Result<Served<T>, SegmentError> {
     // The wait for ids begins when the tag gets a slot. The slot is not evicted until the call has an id.
     let mut waiter = None;
-    // A missing tag is created only after a search has shown that no column has ids of it.
+    // A missing tag is created only after a search has shown that no column holds ids of this tag.
     let mut may_create = false;
     loop {
         // Checked in each pass, because invalidation messages may arrive while the call looks for a slot.
@@ -359,7 +359,7 @@ fn wait<T>(
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take() {
             Ok(found) => return Some(Ok(Some(found))),
-            // Another caller that got the same answer may have freed the slot already.
+            // After the answer `Unknown`, another caller may have freed the slot already. That answer is handled below.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
                 return Some(Ok(None));
             }

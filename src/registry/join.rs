@@ -94,8 +94,7 @@ pub fn is_alone() -> bool {
 }
 
 /// Records that this transaction changes this database's use of registries, or its own service as one. The launcher reads
-/// the database again after the transaction has ended. After a crash, the launcher finds a note of the change in the state
-/// file.
+/// the database again after the transaction has ended. After a crash, the launcher finds the change in the state file.
 pub fn record_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());

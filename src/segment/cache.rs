@@ -124,7 +124,7 @@ pub fn keep(cached: CachedTag) -> &'static CachedTag {
     if cached.forgotten != FORGOTTEN.get() {
         cached.forget();
     }
-    // Never freed, so that call sites can remember it: a session uses a limited number of tags.
+    // Never freed, so that call sites can cache the reference. A session uses a limited number of tags.
     let cached: &'static CachedTag = Box::leak(Box::new(cached));
     CACHE.borrow_mut().get_or_insert_default().insert(&cached.tag, cached);
     cached

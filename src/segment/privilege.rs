@@ -40,7 +40,7 @@ pub fn check(
     }
 }
 
-/// Returns whether the current role may do this with a tag. Fails if the extension does not exist any more.
+/// Returns whether the current role has the right to `action` on a tag. Fails if the extension does not exist any more.
 pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
     match permit(tag, action, role::current(), None) {
         Err(Unseen::NoTable) => Err(SegmentError::NoTable),

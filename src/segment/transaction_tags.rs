@@ -150,7 +150,8 @@ pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// Returns whether this extension itself is changing a row. A wait for a refill is not possible meanwhile.
+/// Returns whether this extension itself is changing a tag's row. A call for ids in a trigger must not wait for a refill
+/// then.
 pub fn is_quiet() -> bool {
     QUIET.get()
 }

@@ -121,7 +121,7 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// Fails unless a role may do this with the series.
+    /// Fails unless a role has the right to `action` on the series.
     pub fn check(&self, action: Action, role: Oid) -> Result<(), SeriesError> {
         if self.allows(action, role) {
             return Ok(());
@@ -220,8 +220,8 @@ impl CachedSeries {
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Returns whether a role may do this with the series. For a distributed series, Citus propagates the privileges on its
-    /// counters to all nodes.
+    /// Returns whether a role has the right to `action` on the series. For a distributed series, Citus propagates the
+    /// privileges on its counters to all nodes.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
         if self.series.scope == Scope::Shard && action != Action::Own {
             return shard::allows(&self.series, self.table, action, role);

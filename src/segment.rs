@@ -80,8 +80,8 @@ pub fn next_of_sequence(
     }
     let mut run = BoundRun::new(increment);
     loop {
-        // With an increment above 1, a number stands for adjoining ids. Each pass tries the fast path first, before another
-        // session takes the ids that follow.
+        // With an increment above 1, a number stands for a run of adjoining ids. Each pass tries the fast path first, before
+        // another session takes the ids that follow.
         let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
         let range = match cached {
             Some(Ok((_, taken))) => taken.range,

@@ -23,7 +23,7 @@ pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentErr
     known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 
-/// Checks that a role may do something with a tag. Fails if the privilege tables stay locked.
+/// Checks that a role has the right to `action` on a tag. Fails if the privilege tables stay locked.
 pub fn check(
     tag: &Tag,
     action: Action,

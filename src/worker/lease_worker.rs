@@ -50,7 +50,7 @@ fn connect(leases: &Leases, database: u32) {
         .execute();
 }
 
-/// Leaves the worker slot and wakes the launcher, because requests may have arrived too late for this worker.
+/// Leaves the worker slot and wakes the launcher, because requests may have arrived after this worker last looked for them.
 fn go() {
     let Some(leases) = leases() else { return };
     if leases.worker_slot.worker_latch.leave() {

@@ -59,7 +59,8 @@ fn time_left() -> Option<Duration> {
     Some(left)
 }
 
-/// Leaves the worker slot and wakes the launcher, which frees the slot. Requests may have arrived too late for this worker.
+/// Leaves the worker slot and wakes the launcher, which frees the slot. Requests may have arrived after this worker last
+/// looked for them.
 fn leave() {
     let Some(segments) = segments() else { return };
     for worker_slot in segments.worker_slots {

@@ -1,4 +1,4 @@
-//! This server as the host of the core's issuer: its files, clocks, lock and settings.
+//! Gives the core's [`Issuer`] access to this server: its files, clocks, lock and settings.
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
@@ -28,8 +28,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 // Both paths are relative to the data directory, the working directory of all server processes.
 const NEW: &str = "snowflake_ids.state.json.new";
 const REJECTED: &str = "snowflake_ids.state.json.rejected";
-/// The marker file is apart from the state file, so that one mistake does not delete both. The server keeps no table files
-/// in its folder.
+/// The marker file shows that a state file was written. It is in another folder, so that one mistake does not delete both
+/// files. Postgres keeps no table files in that folder.
 const MARKER_FILE: &str = "pg_logical/snowflake_ids.witness";
 const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
@@ -40,7 +40,7 @@ const RETRY: Duration = Duration::from_millis(1);
 /// The longest time that a call waits for the lease of a worker id.
 pub const LEASE_WAIT: Duration = Duration::from_secs(5);
 
-/// The issuer's host, for one call.
+/// This server as the issuer's host, for one call.
 pub struct Server<'a> {
     shared: &'a Shared,
     started: Instant,
@@ -50,12 +50,13 @@ pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
     Issuer { shared, host: Server { shared, started: Instant::now() } }
 }
 
-/// Changes the state and makes the change durable. Ends the term of a node that must not issue ids any more.
+/// Changes the server's state, and makes the change durable. If the node must then issue no more ids, ends its term.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
 }
 
-/// Returns the slot of a layout at the moment; None if the server's own generator issues its ids.
+/// Returns the index of the slot that a layout has at the moment; None if the server's own generator issues the layout's
+/// ids.
 pub fn slot_of(shared: &Shared, layout: &Layout) -> Option<usize> {
     let issuer = issuer(shared);
     let issuing = issuer.host.lock();

@@ -27,8 +27,8 @@ fn from_text(text: &str) -> Option<LeaseError> {
     Some(LeaseError { message, detail, hint, holders })
 }
 
-/// Asks the lease worker for a worker id, and waits for its answer. With `other`, asks for a different id, because the clock
-/// is behind the ids of the present one.
+/// Asks the lease worker for a worker id, and waits for its answer. With `other`, asks for a different worker id, because
+/// the clock is behind ids of the present one.
 pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseError> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
@@ -43,7 +43,7 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseErr
     }
 }
 
-/// Asks like [`ask`], and has the lease renewed however long it still lasts.
+/// Requests a renewal even if it is not due yet, and then calls [`ask`].
 pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
     if let Some(leases) = leases() {
         leases.requests.ask_to_renew();
@@ -51,7 +51,7 @@ pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
     ask(shared, false, limit)
 }
 
-/// Returns the lease worker's reason for having no lease; None if there is a lease.
+/// Returns the last failure to get or renew a lease; None if the last attempt succeeded.
 pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)
 }
@@ -69,7 +69,7 @@ pub fn call(leases: &Leases) {
     }
 }
 
-/// Answers all callers up to this ticket.
+/// Answers the callers with this ticket, and those with earlier ones.
 pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
     record(leases, outcome.err().as_ref());
@@ -77,7 +77,7 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     leases.answered.broadcast();
 }
 
-/// Publishes the reason for having no lease, for the error of sessions that time out.
+/// Publishes a failure to get or renew a lease; None clears it. Sessions that time out show it in their error.
 pub fn record(leases: &Leases, trouble: Option<&LeaseError>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();

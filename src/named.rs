@@ -25,17 +25,17 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 /// Two counters of changes to the table of generators. The first counts invalidation messages, which a session receives only
-/// when it takes a lock; a long statement may take none. The second is in shared memory, counts the changes in all
-/// databases, and is up to date at once.
+/// when it takes a lock; a long statement may take none. The second is in shared memory and counts the committed changes in
+/// all databases. Every session sees it at once.
 type AsOf = (u64, u64);
 
-/// A named generator in the session's cache, with the ids that the session holds. It lives as long as the process.
+/// A named generator in the session's cache, with the ids that the session holds. It is never freed.
 pub struct CachedGenerator {
     name: Box<[u8]>,
     named: Cell<&'static Named>,
     /// The change counters at the time the row was read.
     as_of: Cell<AsOf>,
-    /// The source of the layout's ids; None if it is not known yet.
+    /// The server's generator or the slot that issues the layout's ids; None if it is not known yet.
     slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
@@ -63,26 +63,26 @@ impl CachedGenerator {
         self.named.get()
     }
 
-    /// Returns whether the table has not changed since the generator was looked up.
+    /// Returns true if the table is unchanged since the generator was looked up.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.as_of.get() == as_of()
     }
 
-    /// Returns whether no committed transaction has changed generators since the generator was looked up. After a call of
-    /// [`CachedGenerator::is_current`], this check suffices as long as no server function is called.
+    /// Returns true if no transaction that changed generators has committed since the generator was looked up. After a call
+    /// of [`CachedGenerator::is_current`], this check suffices until the next call of a server function.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
         self.as_of.get().1 == shared.named_changes()
     }
 
-    /// Returns the source of the layout's ids; None if it is not known yet.
+    /// Returns the server's generator or the slot that issues the layout's ids; None if it is not known yet.
     #[inline]
     pub fn slot_ref(&self) -> Option<SlotRef> {
         self.slot_ref.get()
     }
 
-    /// Stores the source of the layout's ids.
+    /// Stores the server's generator or the slot that issues the layout's ids.
     pub fn set_slot_ref(&self, slot_ref: SlotRef) {
         self.slot_ref.set(Some(slot_ref));
     }
@@ -146,7 +146,7 @@ pub fn unknown(name: &Tag) -> NamedError {
 
 /// Caches a generator that was found. Unknown names are not cached: each name that a user tries would stay in memory.
 fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
-    // Never freed, so that call sites can remember it: a database has a limited number of generators.
+    // Never freed, so that call sites can cache the reference. A database has a limited number of generators.
     let cached: &'static CachedGenerator = Box::leak(Box::new(CachedGenerator {
         name: name.as_bytes().into(),
         named: Cell::new(named),
@@ -210,7 +210,8 @@ pub fn layout_changed() {
     LAYOUT_CHANGED.set(LAYOUT_CHANGED.get().or_else(|| Some(uptime())));
 }
 
-/// Refuses a late commit, because other sessions issue ids of the old layout until this transaction commits.
+/// Refuses a commit that comes too late after the check. Other sessions issue ids of the old layout until the commit, and
+/// these must not reach the new ids.
 fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
@@ -243,7 +244,7 @@ fn refuse_to_prepare() {
     }
 }
 
-/// Has all generators looked up again and all statements planned again, because a plan may hold a layout as a constant.
+/// Invalidates all cached generators, and all cached plans, because a plan may hold a layout as a constant.
 fn forget() {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     plan_anew();

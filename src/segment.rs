@@ -1,4 +1,4 @@
-//! The next ids of a tag, from segments that a background worker reserves in advance.
+//! Ids of tags (named id ranges). A background worker reserves them in advance, in segments.
 
 pub mod cache;
 pub mod error;
@@ -45,7 +45,8 @@ pub fn next_at_once(cached: &CachedTag) -> Option<i64> {
     take_at_once(cached, ONE).ok().map(|(_, taken)| taken.range.first)
 }
 
-/// Takes between one and `want` ids from the tag's buffers. Requests the next range if this call is the one that must do so.
+/// Takes between one and `want` ids from the tag's buffers. One call of each range takes the id at which the next range is
+/// due, and requests that range.
 #[inline]
 fn take_at_once(cached: &CachedTag, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
     let (slot, taken) = cached.take_up_to(want)?;
@@ -79,7 +80,8 @@ pub fn next_of_sequence(
     }
     let mut run = BoundRun::new(increment);
     loop {
-        // Each pass tries the fast path first. All ranges of a number must adjoin, and others may take ids in between.
+        // With an increment above 1, a number stands for a run of adjoining ids. Each pass tries the fast path first, before
+        // another session takes the ids that follow.
         let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
         let range = match cached {
             Some(Ok((_, taken))) => taken.range,
@@ -166,8 +168,8 @@ fn take(
     }
 }
 
-/// Finds a non-empty table with a column whose default takes ids of this missing tag. The tag is missing after one table's
-/// dump was restored, and on a logical subscriber; the table's rows may have any ids.
+/// Finds a non-empty table with a column whose default takes ids of this missing tag. The tag can be missing after the dump
+/// of one table was restored, or on a logical subscriber. A new tag could repeat ids of the table's rows.
 fn column_with_ids(tag: &Tag) -> Result<Option<Column>, SegmentError> {
     let source = SEGMENT.find().filter(|_| !transaction::is_parallel());
     let Some(source) = source else { return Ok(None) };
@@ -220,9 +222,9 @@ fn use_held<T>(
     user: User,
     take: impl Fn(&CachedTag) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
-    // The wait for ids begins when a slot is given. The slot then stays with the tag until the call has an id.
+    // The wait for ids begins when the tag gets a slot. The slot is not evicted until the call has an id.
     let mut waiter = None;
-    // A missing tag is created only after a search has shown that no column has ids of it.
+    // A missing tag is created only after a search has shown that no column holds ids of this tag.
     let mut may_create = false;
     loop {
         // Checked in each pass, because invalidation messages may arrive while the call looks for a slot.
@@ -236,7 +238,7 @@ fn use_held<T>(
                 waiter = find_slot(segments, cached, tag, timeout, user)?;
             }
             Err(Miss::Empty | Miss::Over) => {
-                // A refill would wait for the end of the transaction that has locked the row, which is this one.
+                // If this transaction has locked the tag's row, a refill would wait for its end.
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));
                 }
@@ -261,8 +263,8 @@ fn use_held<T>(
     }
 }
 
-/// Takes an id of a tag that the transaction has changed; None for other tags. The tag's buffers give this transaction no
-/// more ids.
+/// Takes an id of a tag that the transaction has changed; None for other tags. From then on, this transaction takes no ids
+/// from the tag's buffers.
 fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     let own = transaction_tags::next(tag, &SystemClock)?;
     if let Some((taken, _)) = &own {
@@ -271,8 +273,8 @@ fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     Ok(own)
 }
 
-/// Finds the tag's slot or gives it one, and begins the call's wait there. The slot may be evicted repeatedly, so this fails
-/// after the time that a call may wait.
+/// Finds the tag's slot, or assigns one and begins the call's wait there. The slot may be evicted again and again, so this
+/// fails after the longest time that a call may wait.
 fn find_slot(
     segments: &'static Segments,
     cached: &CachedTag,
@@ -309,7 +311,7 @@ pub fn ask_ahead(slot: &Slot) {
     segments::wake_workers(server::database());
 }
 
-/// A wait that is counted however it ends: errors and cancels unwind through it.
+/// A wait that is counted when this value is dropped, so also after an error or a cancel.
 struct CountedWait<'a> {
     slot: &'static Slot,
     slot_generation: u64,
@@ -319,7 +321,7 @@ struct CountedWait<'a> {
 
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, slot_generation: u64, timeout: &'a SegmentTimeout) -> Self {
-        // Buffers that are new, were evicted, or are kept small say nothing about the tag's demand.
+        // A wait does not show a higher demand if the buffers are new, were evicted, or are kept small.
         slot.begin_wait(
             slot.segment.buffer_states().current.is_some() && slot.slow_start().is_none(),
             uptime(),
@@ -357,7 +359,7 @@ fn wait<T>(
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take() {
             Ok(found) => return Some(Ok(Some(found))),
-            // Another caller that got the same answer may have freed the slot already.
+            // After the answer `Unknown`, another caller may have freed the slot already. That answer is handled below.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
                 return Some(Ok(None));
             }

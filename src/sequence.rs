@@ -1,7 +1,7 @@
 //! Bound sequences: `nextval`, `currval`, `lastval` and `setval` of a sequence that gives this extension's ids. If the
-//! database has bound sequences, statements that call these functions are redirected to this module. Calls for other
-//! sequences go on to the server's functions. A bound sequence itself stays at its maximum, its end, where the server's
-//! nextval fails.
+//! database has bound sequences, the planner hook replaces calls of these functions by calls of this module. For other
+//! sequences, this module calls the server's functions. The position of a bound sequence stays at its maximum (its end),
+//! where the server's nextval fails.
 
 pub mod bind;
 pub mod cache;
@@ -32,11 +32,11 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::{Cell, RefCell};
 
-/// The last number that the session got from each bound sequence, or set it to.
+/// The session's last number of each bound sequence, from nextval or setval.
 static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, i64>>>> = PerProcess::new(RefCell::new(None));
 static LAST: PerProcess<Cell<Last>> = PerProcess::new(Cell::new(Last::Unbound));
-/// Sequences of columns that the session inserted into while the table of bindings was locked. They may be bound. The last
-/// one that is bound is the sequence that the session used last.
+/// Sequences of columns that the session inserted into while the table of bindings was locked. They may be bound; `lastval`
+/// finds that out. The last of them that is bound is the sequence that the session used last.
 static LATER: PerProcess<RefCell<Vec<Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// The sequence that the session used last.
@@ -82,7 +82,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     Ok(number)
 }
 
-/// Returns the number of a sequence that the session got last, or set it to.
+/// Returns the session's last number of a sequence, from nextval or setval.
 pub fn currval(sequence: Oid) -> Result<i64, SequenceError> {
     if locked_binding_of(sequence).is_none() {
         return Ok(sequence::currval(sequence));
@@ -110,7 +110,7 @@ pub fn lastval() -> Result<i64, SequenceError> {
 /// Moves a sequence. A tag is raised but never lowered, so no id is issued twice. Snowflake ids follow the clock and do not
 /// move.
 pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, SequenceError> {
-    // The server's function also reports values out of bounds.
+    // Called for values out of bounds too, because the server's function reports them.
     let server = || sequence::setval(sequence, value, is_called);
     let Some(binding) = locked_binding_of(sequence) else {
         let number = server();

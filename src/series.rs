@@ -29,7 +29,7 @@ use std::rc::Rc;
 
 static LAST: PerProcess<RefCell<Option<Recent>>> = PerProcess::new(RefCell::new(None));
 
-/// Takes the next number of a key, with the current role's rights. Messages name the command.
+/// Takes the next number of a key, with the current role's rights. Error messages name `command`.
 pub fn next(
     command: &'static CStr,
     name: &[u8],
@@ -63,9 +63,9 @@ pub fn next_for(
     Ok((cached, number))
 }
 
-/// Takes the next number of a key on the fast path. The session must have used this series last, and memory must have a
-/// number of the key. None: use [`next_for`]. Receives no invalidation messages, so changes by others since the statement
-/// began are not seen. Raises no error.
+/// Takes the next number of a key on the fast path. Works only if the session used this series last, and shared memory has a
+/// number for the key. Otherwise returns None, and [`next_for`] is needed. Receives no invalidation messages, so changes by
+/// others since the statement began are not seen. Raises no error.
 #[inline]
 pub fn next_at_once<T>(
     name: &[u8],
@@ -124,7 +124,7 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     }
 }
 
-/// Raises the counter of a key of a gapless series, if it has one, to the number in a row of a table that `owner` owns.
+/// Raises a key's counter in a gapless series, if the key has one, to the number in a table's row. `owner` owns the table.
 /// Ignores rows that do not fit the series, and rows that a restore loads before the series.
 pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
     let cached = match look_up(name) {
@@ -133,7 +133,8 @@ pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), N
     };
     match (cached.series.kind, cached.key_of(key)) {
         (SeriesKind::Gapless, Ok(key)) => gapless::raise_to(&cached, &key, number, owner),
-        // The keys of a section share its maximum. One row would raise them all, even if it is rolled back.
+        // Many keys of a monotonic series share one maximum. A row would raise it for all of them, and a rollback would not
+        // undo that.
         _ => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! The extension's SQL functions. Each function reads its arguments, calls the session or the core, and turns errors into
-//! reports.
+//! The extension's SQL functions. Each function reads its arguments, calls other modules or the core, and converts errors
+//! into error reports.
 #![allow(clippy::needless_pass_by_value, reason = "pgrx passes arguments by value")]
 #![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 #![allow(

@@ -23,15 +23,15 @@ use std::time::Duration;
 /// The time that a worker may continue in a database that is about to be dropped. DROP DATABASE waits for 5 s.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Forgets a database's oid, because a new database is about to be created with it; the old one was dropped. No session is
-/// connected to either. If the creation fails, reserved ids of the old database are a gap.
+/// Frees the shared memory of a dropped database whose oid a new database is about to get. No session is connected to
+/// either. If the creation fails, ids that were reserved for the old database become a gap.
 pub fn forget_database(database: u32) {
     slot::leave_all(database, None);
     registries::forget(database);
 }
 
-/// Has the workers leave a database that is about to be dropped. If the database stays after all, the launcher starts new
-/// workers.
+/// Asks the workers to leave a database that is about to be dropped. If the database stays after all, the launcher starts
+/// new workers.
 pub fn leave_database(database: u32) {
     let refill = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let lease = leases().map(|leases| &leases.worker_slot);

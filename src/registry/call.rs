@@ -23,8 +23,8 @@ use std::time::Duration;
 /// This process's connections to registries.
 pub type RegistryCaller = RegistryClient<Libpq>;
 
-/// Has the registry check once a second that its client is connected, if its version can. Also limits the time of each
-/// statement, and of the pauses between statements.
+/// Sets up a session on the registry. From Postgres 14 on, the registry checks once a second if this client is still
+/// connected. Also limits the time of each statement, and of the pauses between statements.
 const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
          WHEN 'client_connection_check_interval' THEN '1s' WHEN 'statement_timeout' THEN $1::pg_catalog.json ->> 'statement'
          ELSE $1::pg_catalog.json ->> 'pause' END, true))
@@ -111,8 +111,9 @@ pub fn own_error(failed: TransactionError) -> SqlError {
 /// Returns libpq's options for a foreign server, with the user mapping of the extension's owner. For the name of the Citus
 /// coordinator, returns options for the coordinator of this worker's cluster.
 ///
-/// Needs a transaction; raises an SQL error if something is missing. Both owners must be superusers: connections run under
-/// the server's account, so no other role may choose the target.
+/// Needs a transaction; raises an SQL error if something is missing. The owners of the extension and of the foreign server
+/// must be superusers. Connections are made from the server's account in the operating system, so no other role may choose
+/// their target.
 fn options(server: &str) -> Options {
     let source = SEGMENT.find();
     let owner = source.map_or(pgrx::pg_sys::InvalidOid, Source::owner);

@@ -39,8 +39,8 @@ pub fn leave() -> Result<bool, RegistryFailure> {
     here(|| handover::leave(&mut OwnTables, &mut others(), unheard))
 }
 
-/// Has every registry in use create a tag or raise it, so that its ids are above `highest`. Returns false if this database
-/// uses no registry.
+/// Asks every registry in use to create a tag or raise it, so that its ids are above `highest`. Returns false if this
+/// database uses no registry.
 pub fn seed(tag: &str, highest: i64) -> Result<bool, RegistryFailure> {
     here(|| handover::seed(&mut OwnTables, &mut others(), tag, highest))
 }

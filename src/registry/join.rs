@@ -26,20 +26,21 @@ use snowflake_ids_core::server::state::Identity;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
-/// Gives back the worker id that this server leased from a registry through this database. If that fails, the worker id is
-/// free after its expiry. If the transaction is rolled back, the server leases one again.
+/// Gives back the worker id that this server leased from a registry through this database. If the registry cannot be
+/// reached, the worker id becomes free when the lease expires. If the transaction is rolled back, the server leases a worker
+/// id again.
 pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
-    // Another database of this server may be the one that holds the lease.
+    // The server may hold its lease through another of its databases.
     let Some(shared) = shared().filter(|shared| shared.status.registry() == Some(server::database())) else {
         return Ok(());
     };
     let given_up = issuer::change(shared, |state, _| state.leave_registry(&endpoint.seen.identity))?;
     let Some((lease, pending_token)) = given_up else { return Ok(()) };
-    // The term has ended by now, so its high-water mark is exact.
+    // The change above has ended the term, so its high-water mark is exact.
     let from = issuer::change(shared, |state, _| state.end_of(&lease))?;
     let Lease { datacenter, worker, .. } = lease;
     let mut there = others();
-    // The registry's row has one of these tokens, because a renewal may be under way.
+    // A renewal may have failed halfway, so the registry's row may have either token.
     let released = [Some(lease.token), pending_token].into_iter().flatten().try_for_each(|token| {
         let release = RequestBody::Release { datacenter, worker, token, from };
         there.ask(&endpoint.server, Some(&endpoint.seen), release).map(drop)
@@ -68,12 +69,12 @@ pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
         }
         held
     })?;
-    // A database that was dropped meanwhile needs no worker id.
+    // None if that database was dropped meanwhile, because it then needs no worker id.
     Ok(held.and_then(database::name))
 }
 
-/// Empties this database's buffers now, and again after the commit. Ids that were reserved before cannot be published any
-/// more, because the caller's locks block refills.
+/// Empties this database's buffers. Ids that were reserved before cannot get into them any more, because the caller's locks
+/// block refills. After the commit, clears the status of the former registries.
 pub fn switch(moves_lease: bool) {
     slot::leave_all(server::database(), None);
     transaction::watch(&HOOKS);
@@ -92,8 +93,8 @@ pub fn is_alone() -> bool {
     shared().is_some_and(|shared| shared.status.alone.load(Relaxed))
 }
 
-/// Records that this transaction makes this database use a registry, become one, or stop either. The launcher reads the
-/// database after the transaction has ended. After a crash, the launcher reads the change from the state file.
+/// Records that this transaction changes this database's use of registries, or its own service as one. The launcher reads
+/// the database again after the transaction has ended. After a crash, the launcher finds the change in the state file.
 pub fn record_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
@@ -122,14 +123,14 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
         return Ok(());
     }
     leave_alone(shared)?;
-    // A node without a lease checks again with the next id.
+    // A node without a lease checks again before its next id.
     HAS_LOOKED.set(!may_choose(shared) || shared.status.expiry().is_some() || !citus::is_there());
     Ok(())
 }
 
 /// Gives up a worker id that the server chose itself, if this database is on a worker of a Citus cluster. The cluster's
-/// nodes lease worker ids from one registry. The server may have joined the cluster by a prepared transaction, which runs no
-/// hooks.
+/// nodes lease worker ids from one registry. The hooks below do not suffice: the server may have joined the cluster by a
+/// prepared transaction, which runs none.
 pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
     if !has_chosen(shared) || transaction::is_parallel() || !citus::is_there() {
         return Ok(());
@@ -148,7 +149,7 @@ fn has_chosen(shared: &Shared) -> bool {
     may_choose(shared) && (is_alone() || shared.is_issuing() && shared.status.expiry().is_none())
 }
 
-/// Returns whether the worker id is not set by the administrator.
+/// Returns false if the administrator has set the worker id.
 fn may_choose(shared: &Shared) -> bool {
     matches!(shared.identity, Identity::Leased { .. })
 }
@@ -161,7 +162,7 @@ static HOOKS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// A change, by this transaction, of the database through which the server leases its worker id.
+/// The effect of this transaction on the source of the server's worker id.
 #[derive(Default, PartialEq, Eq)]
 enum Moving {
     #[default]
@@ -201,7 +202,7 @@ fn look() {
     }
 }
 
-/// Undoes the request to the launcher after a rollback. Must not fail.
+/// Ends this transaction's change after a rollback, and tells the launcher to read the database again. Must not fail.
 fn forget() {
     CHANGED.set(false);
     if let (true, Some(leases)) = (MOVING.take() != Moving::No, leases()) {
@@ -210,7 +211,7 @@ fn forget() {
     }
 }
 
-/// Has the launcher read this database again.
+/// Makes the launcher read this database again.
 fn outdate(leases: &Leases) {
     leases.requests.changed.store(server::database(), Release);
 }
@@ -220,8 +221,8 @@ fn end(leases: &Leases) {
     lease::call(leases);
 }
 
-/// Gives up the worker id that the server has chosen itself, because another node may get it from now on. Must not fail: if
-/// the state file cannot be written, the launcher tries again.
+/// Carries out the change after the commit. Gives up a worker id that the server chose itself, because the registry may now
+/// lease it to another node. Must not fail: if the state file cannot be written, the launcher tries again.
 fn act() {
     if CHANGED.take() {
         registries::forget(server::database());

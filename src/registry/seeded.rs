@@ -1,4 +1,4 @@
-//! Tags that this transaction has had registries raise for a column with ids: see
+//! Tags that registries have raised at this transaction's request, for a column that already holds ids: see
 //! [`snowflake_ids_core::registry::handover::Seeded`].
 
 use crate::pg::catalog::Source;
@@ -13,8 +13,8 @@ use std::cell::RefCell;
 
 static SEEDED: PerProcess<RefCell<Seeded<(Source, Tag)>>> = PerProcess::new(RefCell::new(Seeded::NONE));
 
-/// Records that the registries have raised a tag above `highest`. The registries keep this even if a savepoint is rolled
-/// back.
+/// Records that the registries have raised a tag above `highest`. A rollback to a savepoint does not undo that on the
+/// registries.
 pub fn record(source: Source, tag: &Tag, highest: i64) {
     static HOOKS: Hooks =
         Hooks { before_commit: settle, before_prepare: settle, committed, ended: forget, ..Hooks::none() };

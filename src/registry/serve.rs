@@ -38,8 +38,9 @@ pub fn this() -> Option<wire::RegistryName> {
     Some(wire::RegistryName { identity, timeline: cluster::timeline() })
 }
 
-/// Returns the worker ids that this server uses itself, and that must not be leased to the server with these tokens. First
-/// has this server lease its own worker id from this registry, so that a promoted standby finds it in the table.
+/// Returns the worker ids that this server uses itself. They must not be leased to the server that asks, which has these
+/// tokens. First makes this server lease its own worker id from this registry, so that a promoted standby finds it in the
+/// table.
 pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
     let Some((shared, this)) = shared().zip(this()) else { return Ok(Vec::new()) };
     let taken = || {
@@ -47,7 +48,7 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u3
             let taken = state.taken_workers(here, datacenter, tokens)?;
             Some((taken, state.leases_out(here, server::database(), &this.identity)))
         });
-        // A server that cannot read its state file issues no ids.
+        // A server that cannot read its state file issues no ids, so none of its worker ids is in use.
         taken.ok().flatten().unwrap_or((Vec::new(), true))
     };
     match taken() {
@@ -68,8 +69,8 @@ pub fn is_registry() -> Result<bool, SpiError> {
     Ok(is_known || has_others(own, shared.now())?)
 }
 
-/// Returns another database through which this server leases its worker id, if this database belongs to a Citus cluster. Two
-/// registries could give the same worker id to nodes of both clusters.
+/// Returns another database through which this server leases its worker id, if this database belongs to a Citus cluster. The
+/// cluster's nodes would then use two registries, which could lease the same worker id twice.
 pub fn leases_elsewhere() -> Option<String> {
     let (shared, this) = shared().zip(this())?;
     if !citus::is_there() {

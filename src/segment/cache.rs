@@ -16,8 +16,8 @@ use crate::pg::clock::SystemClock;
 /// A tag in the session's cache. An entry of an existing tag lives as long as the process.
 pub struct CachedTag {
     pub tag: Box<[u8]>,
-    /// The tag's slot in shared memory, and the slot's generation in which it belongs to the tag; None if it must be looked
-    /// up.
+    /// The tag's slot in shared memory, and the slot's generation at the look-up. A later generation belongs to another tag.
+    /// None if the slot must be looked up.
     pub slot_index: Cell<Option<(&'static Slot, u64)>>,
     pub permit: Cell<Permit>,
     pub last: Cell<Option<i64>>,
@@ -26,13 +26,13 @@ pub struct CachedTag {
     forgotten: u64,
 }
 
-/// The result of a privilege check: the role's oid, or a number that no role has.
+/// The role that passed a privilege check, as its oid. The constants below are numbers that no role has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit(u32);
 
 impl Permit {
     const UNKNOWN: Self = Self(0);
-    /// Every role, so no comparison is needed. Oids are assigned in ascending order and wrap around before this value.
+    /// Every role. Oids are assigned in ascending order and wrap around before this value.
     pub const ANY_ROLE: Self = Self(u32::MAX);
 
     #[inline]
@@ -58,7 +58,7 @@ impl CachedTag {
         }
     }
 
-    /// Has everything looked up again, except for the last id.
+    /// Forgets the slot and the permit, but not the last id.
     fn forget(&self) {
         self.slot_index.set(None);
         self.permit.set(Permit::UNKNOWN);
@@ -67,7 +67,7 @@ impl CachedTag {
     /// Takes between one and `want` ids from the buffers.
     ///
     /// # Errors
-    /// [`Miss`]. [`Miss::Gone`] also says that the slot or the role's rights must be looked up.
+    /// [`Miss`]. [`Miss::Gone`] is also returned if the slot or the role's rights must be looked up.
     #[inline]
     pub fn take_up_to(&self, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
         let (slot, slot_generation) =
@@ -102,8 +102,8 @@ pub fn written(format: Option<&NumberFormat>, day: i32, number: i64) -> String {
     format.map_or_else(|| number.to_string(), |format| format.render(day, number))
 }
 
-/// Parses a format from a row. The format was checked when it was written, so the reset period that it fits is found by
-/// trying all of them.
+/// Parses a format from a row. The format was checked when it was written, so it fits one of the reset periods. Tries each
+/// of them.
 pub fn format_of(text: &str) -> Option<NumberFormat> {
     let resets = Reset::ALL.into_iter().map(Some).chain([None]);
     resets.into_iter().find_map(|reset| NumberFormat::parse(text, reset).ok())
@@ -124,7 +124,7 @@ pub fn keep(cached: CachedTag) -> &'static CachedTag {
     if cached.forgotten != FORGOTTEN.get() {
         cached.forget();
     }
-    // Never freed, so that call sites can remember it: a session uses a limited number of tags.
+    // Never freed, so that call sites can cache the reference. A session uses a limited number of tags.
     let cached: &'static CachedTag = Box::leak(Box::new(cached));
     CACHE.borrow_mut().get_or_insert_default().insert(&cached.tag, cached);
     cached

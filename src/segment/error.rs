@@ -138,7 +138,7 @@ impl SegmentError {
         Self::unknown_of(tag, None)
     }
 
-    /// Returns the error for a tag that does not exist, and a column that has ids of it, if any.
+    /// Returns the error for a tag that does not exist. `column` is a column that already holds ids of the tag, if any.
     pub fn unknown_of(tag: &Tag, column: Option<Column>) -> Self {
         Self::Unknown { tag: TagText(*tag).shown(), registry: registries::first(server::database()), column }
     }

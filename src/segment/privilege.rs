@@ -23,7 +23,7 @@ pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentErr
     known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
 }
 
-/// Checks that a role may do something with a tag. Fails if the privilege tables stay locked.
+/// Checks that a role has the right to `action` on a tag. Fails if the privilege tables stay locked.
 pub fn check(
     tag: &Tag,
     action: Action,
@@ -40,7 +40,7 @@ pub fn check(
     }
 }
 
-/// Returns whether the current role may do this with a tag. Fails if the extension does not exist any more.
+/// Returns whether the current role has the right to `action` on a tag. Fails if the extension does not exist any more.
 pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
     match permit(tag, action, role::current(), None) {
         Err(Unseen::NoTable) => Err(SegmentError::NoTable),

@@ -25,7 +25,7 @@ fn key(source: Source, tag: &Tag) -> TagKey {
     TagKey { database: server::database(), source: source.number(), tag: *tag }
 }
 
-/// A tag's slot, and the slot's generation in which it belongs to the tag.
+/// A tag's slot, and the slot's generation. The generation changes when the slot gets another tag.
 pub struct Found {
     pub slot: &'static Slot,
     pub slot_generation: u64,
@@ -33,9 +33,9 @@ pub struct Found {
     pub waiter: Option<Waiter>,
 }
 
-/// Returns the tag's slot. A tag without a slot is given one, where the call waits for `want` ids. The slot is unverified if
-/// the tag may not exist; with `creates`, a missing tag is created. Returns None if more calls wait than there are
-/// processes, which cannot happen.
+/// Returns the tag's slot. If the tag has none, assigns one, and begins the call's wait for `want` ids there. The slot is
+/// unverified if the tag may not exist. A missing tag is an error, unless `creates` is set. Returns None if more calls wait
+/// than there are processes, which cannot happen.
 pub fn look_up(
     segments: &'static Segments,
     source: Source,
@@ -116,7 +116,7 @@ fn want_more(segments: &Segments, slot: &Slot, want: NonZeroU32) {
 /// A call that waits for ids at a tag's slot. The slot is not evicted meanwhile. The wait ends when this value is dropped
 /// (also by an error or a cancel), or by an exit hook if the session ends.
 pub struct Waiter {
-    /// True if dropping this value ends the wait. False if an outer value of the same call already stands for the wait.
+    /// True if dropping this value ends the wait. False if an outer `Waiter` of the same call does that.
     ends: bool,
 }
 
@@ -162,8 +162,8 @@ fn end_waits_with_session() {
     ONCE.call_once(|| worker::on_exit(end_wait));
 }
 
-/// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees it. The clock
-/// sweep evicts other tags if there are too many.
+/// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees it. If too many
+/// tags have slots, a clock sweep evicts some.
 fn end_wait() {
     let (Some((slot, slot_generation, want)), Some(segments)) = (HERE.take(), segments()) else { return };
     {
@@ -185,7 +185,7 @@ fn end_wait() {
     make_room(segments, &mut directory);
 }
 
-/// Returns whether the tags in slots are within their limit, not counting slots where calls wait.
+/// Returns whether the number of tags with a slot is within its limit. Slots where calls wait do not count.
 fn has_room(segments: &Segments, directory: &Directory<'_>) -> bool {
     directory.len() <= segments.slot_count + segments.awaited.load(Relaxed)
 }
@@ -214,8 +214,8 @@ fn with_slot<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> O
     find(segments, &directory, &key(source, tag)).map(action)
 }
 
-/// Takes a tag's buffered ids away from all sessions; returns the highest id that was handed out. `reserved` and
-/// `tag_generation` come from the tag's row, which the caller has locked.
+/// Empties a tag's buffers, so that no session gets ids from them; returns the highest id that was handed out. `reserved`
+/// and `tag_generation` come from the tag's row, which the caller has locked.
 pub fn close(source: Source, tag: &Tag, reserved: i64, tag_generation: i64) -> i64 {
     let left = with_slot(source, tag, Slot::clear).unwrap_or_default();
     highest(&left, high_water_mark(source, tag), reserved, tag_generation)
@@ -243,7 +243,7 @@ pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool)
 }
 
 /// Restores high-water marks that the previous run of the server saved, before any session uses tags. Returns the number of
-/// marks that found no memory.
+/// marks for which there was no memory.
 pub fn restore_high_water_marks(high_water_marks: impl Iterator<Item = (TagKey, HighWaterMark)>) -> usize {
     let Some(segments) = segments() else { return 0 };
     let mut recorded = segments.high_water_marks.write();
@@ -273,8 +273,8 @@ fn set_free(segments: &Segments, slot_index: usize) {
     }
 }
 
-/// Notes an id that the transaction handed out from a row that may yet be rolled back. Returns false if there is no memory
-/// for it.
+/// Records the highest id that the transaction handed out of a tag that it changed. A rollback restores the former row, but
+/// not that id. Returns false if there is no memory for the record.
 pub fn raise_high_water_mark(source: Source, tag: &Tag, high_water_mark: HighWaterMark) -> bool {
     segments()
         .is_none_or(|segments| segments.high_water_marks.write().raise(&key(source, tag), high_water_mark))
@@ -294,7 +294,8 @@ pub fn high_water_marks(source: Source) -> Vec<(Tag, HighWaterMark)> {
     ours.map(|(key, high_water_mark)| (key.tag, high_water_mark)).collect()
 }
 
-/// Clears a high-water mark that the row covers by now. With None, no id of the tag is in use any more.
+/// Clears a tag's high-water mark if it is not above `known`, because the row covers it by now. With None, clears it in any
+/// case, because no id of the tag is in use any more.
 pub fn clear_high_water_mark(source: Source, tag: &Tag, known: Option<Reached>) {
     if let Some(segments) = segments() {
         segments.high_water_marks.write().clear(&key(source, tag), known);

@@ -32,7 +32,7 @@ static OWN: PerProcess<RefCell<TransactionTags<TagOfTable, Subtransaction>>> =
 /// True while this extension itself changes rows of tags.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// True if the user was warned that an id of the transaction could not be noted.
+/// True if the user was warned that there is no memory for a high-water mark.
 static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_high_water_mark(tag: &Tag) {
@@ -91,7 +91,7 @@ impl TransactionTagsHost<TagOfTable> for TagsInSession {
     }
 }
 
-/// Records a change of a tag, which was in this generation before. Ignores changes by workers and by this module.
+/// Records a change of a tag, with the tag's generation before the change. Ignores changes by workers and by this module.
 pub fn record(source: Source, tag: &Tag, change: Change, former_tag_generation: Option<i64>) {
     if begin(source, &[tag]) {
         OWN.borrow_mut().record((source, *tag), change, former_tag_generation, Subtransaction::current());
@@ -106,7 +106,8 @@ pub fn record_renamed(source: Source, old: &Tag, new: &Tag, tag_generation: Opti
     }
 }
 
-/// Returns whether a change of these tags counts; if so, the transaction's end is watched from now on.
+/// Returns whether a change of these tags must be recorded. If so, installs the hooks for the transaction's end, and stops
+/// taking ids from the tags' buffers.
 fn begin(source: Source, tags: &[&Tag]) -> bool {
     static HOOKS: Hooks = Hooks {
         before_commit: settle,
@@ -127,8 +128,8 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
     true
 }
 
-/// Has the tag's slot looked up again, so that its buffers give no ids: later buffers may get ids below those of the
-/// transaction.
+/// Removes the tag's slot from the session's cache, so that the session takes no ids from the buffers. A refill may have put
+/// ids there that are below those of the transaction.
 fn forget_slot(tag: &Tag) {
     if let Some(cached) = cache::find(tag.as_bytes()) {
         cached.slot_index.set(None);
@@ -144,17 +145,19 @@ pub fn is_empty() -> bool {
     OWN.borrow().is_empty()
 }
 
-/// Declares that row changes in this process are the extension's own, or the user's again.
+/// Declares that row changes in this process are now made by the extension itself (true), or by the user (false).
 pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// Returns whether this extension itself is changing a row. A wait for a refill is not possible meanwhile.
+/// Returns whether this extension itself is changing a tag's row. A call for ids in a trigger must not wait for a refill
+/// then.
 pub fn is_quiet() -> bool {
     QUIET.get()
 }
 
-/// Returns whether the transaction's changes leave the tag's buffers valid, and the transaction took no id from the row.
+/// Returns whether the transaction has changed the tag, but may still use its buffers: the changes leave them valid, and the
+/// transaction took no id from the row.
 pub fn leaves_buffers(tag: &Tag) -> bool {
     name(tag).is_some_and(|name| OWN.borrow().leaves_buffers(&name))
 }

@@ -88,16 +88,17 @@ fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Resu
     table.as_owner(work)
 }
 
-/// Removes the rows of dropped sequences, unless a lock would have to be waited for. A remaining row does no harm; the next
-/// binding removes it.
+/// Removes the rows of dropped sequences, unless it would have to wait for a lock. A row that stays does no harm, and the
+/// next binding removes it.
 pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
 
-/// Marks a restored row as checked once its sequence stands at its end; a dump sets the sequence after it loads the row.
-/// Once the row is checked, a restart of the sequence also restarts its target. Does not wait for locks.
+/// Marks a sequence's row as checked if the sequence stands at its end. A restored row is unchecked at first, because a dump
+/// loads the row before it sets the sequence. A restart of the sequence restarts its tag only if the row is checked. Does
+/// not wait for locks.
 pub fn confirm(of: Oid) {
-    // A statement whose snapshot sees no new commits would fail on a row that another session has marked.
+    // In REPEATABLE READ, the update would fail on a row that another session has marked since the snapshot.
     if matches!(cache::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))
         && server::is_writable()
         && transaction::sees_new_commits()

@@ -1,11 +1,12 @@
 //! This process's cache of the database's bound sequences.
 //!
-//! Each sequence is looked up when it is first needed, and again after any change of the table. While the table is locked
-//! and cannot be read, cached rows are used. They must be of the same table, and no change of it was committed since.
+//! Each sequence is looked up when it is first needed, and again after any change of the table. While another session has
+//! the table locked, cached rows are used. They must be of the same table, and no change of the table may have been
+//! committed since.
 //!
-//! If there are no such rows, statements are redirected as if sequences were bound. That is always correct, because the
-//! redirected function decides. A sequence that does not stand at its end is not bound. If it stands there, the function
-//! waits for the table.
+//! Without such rows, calls are redirected to this extension as if sequences were bound. That is always correct, because the
+//! extension's function decides for each sequence. A sequence that does not stand at its end (its maximum) is not bound. For
+//! one that does, the function waits for the table.
 
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::process::PerProcess;
@@ -32,7 +33,7 @@ enum AnyBound {
     Undecided,
 }
 
-/// The result of the last read of the table.
+/// The result of the last read of the table of bindings.
 struct CachedSequences {
     table: Source,
     /// The number of committed changes at the time of the read; None if the result must not be used while the table is
@@ -50,7 +51,7 @@ const MOST_KEPT: usize = 4_096;
 
 static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
-/// True if the last statement that was planned was redirected.
+/// True if the planner hook redirected calls of the last planned statement to this extension.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
@@ -96,13 +97,13 @@ pub fn bound() -> Vec<Oid> {
     if any() == AnyBound::None { Vec::new() } else { store::all() }
 }
 
-/// Returns a bound sequence that a column owns, or is an identity by, without waiting. Needs a transaction.
+/// Returns the bound sequence that a column owns, or its identity uses, without waiting. Needs a transaction.
 pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
     let owned = owned_by(table);
     let rows = owned.into_iter().filter(|(of, _)| *of == column);
     let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
     let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
-    // If a row could not be read, [`super::recorded_of_column`] decides later.
+    // A sequence whose row could not be read is returned too; [`super::recorded_of_column`] checks it again.
     bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
 }
 
@@ -120,16 +121,18 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     })
 }
 
-/// Returns the target that a sequence is bound to; None if it is not bound. If nothing is cached and the table is locked,
-/// waits for it until a timeout or a cancel, as the server's functions wait for a sequence. Needs a transaction.
+/// Returns the tag or generator that a sequence is bound to; None if it is not bound. If nothing is cached and the table is
+/// locked, waits for the lock until a timeout or a cancel, as the server's functions wait for a sequence. Needs a
+/// transaction.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
     let row =
         row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
     believed(sequence, row)
 }
 
-/// Returns the target that a called sequence is bound to, without waiting. A called sequence that does not stand at its end
-/// is not bound. A sequence that this transaction has just altered may not stand at its end yet; use [`binding_of`] for it.
+/// Returns the tag or generator of a sequence for which nextval or the like was called, without waiting. Such a sequence is
+/// not bound if it does not stand at its end. A sequence that this transaction has just altered may not stand at its end
+/// yet; use [`binding_of`] for it.
 pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
     match row_at_once(sequence) {
         Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
@@ -146,16 +149,16 @@ fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
     (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
-/// Returns the target that a called sequence is bound to. Locks the sequence, so that the binding stays until the
-/// transaction ends.
+/// Returns the tag or generator of a sequence for which nextval or the like was called; None if it is not bound. Locks the
+/// sequence, so that the binding stays until the transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)?;
     sequence::lock(sequence);
     called_binding_of(sequence)
 }
 
-/// Returns whether a sequence stands at its end, which is its maximum, as a bound sequence does. Only `bind_sequence`, and
-/// roles that may set the sequence, put it there. Needs a transaction.
+/// Returns whether a sequence stands at its end (its maximum), as a bound sequence does. Only `bind_sequence`, and roles
+/// with the right to call setval, put a sequence there. Needs a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
     let terms = sequence::terms(sequence)
         .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());

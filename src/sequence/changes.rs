@@ -1,5 +1,5 @@
-//! Statements that change bound sequences. An altered or restarted sequence is put at its end again, so that a call that is
-//! not redirected still fails. A dropped sequence loses its binding.
+//! Statements that change bound sequences. An altered or restarted sequence is set to its end (its maximum) again, so that
+//! the server's own nextval still fails. A dropped sequence loses its binding.
 
 use super::error::SequenceError;
 use super::{bind, cache};
@@ -44,15 +44,15 @@ static AT_COMMIT: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// Notes that a sequence is dropped. The binding's row is removed at commit.
+/// Records that a sequence is dropped. The row of its binding, if it has one, is removed at commit.
 pub fn sequence_dropped(of: Oid) {
     if !matches!(cache::row_at_once(of), Ok(None)) {
         DROPS.set(true);
     }
 }
 
-/// Refuses a call of the server's own setval that was not redirected. The call would move a bound sequence away from its
-/// end, and later calls of nextval that are not redirected would repeat numbers.
+/// Refuses a call of the server's own setval that the planner hook did not redirect. The call would move a bound sequence
+/// away from its end, and later calls of nextval that are not redirected would repeat numbers.
 pub fn setval_called() {
     if cache::is_any_bound() {
         raise(report(&SequenceError::Unreached));
@@ -63,7 +63,7 @@ pub fn identities_restarted() {
     settle_all(true, sequence::has_new_file);
 }
 
-/// Puts the bound sequences that this transaction has moved at their end again.
+/// Sets bound sequences to their end again, if this transaction has moved them.
 fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in cache::bound() {
         // A sequence that another transaction has locked was not moved by this one.
@@ -76,9 +76,9 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     }
 }
 
-/// Has logical replication's apply workers put sequences at their end again. A publisher's TRUNCATE restarts sequences
-/// without a statement, and Postgres 19 also copies the publisher's values. The tags and generators of this server are not
-/// restarted. Call this only while the server loads its libraries.
+/// Makes logical replication's apply workers set bound sequences to their end again. A publisher's TRUNCATE restarts
+/// sequences without a statement, and Postgres 19 also copies the publisher's values. The tags and generators of this server
+/// are not restarted. Call this only while the server loads its libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     sequence::tell_changes(|| {
@@ -95,28 +95,29 @@ fn at_commit() {
     if replication::is_setting_sequences() {
         transaction::with_snapshot(|| settle_all(false, |_| true));
     }
-    // The oid of a dropped sequence may be reused later.
+    // The row of a dropped sequence must go, because a later sequence may get the same oid.
     if DROPS.replace(false) {
         transaction::with_snapshot(bind::forget_dropped_at_once);
     }
 }
 
 pub fn altered(of: Oid) {
-    // While another transaction has the table locked, a sequence that this transaction created cannot have a row.
+    // A sequence that this transaction created can have a row only from this transaction. It has none if the table cannot be
+    // read because another transaction has locked it.
     if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
         || cache::binding_of(of).is_none()
     {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));
-    // The owner may have changed too.
+    // The sequence may have another owner now, so all sessions must look it up again.
     if let Some(table) = SEQUENCE_BINDING.find() {
         table.announce();
     }
 }
 
-/// Puts a bound sequence at its end again. With `follows`, a restart of the sequence also restarts its target. Returns
-/// whether the sequence had to be moved.
+/// Sets a bound sequence to its end again. With `follows`, a restart of the sequence also restarts its tag. Returns whether
+/// the sequence had to be moved.
 fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (cache::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };
@@ -130,7 +131,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     }
     relation.as_owner(|| sequence::setval(of, terms.max, true));
     match binding {
-        // A sequence that was not restarted has the same position, but another maximum.
+        // If `is_called` is set, the sequence was not restarted; only its maximum has changed.
         _ if position.is_called || !follows => {}
         Binding::Snowflake(_) => {
             pgrx::notice!(
@@ -141,7 +142,7 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
         Binding::Unreadable => {}
         Binding::Segment(tag) => {
             let highest = position.last_value.saturating_sub(1);
-            // The sequence's owner needs the right, because the restart affects all who use the sequence.
+            // The sequence's owner needs the right to move the tag, because the restart affects everyone who uses the tag.
             privilege::check(&tag, Action::Move, relation.owner(), None)
                 .map_err(|error| SequenceError::of_tag(error, of))?;
             let table =

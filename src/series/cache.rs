@@ -1,4 +1,4 @@
-//! The session's cache of series.
+//! The session's cache of series. A monotonic series divides its keys into sections, each with one maximum for all its keys.
 
 use super::error::NoNumberError;
 use crate::pg::catalog::{self, Source, Unseen};
@@ -41,11 +41,12 @@ pub struct CachedSeries {
     sections: RefCell<Vec<Option<(&'static Slot, SectionRef)>>>,
     /// The value of `CHANGES` at the time of the look-up.
     as_of: u64,
-    /// The role that may take numbers, and the number of role changes at the time of the check.
+    /// The role that was last found to have the right to take numbers, and the number of role changes at that time.
     permit: Cell<Option<(Oid, u64)>>,
-    /// The transaction in which this server was found to be allowed to number the series.
+    /// The last transaction in which a check allowed this server to give numbers of the series.
     at_home: Cell<Option<u32>>,
-    /// The first day of the period, and the time of its look-up. It is valid for a few seconds.
+    /// The first day of the present period (numbers start over with each period), and the time of the look-up. The day is
+    /// valid for a few seconds after it.
     period: Cell<Option<(i32, UnixMicros)>>,
 }
 
@@ -54,7 +55,7 @@ type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
 type RegistriesInUse = Option<(u64, Vec<String>)>;
 
 static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
-/// The series that was used last, which is mostly the next one, too.
+/// The series that the session used last. The next call mostly needs the same one.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
 /// Number of invalidation messages for the table of series.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
@@ -87,7 +88,8 @@ impl CachedSeries {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
     }
 
-    /// Returns whether a role may take a number of this key, from the cache alone.
+    /// Returns whether a role may take a number of this key. Reads only the cache, and returns false if that does not
+    /// suffice.
     #[inline]
     pub(super) fn may_take(&self, key: &Key, role: Oid) -> bool {
         key.key_type() == self.series.key_type
@@ -96,7 +98,7 @@ impl CachedSeries {
             && (self.goes_anywhere() || self.is_at_home())
     }
 
-    /// Returns whether a role may take numbers, from the cache alone.
+    /// Returns whether the cache says that a role may take numbers.
     #[inline]
     fn is_permitted(&self, role: Oid) -> bool {
         self.grants.is_none() || self.permit.get() == Some((role, role::changes()))
@@ -119,7 +121,7 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// Fails unless a role may do this with the series.
+    /// Fails unless a role has the right to `action` on the series.
     pub fn check(&self, action: Action, role: Oid) -> Result<(), SeriesError> {
         if self.allows(action, role) {
             return Ok(());
@@ -128,13 +130,13 @@ impl CachedSeries {
         Err(SeriesError::Denied { series: self.shown(), action, role })
     }
 
-    /// Returns whether the series may be numbered on any server.
+    /// Returns whether every server may give numbers of the series.
     fn goes_anywhere(&self) -> bool {
-        // Several registries grant ranges that are not in ascending order.
+        // With several registries, servers get ranges that are not in ascending order.
         self.series.scope != Scope::Global || (!self.series.is_one_servers() && self.registries.len() < 2)
     }
 
-    /// Fails if other servers would number the series too, without knowing the numbers that were taken on this one.
+    /// Fails if other servers could give numbers of the series too. They would not know the numbers that this server gave.
     pub(super) fn refuse_elsewhere(&self) -> Result<(), NoNumberError> {
         if self.goes_anywhere() || self.is_at_home() {
             return Ok(());
@@ -164,7 +166,7 @@ impl CachedSeries {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
     }
 
-    /// Returns the error for a value below numbers that the key gave, or may have given.
+    /// Returns the error for a value below numbers that were given for the key, or may have been.
     pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
         SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
     }
@@ -218,8 +220,8 @@ impl CachedSeries {
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Returns whether a role may do this with the series. For a distributed series, Citus propagates the privileges on its
-    /// counters to all nodes.
+    /// Returns whether a role has the right to `action` on the series. For a distributed series, Citus propagates the
+    /// privileges on its counters to all nodes.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
         if self.series.scope == Scope::Shard && action != Action::Own {
             return shard::allows(&self.series, self.table, action, role);
@@ -311,7 +313,7 @@ fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
     Ok(registries)
 }
 
-/// Has all series looked up again and all statements planned again, because a plan may hold a looked-up value as a constant.
+/// Invalidates all cached series, and all cached plans, because a plan may hold a looked-up value as a constant.
 fn forget() {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     plan_anew();

@@ -26,7 +26,7 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
 #[cold]
 fn first(cached: &CachedSeries, key: &Key) -> Result<Option<Number>, NoNumberError> {
     let taken = cached.counters.as_owner_qualified(|| store::first(&cached.series, key))?;
-    // A series that is dropped loses its counters. A call that waited for the drop must not begin new ones.
+    // A dropped series loses its counters. A call that waited for the drop must not create a new one.
     cached.check_present()?;
     Ok(taken)
 }
@@ -51,8 +51,8 @@ pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), N
     Ok(())
 }
 
-/// Raises the counter of a key, if it has one, to the number of a row. The row's table belongs to `owner`, who needs the
-/// right to `series_set`. Otherwise a role with USAGE alone could exhaust a key by one row in its own table.
+/// Raises a key's counter, if the key has one, to the number in a table's row. The table belongs to `owner`, who needs the
+/// right to call `series_set`. Otherwise a role with USAGE alone could exhaust a key by one row in its own table.
 pub fn raise_to(cached: &CachedSeries, key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
     let series = &cached.series;
     let is_counted_here =

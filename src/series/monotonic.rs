@@ -1,5 +1,5 @@
-//! Monotonic series: numbers of many keys that share one maximum. Each section takes its ranges from the buffers of its own
-//! tag.
+//! Monotonic series: numbers of many keys that share one maximum. The keys are divided into sections. Each section has a
+//! segment tag (a named id range), and takes its numbers from the tag's buffers.
 
 use super::cache::{CachedSeries, shown_key};
 use super::error::NoNumberError;
@@ -53,8 +53,8 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
     Ok(Number { number, day: 0 })
 }
 
-/// Raises the counters of all keys in the key's section to a value. Numbers that they gave are never given again, so `force`
-/// is refused.
+/// Raises the counters of all keys in the key's section to a value. Numbers that were given once are never given again, so
+/// `force` is refused.
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     if force {
         return Err(SeriesError::NoForce { series: cached.shown() }.into());
@@ -67,7 +67,8 @@ pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), N
     ready(cached)?;
     let number = section_of_key(cached, key);
     let raised = (cached.series.id, number);
-    // series_attach raises every key of a column. The first key of a section raises the whole section.
+    // `series_attach` calls this for every key of a column. The first key raises its whole section, so the others need no
+    // statement.
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
@@ -132,14 +133,14 @@ fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
         .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(cached)))
 }
 
-/// Returns the tag of a section. Its name includes the number of sections. A series with another number of sections has
-/// other keys in each, so it needs other tags in the registry.
+/// Returns the tag of a section. Its name includes the number of sections. With another number of sections, each section has
+/// other keys, so it needs another tag in the registry.
 fn tag_of(cached: &CachedSeries, number: u16) -> Vec<u8> {
     let rest = format!(" section {} of {}", number + 1, sections_of(cached));
     [cached.name.as_bytes(), rest.as_bytes()].concat()
 }
 
-/// Takes a number of a section that the session has found.
+/// Takes a key's next number from a section whose slot the session knows.
 #[inline]
 fn take(
     sections: &Sections,
@@ -159,7 +160,7 @@ fn seen_by(section_ref: SectionRef, miss: monotonic::KeyMiss) -> Option<(u64, Se
     }
 }
 
-/// Gets ids for the section, and takes a number of it.
+/// Gets ids for the key's section, and takes the key's next number.
 #[cold]
 fn supply(
     cached: &CachedSeries,
@@ -196,9 +197,9 @@ fn supply(
     }
 }
 
-/// Finds the section in its tag's slot, opens it, or gives it the next range from the buffers. Also returns whether the
-/// caller must request more ids. With `seen`, an open section gets a range too, unless it has changed since the caller saw
-/// it.
+/// Returns the section in its tag's slot. A section that is not open is opened with the next range from the buffers. With
+/// `seen`, an open section gets the next range too, unless it has changed since the caller saw it. Also returns whether the
+/// caller must request more ids.
 fn open(
     sections: &Sections,
     slot: &'static Slot,

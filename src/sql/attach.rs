@@ -7,8 +7,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 /// Keeps the extension from being dropped until the transaction ends. Functions that run with more rights than the caller's
-/// call it first. Otherwise names in them could belong to other objects after a wait for a lock. Nobody can create another
-/// function of this name, because it is in `pg_catalog`.
+/// call it first. Otherwise the extension could be dropped while they wait for a lock, and names in their code could then
+/// mean objects of other roles. Nobody can put another function in the place of this one, because it is in `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
 fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
@@ -46,8 +46,8 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
-        // A role that may SET ROLE to the owner gains nothing by this. A role that only inherits the owner's privileges
-        // would gain rights.
+        // A role that may SET ROLE to the owner can run the statement anyway. A role that only inherits the owner's
+        // privileges would gain rights.
         if !relation.may_act_as_owner() {
             return Err(denied("must be able to SET ROLE to the owner of the relation"));
         }
@@ -101,8 +101,9 @@ mod snowflake_ids_internal {
         })
     }
 
-    /// Returns the tag that a default names; null if the tag does not exist. Cuts a candidate out of the text and compares
-    /// the text with the candidate's default, so the user's text is not parsed. The caller needs no right on other tags.
+    /// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the text, and compares
+    /// the text with the default that attach writes for this tag. So the user's text is never executed. The caller needs no
+    /// right on the tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
         /// Longer than any default that attach writes.

@@ -13,17 +13,18 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 
-/// The increment of a tag's ids, their remainder, and the highest reserved id; None if registries on other servers keep it.
+/// The increment of a tag's ids, their remainder, and the highest reserved id; None if registries on other servers reserve
+/// its ids.
 type Numbers = (i64, i64, Option<i64>);
 
-/// Returns the numbers of a tag. The current role needs SELECT on the tag.
+/// Returns the [`Numbers`] of a tag. The current role needs SELECT on the tag.
 fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
     privilege::check(tag, Action::Look, role::current(), None)?;
     if registries_are_in_use() {
         return Ok((1, 0, None));
     }
     let (increment, remainder, highest) = row(tag).ok_or_else(|| SegmentError::unknown(tag))?;
-    // An id of a tag that this transaction has changed gets into the row only at commit.
+    // If this transaction has changed the tag, the ids that it took are written to the row only at commit.
     Ok((increment, remainder, highest.max(transaction_tags::issued(tag))))
 }
 
@@ -40,7 +41,7 @@ fn row(tag: &Tag) -> Option<Numbers> {
 }
 
 fn registries_are_in_use() -> bool {
-    // If the table is locked, it is being changed, so the answer is unknown; counts as in use.
+    // If the table is locked, it may be about to change, so registries count as in use.
     rows::has(&REGISTRY_SERVER, Wait::No, View::Committed, &[]).unwrap_or(true)
 }
 
@@ -72,7 +73,7 @@ mod snowflake_ids_internal {
         relation.as_reader(|| statement::text(&query)).map_err(|error| spi(&error))
     }
 
-    /// Returns the numbers of a tag. The caller needs SELECT on the tag.
+    /// Returns the increment, the remainder and the highest id of a tag. The caller needs SELECT on the tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn audit_tag(
         tag: TagArg<'_>,

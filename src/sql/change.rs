@@ -11,8 +11,8 @@ mod snowflake_ids {
     use pgrx::prelude::*;
     use snowflake_ids_core::UnixMicros;
 
-    /// Returns the time from which all ids of a new layout are above the existing ones. Applies to the server's own layout,
-    /// or to a named generator's.
+    /// Checks a change of the server's own layout, or of a named generator's. Returns the time from which all ids of the new
+    /// layout are above the existing ones.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_check(
         new: Text<'_>,
@@ -64,10 +64,10 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
 
-    /// The function that errors name.
+    /// The function's name in error messages.
     const FUNCTION: &str = "snowflake_ids.layout_change";
 
-    /// Changes the server's layout at its next start. Needs the rights that ALTER SYSTEM needs.
+    /// Prepares a change of the server's layout that takes effect at the next start. Only a superuser may call it.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
         if !catalog::is_superuser(role::current()) {

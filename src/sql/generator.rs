@@ -62,7 +62,8 @@ mod snowflake_ids_internal {
         Ok(layout::of_server()?.to_string())
     }
 
-    /// Returns the status of this server's counter for a layout. `place` is its slot; null for the server's own layout.
+    /// Returns the status of this server's counter for a layout. The column `place` is the counter's slot; null for the
+    /// server's own layout.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn layout_status(
         layout: Text<'_>,
@@ -124,8 +125,8 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Returns the reason that this server cannot generate ids of a layout. None if its node fits, if it has no node yet, or
-    /// if it may choose another worker id.
+    /// Returns the reason that this server cannot generate ids of a layout. None if its datacenter id and worker id fit, or
+    /// if it has no worker id yet or may choose another.
     fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
@@ -138,7 +139,7 @@ mod snowflake_ids_internal {
         misfit.map(|error| error.to_string())
     }
 
-    /// Has all sessions look up generators again.
+    /// Makes all sessions look up generators again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';")]

@@ -30,7 +30,7 @@ pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
         let name = text.bytes(MAX_NAME_BYTES, "layout");
         match name.ok().map(named::look_up) {
             Some(Ok(known)) => Ok(known.named().layout),
-            // An invalid row gives a more helpful error.
+            // The error for an invalid row is more helpful than the one for an invalid layout.
             Some(Err(error)) if !is_no_name(&error) => Err(report(&error)),
             _ => Err(report(&no_layout)),
         }
@@ -57,7 +57,7 @@ const fn is_no_name(error: &NamedError) -> bool {
     matches!(error, Unknown { .. } | NoName | LongName { .. } | ControlName)
 }
 
-/// Parses a layout, or returns the last one again. The text must be short, because it is kept.
+/// Parses a layout, or returns the last one if the text is the same. The text must be short, because it is cached.
 fn read(text: &str) -> Result<Layout, LayoutError> {
     READ_LAST.with_borrow_mut(|last| match last {
         Some((known, layout)) if known == text => Ok(*layout),

@@ -96,7 +96,8 @@ mod snowflake_ids_internal {
                 .map(|s| u64::from(s.range.count))
                 .sum();
             let left = buffer_states.left();
-            // Before the first refill the row is unknown. A dated tag starts over, so its ids never run out.
+            // Before the first refill the row is unknown. A dated tag starts over with each period, so its ids never run
+            // out.
             let is_known = !slot.is_unused() && !buffer_states.is_dated();
             let ahead = slot.row_left.load(Relaxed).saturating_add(left);
             rows.push((

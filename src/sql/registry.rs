@@ -75,7 +75,7 @@ fn takes_over() -> ErrorReport {
     .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text), and call that."))
 }
 
-/// Serves a request. Its changes of rows do not count as this session's, so sessions keep the ids in their buffers.
+/// Serves a request. Its row changes count as the extension's own, so ids in the tags' buffers stay valid.
 fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let endpoints = source.as_owner(store::registry::endpoints).map_err(|error| spi(&error))?;
@@ -184,7 +184,8 @@ mod snowflake_ids_internal {
         Ok(handover::leave()?)
     }
 
-    /// Has the registries in use create a tag, or raise it above `highest`, and empties the tag's buffers on this server.
+    /// Asks the registries in use to create a tag, or raise it above `highest`. Empties the tag's buffers on this server.
+    /// Returns false if no registry is in use.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
         let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
@@ -229,14 +230,14 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
         Ok(row.filter(|_| false))
     }
 
-    /// Has the launcher read this database's use of registries again when the transaction ends.
+    /// Makes the launcher read this database's use of registries again when the transaction ends.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
     fn registry_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        // A new lease matters only while this server chooses its worker id itself, because the lease makes this database a
-        // registry.
+        // A row in the table of leases makes this database a registry. That matters only while this server chooses its
+        // worker id itself.
         if trigger.relation()?.name() == "registry_server" || join::is_alone() {
             join::record_change().unwrap_or_else(|error| raise(report(&error)));
         }

@@ -90,8 +90,8 @@ mod snowflake_ids_internal {
     }
 
     /// Describes the layout of a text, of a named generator, or of the server if null. Returns its largest id, the highest
-    /// id that can exist by now, and the width and shift of each field in bits. Times are in microseconds, instants since
-    /// 1970.
+    /// id that can exist by now, and the width and shift of each field in bits. Durations are in microseconds; points in
+    /// time are in microseconds since 1970.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_parts(
         generator: Option<Text<'_>>,

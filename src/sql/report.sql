@@ -1,7 +1,7 @@
 -- The report on this server and this database: rows that need attention, and the whole report, which the status page shows.
 
--- Returns the rows of segment_status with the standing of each tag, the worst first. Tags of the same standing are ordered
--- by their waits.
+-- Returns the rows of segment_status with the standing of each tag (from 'without ids' to 'idle'), the worst first. Tags of
+-- the same standing are ordered by their waits.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH tags AS (

@@ -197,7 +197,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         let (former, present) = (tag_generation(&before), tag_generation(&after));
         match tags {
             (Some(old), Some(new)) if old == new => {
-                // The generation changed: the tag was moved back on purpose, over ids that were handed out.
+                // A new generation means that the tag was moved back on purpose, below ids that were handed out.
                 let change = if former == present { change } else { Change::Forced };
                 transaction_tags::record(source, &new.0, change, former);
             }
@@ -221,8 +221,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Ok(tag::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
     }
 
-    /// Takes a tag's buffered ids away from all sessions, and returns the highest id that was handed out. `segment_set`
-    /// calls it with the row locked and `reserved` from the row.
+    /// Empties a tag's buffers, so that no session gets ids from them. Returns the highest id that was handed out.
+    /// `segment_set` calls it with the row locked and `reserved` from the row.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
@@ -232,7 +232,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
             .max(transaction_tags::issued(&tag).unwrap_or(i64::MIN)))
     }
 
-    /// Returns the highest id that was handed out, and takes nothing away.
+    /// Returns the highest id that was handed out, and leaves the buffers as they are.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
@@ -253,8 +253,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         random::token()
     }
 
-    /// Returns whether a row may lag behind the ids that a previous primary has reserved. The arguments are the cluster and
-    /// the timeline that wrote the row.
+    /// Returns whether a row may lag behind the ids that a previous primary has reserved. The arguments are the system
+    /// identifier and the timeline of the server that wrote the row.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
         may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
@@ -355,8 +355,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
     }
 
-    /// Returns the time at which the tag's ids run out, at the average rate since its first use. Tags that start over have
-    /// none.
+    /// Returns the time at which the tag's ids run out, at the average rate since its first use. Null for tags that start
+    /// over each period.
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
         let dated = slot.segment.buffer_states().is_dated();
         let issued = slot.counts_in_all().issued;

@@ -23,7 +23,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
     use snowflake_ids_core::sequence::directory::Tag;
 
-    /// Fails if calls of a sequence cannot be redirected.
+    /// Fails if the planner hook cannot redirect calls of a sequence to this extension.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_check_redirects() -> Result<(), ErrorReport> {
         if redirect::is_redirecting() {
@@ -116,8 +116,8 @@ mod snowflake_ids_internal {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.reach(number))
     }
 
-    /// Returns the number above which a sequence with this increment must continue. Applications then use no id up to
-    /// `highest`.
+    /// Returns the number above which a sequence with this increment must continue, so that applications use no id up to
+    /// `highest` again.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn sequence_resume_above(highest: i64, increment: i64) -> Result<i64, ErrorReport> {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.resume_above(highest))
@@ -140,7 +140,7 @@ mod snowflake_ids_internal {
         fits.map_err(|error| report(&error))
     }
 
-    /// Has all sessions look up bound sequences again, and plan their statements again.
+    /// Makes all sessions look up bound sequences again, and plan their statements again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';")]

@@ -437,7 +437,7 @@ mod snowflake_ids_internal {
         Ok(true)
     }
 
-    /// Has all sessions look up series again.
+    /// Makes all sessions look up series again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]

@@ -20,15 +20,15 @@ mod snowflake_ids {
     use std::sync::atomic::Ordering::Relaxed;
     use std::time::Duration;
 
-    /// Replaces a state file that cannot be trusted. Ids begin above this time, by default above all ids that may have been
-    /// issued.
+    /// Replaces a state file that cannot be trusted. Ids begin above the given time; by default, above all ids that may have
+    /// been issued.
     #[pg_extern(volatile, parallel_unsafe)]
     fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
         let issuer = issuer(shared);
-        // The reset forgets the lease, and the next lease needs the registry. A server that issues ids must not stop, so the
-        // registry is asked first.
+        // The reset drops the lease, and a new lease needs the registry. A server that issues ids must not stop for that, so
+        // a renewal first shows that the registry answers.
         if issuer.obstacle().is_none() && lease::origin().is_some() {
             let silent = |error| silent_registry("cannot reset the state", &error);
             lease::renew(shared, LEASE_WAIT).map_err(silent)?;

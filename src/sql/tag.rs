@@ -199,7 +199,7 @@ mod snowflake_ids_internal {
         Ok(read(held)?.with(read(more)?).without(read(less)?).to_string())
     }
 
-    /// Has all sessions look up privileges again.
+    /// Makes all sessions look up privileges again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]

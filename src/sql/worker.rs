@@ -52,13 +52,13 @@ fn worker_give_up(
                 && (Some(lease.token) == token || state.pending_token == token)
         })?;
         state.give_up();
-        // If this transaction is rolled back, the row still belongs to this server.
+        // If this transaction is rolled back, the row keeps this token. The server then recognises the row as its own.
         state.pending_token = token;
         Some(lease)
     })
     .map_err(|error| report(&error))?;
     let Some(lease) = lease else { return Ok(None) };
-    // The term has ended by now, so its high-water mark is exact.
+    // The change above has ended the term, so its high-water mark is exact.
     let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(|error| report(&error))?;
     time::to_sql(end).map(Some)
 }
@@ -75,8 +75,8 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
     taken.map_err(|error| report(&error))?.map_err(|none| report(&none))
 }
 
-/// Returns this server's lease of a worker id in JSON; null if it has none. A worker id that the server chose itself has no
-/// real end: the year 9998.
+/// Returns this server's lease of a worker id in JSON; null if it has none. A lease of a worker id that the server chose
+/// itself never expires; its end is in the year 9998.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_held() -> Result<Option<String>, ErrorReport> {
     let Some(shared) = shared() else { return Ok(None) };
@@ -88,18 +88,19 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
     }))
 }
 
-/// Records the worker id that this server chose first, if any. A promoted standby reads it only from this table.
+/// Records the worker id that this server chose first, if any. A promoted standby knows it only from the table that this
+/// writes.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Some(shared) = shared().filter(|_| !server::in_recovery()) else { return Ok(()) };
     let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
-    // The state is untrusted if this fails. CREATE EXTENSION must succeed all the same, because the extension has the
-    // functions that mend the state.
+    // If this fails, the state file cannot be trusted. CREATE EXTENSION must succeed even so, because the extension has the
+    // functions that repair the state.
     let known = issuer::change(shared, |state, _| state.alone || state.registry.is_some());
     let Ok(is_known) = known else { return Ok(()) };
     if !is_known {
-        // The server has just started. If the lease worker does not answer in time, a worker id that the server chooses later
-        // need not be in the table.
+        // The server has just started and has no worker id yet. If the lease worker does not answer in time, nothing is
+        // recorded. A worker id that is chosen later need not be in the table.
         drop(lease::ask(shared, false, LEASE_WAIT));
     }
     let chosen = issuer::change(shared, |state, here| {

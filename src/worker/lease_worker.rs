@@ -38,7 +38,7 @@ pub fn run(task: LeaseTask, database: u32) {
     }
 }
 
-/// Connects to the database. If the database is locked, records that and fails.
+/// Connects to the database. If the database is locked, records that in shared memory and fails.
 fn connect(leases: &Leases, database: u32) {
     let locked_out = &leases.locked_out;
     locked_out.store(0, Release);
@@ -50,7 +50,7 @@ fn connect(leases: &Leases, database: u32) {
         .execute();
 }
 
-/// Leaves the worker slot and wakes the launcher, because requests may have arrived too late for this worker.
+/// Leaves the worker slot and wakes the launcher, because requests may have arrived after this worker last looked for them.
 fn go() {
     let Some(leases) = leases() else { return };
     if leases.worker_slot.worker_latch.leave() {
@@ -59,7 +59,7 @@ fn go() {
     lease::call(leases);
 }
 
-/// Reports the database's use for worker ids to the launcher; reports nothing if it is unknown.
+/// Tells the launcher if this database is a registry, uses one, or neither; tells nothing if that is unknown.
 fn report(leases: &Leases, found: Option<DatabaseUse>) {
     leases.found.store(found.map_or(0, |found| 1 + found as u32), Release);
 }

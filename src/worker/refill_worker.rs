@@ -18,7 +18,7 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// Short, because other tags wait while the worker waits for a lock.
+/// The longest wait for a lock. It is short, because other tags wait meanwhile.
 const LOCK_TIMEOUT: &CStr = c"20ms";
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
@@ -59,7 +59,8 @@ fn time_left() -> Option<Duration> {
     Some(left)
 }
 
-/// Leaves the worker slot and wakes the launcher, which frees the slot. Requests may have arrived too late for this worker.
+/// Leaves the worker slot and wakes the launcher, which frees the slot. Requests may have arrived after this worker last
+/// looked for them.
 fn leave() {
     let Some(segments) = segments() else { return };
     for worker_slot in segments.worker_slots {

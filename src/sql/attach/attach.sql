@@ -7,7 +7,7 @@
 -- The table must belong to the caller. A superuser may call for another role's table. That table may contain code of its
 -- owner: index expressions, checks, policies, and functions. Therefore:
 -- * Each table is read and changed by as_owner, because partitions and children may have different owners.
--- * Tags are changed with the caller's rights. Sequences are also created so, because that runs no code of the table's.
+-- * Tags are changed, and sequences are created, with the caller's rights, because that runs no code of the owner.
 -- * Checks that were made before a lock are repeated after it, by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',

@@ -1,7 +1,7 @@
 -- Changes that attach and detach make.
 
--- Creates or raises a tag. The owner of the column may move a new tag, so that setval and TRUNCATE ... RESTART IDENTITY
--- still work.
+-- Creates or raises a tag. Grants the owner of the column the right to move a new tag, so that setval and TRUNCATE ...
+-- RESTART IDENTITY still work.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -64,7 +64,8 @@ BEGIN
 END
 $$;
 
--- Changes the default of partitions and children too, because rows that are inserted into one directly get its own default.
+-- Changes the default of partitions and children too, because a row that is inserted into a partition directly gets that
+-- partition's default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -154,7 +155,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
 $$;
 
--- Drops the sequences of a column, except those that others use.
+-- Drops the sequences that a column owns, except those that other objects use.
 CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -267,7 +268,7 @@ BEGIN
 END
 $$;
 
--- Restores nextval defaults. A table below with its own sequence takes its default from that sequence.
+-- Restores nextval defaults. A partition or child that has a sequence of its own gets its default from that sequence.
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -288,7 +289,8 @@ BEGIN
 END
 $$;
 
--- Restores identities, the lowest tables first, because restoring a table's identity drops the sequences of the tables below it.
+-- Restores identities, the lowest tables first, because restoring a table's identity drops the sequences of the tables below
+-- it.
 CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -352,8 +354,8 @@ BEGIN
 END
 $$;
 
--- Returns the sequence that a column owns, or null. If the next numbers need it, widens the sequence to the column's type;
--- it may date from a serial of integer.
+-- Returns the sequence that a column owns, or null. Widens the sequence to the column's type if the next numbers do not fit.
+-- The column may have been an integer when the sequence was created.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

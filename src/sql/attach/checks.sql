@@ -144,8 +144,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
 $$;
 
--- Checks a tag that was not named by the caller. A superuser may call for a table or a sequence whose owner has given it the
--- name of another role's tag.
+-- Checks the right to a tag whose name comes from a table or a sequence, not from the caller. The caller may be a superuser,
+-- and the owner may have chosen a name that leads to another role's tag.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -160,8 +160,8 @@ BEGIN
 END
 $$;
 
--- Checks for uses of the column that the new ids would make fail at INSERT, or that would be lost. They are reported before
--- any change.
+-- Checks for uses of the column that would make INSERT fail with the new ids, or that would be lost. Reports them before any
+-- change.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

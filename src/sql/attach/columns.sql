@@ -68,8 +68,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
 
--- Returns the kinds of identity, also those from before their sequences were bound. Keys are oids of tables; values are a
--- for ALWAYS and d for BY DEFAULT.
+-- Returns the kind of identity that the column has in each table, or had before its sequence was bound. Keys are oids of
+-- tables; values are a for ALWAYS and d for BY DEFAULT.
 CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -15,8 +15,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- Returns the tag for a column that is attached without one. A part with a dot is quoted. If a part has a dot, a part that
--- begins with a quote is quoted, too. Otherwise columns of two schemas could get the same tag.
+-- Returns the tag for a column that is attached without one: the names of the schema and the table, with a dot between them.
+-- A name with a dot is quoted. If either name has a dot, a name that begins with a quote is quoted, too. Otherwise columns
+-- of two schemas could get the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -34,8 +35,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM snowflake_ids_internal.function_of(kind) f
 $$;
 
--- Returns the kind of a default: snowflake, segment, or null. Null also for functions of these names with another schema or
--- other arguments, and for more than one call.
+-- Returns the kind of a default: snowflake, segment, or null. Also returns null for a function of the same name in another
+-- schema or with other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'

@@ -1,5 +1,5 @@
--- Tables of a Citus cluster. Each node has such a table without its rows, and evaluates its defaults itself, so each node is
--- changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
+-- Tables of a Citus cluster. Each node has the definition of such a table, and evaluates its defaults itself, so each node
+-- is changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
 -- functions turn propagation off, and make the same changes on each worker in a separate transaction.
 --
 -- Sequences of such a table count from group << 48 on a worker, so that two nodes never give the same number. A worker's own
@@ -109,7 +109,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Detaches the workers, which continue with their own numbers above those in the column.
+-- Detaches the column on the workers. Each worker continues in its own range of numbers, above those in the column.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

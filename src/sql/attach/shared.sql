@@ -32,9 +32,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = o
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
 
--- Returns the sequence of a column's default if the column is not its only user. A bound sequence counts as shared, because
--- it has its own tag or generator. So does a sequence that no column owns, because other code may call nextval with its
--- name.
+-- Returns the sequence of a column's default if the column is not the sequence's only user. A bound sequence counts as
+-- shared, because it has its own tag or generator. So does a sequence that no column owns, because other code may call
+-- nextval with its name.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s

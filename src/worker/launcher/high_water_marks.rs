@@ -11,8 +11,8 @@ use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The time after the last id during which the high-water marks are kept ahead. A session that takes an id only now and then
-/// does not have to wait for the disk.
+/// The time after the last id during which the high-water marks are still kept ahead. Within it, a session that takes an id
+/// now and then does not wait for the disk.
 const WARM: Duration = Duration::from_mins(10);
 /// The pause after a failed write of the state file.
 const RETRY: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ pub struct HighWaterMarkKeeper {
     /// The sums of all generators' next positions and of their limits, at the last round in which they had changed.
     seen: (u64, u64),
     moved: Duration,
-    /// The number of clock steps that the log shows.
+    /// The number of backward clock steps that were logged.
     steps_back: u64,
     steps_forward: u64,
     ahead: bool,
@@ -49,7 +49,7 @@ impl HighWaterMarkKeeper {
             return None;
         }
         let due = self.record(issuer(shared).keep_ahead());
-        // The limit was raised just above, not by sessions that use ids.
+        // The raised limits must not count as a use of ids in the next round.
         self.seen.1 = sum(shared, Generator::limit);
         due.unwrap_or(Some(RETRY))
     }

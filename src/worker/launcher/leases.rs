@@ -92,7 +92,7 @@ impl LeaseLauncher {
         [renewal_due, due].into_iter().flatten().min()
     }
 
-    /// Returns whether a lease worker waits for one of the server's worker processes.
+    /// Returns whether a lease worker waits for a free worker process (`max_worker_processes`).
     pub fn is_short(&self) -> bool {
         self.launch.is_short()
     }
@@ -178,12 +178,13 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Records the registry's database in the state file. Returns whether the write succeeded.
+/// Records in the state file the database through which the server leases its worker id, or that there is none. Returns
+/// whether the write succeeded.
 fn record(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
     let recorded =
         issuer::change(shared, |state, here| lease_launch::record(state, here, &board.requests, found));
     if recorded.is_ok() && found.is_some() {
-        // A renewal makes the server ask the registry at once.
+        // The request makes the lease worker ask the registry at once.
         board.requests.ask_to_renew();
     }
     recorded.is_ok()

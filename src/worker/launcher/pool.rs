@@ -1,5 +1,5 @@
-//! The refill workers. If the server can run fewer workers than databases are waiting, the databases take turns.
-//! [`TimeSlices`] decides; this module collects its input and carries out its plan.
+//! The refill workers. If more databases wait than the server can run workers, the databases take turns. [`TimeSlices`]
+//! decides; this module collects its input and carries out its plan.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
@@ -199,7 +199,7 @@ impl Pool {
         started.is_ok_and(|worker| self.started.insert(number, worker).is_none())
     }
 
-    /// Has workers leave according to the plan, and terminates those that have not left in time.
+    /// Asks the workers that the plan names to leave, and terminates those that did not leave in time.
     fn make_room(&self, plan: &SlicePlan<u32, usize>) {
         for (number, by) in &plan.leave {
             if let Some(worker_slot) = self.segments.worker_slots.get(*number) {

@@ -37,7 +37,8 @@ pub struct LeaseServer {
 }
 
 impl LeaseServer {
-    /// Returns the part that this database has, or should have, in leasing worker ids; None if it is unknown at the moment.
+    /// Returns this database's part in leasing worker ids: a registry, the node of a registry, or neither. Returns None if
+    /// that is unknown at the moment.
     pub fn look(&mut self) -> Option<DatabaseUse> {
         let why = match self.record_chosen().map(|()| self.find()) {
             Ok(Ok(RegistryLocation::Nowhere)) => return Some(DatabaseUse::None),
@@ -53,8 +54,8 @@ impl LeaseServer {
         None
     }
 
-    /// Copies the worker ids in this database's table of chosen ids to the state file, so that this server avoids those of
-    /// others.
+    /// Copies the worker ids in this database's table of chosen ids to the state file, so that this server does not choose
+    /// an id that another server has chosen.
     fn record_chosen(&self) -> Result<(), String> {
         let read = in_transaction(|| match WORKER_CHOSEN.find() {
             Some(source) => Ok(source.as_owner(worker_rows::chosen)?),

@@ -52,7 +52,7 @@ pub enum SegmentError {
     #[error("cannot use segment tag \"{0}\" in a parallel query of the transaction that changed it")]
     #[explain(
         Unsupported,
-        detail = "Until the transaction commits, ids of the tag come from its own memory."
+        detail = "Ids of the tag come from the memory of that transaction until it commits."
     )]
     #[explain(hint = "Run the query after COMMIT, or with SET LOCAL max_parallel_workers_per_gather = 0.")]
     Parallel(String),

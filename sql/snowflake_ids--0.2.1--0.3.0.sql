@@ -31,7 +31,7 @@ BEGIN
     IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
-            DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+            DETAIL = 'The sections of a monotonic series are segment tags that are named after it.',
             HINT = 'Create another series, with a start above the numbers of this one.';
     END IF;
     RETURN NEW;
@@ -77,8 +77,8 @@ BEGIN
     IF scope COLLATE "C" = 'shard' THEN
         RAISE feature_not_supported USING
             MESSAGE = 'cannot create a series of scope "shard"',
-            DETAIL = 'Its key table is made beside a distributed table.',
-            HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
+            DETAIL = 'The key table of such a series is created for a distributed table.',
+            HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
     -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
@@ -176,7 +176,7 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
             DETAIL = 'There is no trigger of the extension that fills it.',
-            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+            HINT = 'If the column was renamed, give the name that it had when it was attached.';
     END IF;
     WHILE trigger_name IS NOT NULL LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
@@ -342,7 +342,7 @@ BEGIN
         UNION ALL
         -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
-            format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
+            format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
         WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
         UNION ALL
@@ -615,7 +615,7 @@ BEGIN
     ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'connections has too many elements',
-            DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
+            DETAIL = format('%s connections are given; the limit is 64.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
@@ -1019,8 +1019,8 @@ BEGIN
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
-            DETAIL = 'A column''s ids would come again.',
-            HINT = 'Attach with a tag that has no reset, or without a tag: one is created.';
+            DETAIL = 'The ids of the column would repeat.',
+            HINT = 'Attach with a tag that has no reset, or leave the tag out to create a new one.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
@@ -1895,7 +1895,7 @@ BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'Unbound, it would give its own numbers beside the ids of the column.',
+            DETAIL = 'If it is not bound, its other users go on with its own numbers.',
             HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
@@ -2074,7 +2074,7 @@ BEGIN
         SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
         RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            DETAIL = 'The coordinator sets the registry of all nodes of its cluster.',
             HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
         RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
@@ -2107,8 +2107,9 @@ BEGIN
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that has its ids from elsewhere is no registry.',
-            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+            DETAIL = 'A database that uses a registry cannot be one itself.',
+            HINT = format('To share that registry, CALL snowflake_ids.use_citus(%L). '
+                'To make the coordinator the registry, first SELECT snowflake_ids.use_local_registry().', used);
     END IF;
     FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
         WHERE NOT n.is_active
@@ -2472,7 +2473,7 @@ BEGIN
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
-        detail := 'Ids do not come again.';
+        detail := 'Ids are never issued twice.';
         hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
     ELSIF terms.seqincrement < 0 THEN
         message := format('cannot bind sequence "%s", which counts down', sequence);
@@ -2967,7 +2968,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
-            DETAIL = 'Gapless series give no numbers until the transaction ends.',
+            DETAIL = 'Gapless series would give no numbers until the end of the transaction block.',
             HINT = 'Call snowflake_ids.series_distribute outside of BEGIN and COMMIT, as a statement of its own.';
     END IF;
     PERFORM set_config('lock_timeout', snowflake_ids_internal.bounded_lock_timeout(), true),
@@ -3101,7 +3102,7 @@ BEGIN
         RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Correct this and repeat the call; changes that other nodes have made are kept or made again.';
+            HINT = 'Correct this and repeat the call, which keeps the changes of other nodes or makes them again.';
     END IF;
 END
 $$;
@@ -3151,7 +3152,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
-            HINT = 'To use this tag, name it in the call; otherwise name another tag.';
+            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
     END IF;
 END
 $$;
@@ -3275,6 +3276,22 @@ BEGIN
                 'snowflake_ids.state_reset']::regproc[]) AS f);
         EXECUTE format(statement, object_privileges, object_name, role);
     END LOOP;
+END
+$$;
+
+/* The same with other words. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
+            DETAIL = 'Only its owner may bind a sequence.',
+            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+    END IF;
+    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
+    RETURN NEW;
 END
 $$;
 

@@ -39,7 +39,7 @@ BEGIN
             (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Its numbers are its owner''s to bind.',
+            DETAIL = 'Only its owner may bind a sequence.',
             HINT = 'Have its owner call snowflake_ids.bind_sequence.';
     END IF;
     NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
@@ -223,7 +223,7 @@ BEGIN
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
-        detail := 'Ids do not come again.';
+        detail := 'Ids are never issued twice.';
         hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
     ELSIF terms.seqincrement < 0 THEN
         message := format('cannot bind sequence "%s", which counts down', sequence);

@@ -155,7 +155,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
-            HINT = 'To use this tag, name it in the call; otherwise name another tag.';
+            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
     END IF;
 END
 $$;

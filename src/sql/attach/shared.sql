@@ -59,7 +59,7 @@ BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'Unbound, it would give its own numbers beside the ids of the column.',
+            DETAIL = 'If it is not bound, its other users go on with its own numbers.',
             HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b

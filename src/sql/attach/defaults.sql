@@ -2,10 +2,12 @@
 
 -- Qualified with the extension's schema where defaults are.
 CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
         || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
+    FROM pg_extension e WHERE e.extname = 'snowflake_ids');
+END
 $$;
 
 -- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
@@ -25,24 +27,28 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
         WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
         ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f
+    FROM snowflake_ids_internal.function_of(kind) f);
+END
 $$;
 
 -- snowflake, segment, or null: also for functions of these names in other schemas or with other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
         ELSE (SELECT kind
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
                 -- One literal: quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
+END
 $$;
 
 -- By their default, whether there is such a tag or not. What depends on a function has an index.
@@ -70,10 +76,12 @@ $$;
 
 -- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
+END
 $$;

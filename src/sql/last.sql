@@ -12,9 +12,9 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
 TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
-    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
-    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
+    snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
+    snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
     snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
     snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
     snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,

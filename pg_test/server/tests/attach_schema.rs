@@ -1,9 +1,10 @@
-//! `attach_all` and `detach_all` of a schema that is in use.
+//! `attach_all` and `detach_all` of a schema that is in use, and columns that are attached as they are made.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::NoTls;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::ids::unique;
+use snowflake_ids_server_tests::installation::Installation;
 use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -200,4 +201,51 @@ fn a_schema_is_attached_in_one_call() -> Result<()> {
         functions_planted_between_groups_are_not_called,
         what_changes_between_the_plan_and_its_group_is_left
     ])
+}
+
+#[test]
+fn new_columns_of_an_extensions_script_stay_as_it_makes_them() -> Result<()> {
+    let installation = Installation::new()?;
+    installation.put_extension("maker", "create table made (id bigserial)")?;
+    let (_server, mut client) = Server::builder()
+        .installation(&installation)
+        .set("snowflake_ids.new_columns", "snowflake")
+        .with_session()?;
+    client.run("create extension maker; create table own (id bigserial)")?;
+    let found: Vec<String> = client.column(
+        "select pg_get_expr(adbin, adrelid) from pg_attrdef where adrelid in ('made'::regclass, 'own'::regclass) order by 1",
+    )?;
+    assert_eq!(found, ["nextval('made_id_seq'::regclass)", "snowflake_nextval()"]);
+    Ok(())
+}
+
+#[test]
+fn new_columns_of_two_servers_never_have_the_same_id() -> Result<()> {
+    let mut ids: Vec<i64> = Vec::new();
+    for worker in ["1", "2"] {
+        let (server, mut client) = Server::builder()
+            .set("snowflake_ids.worker_id", worker)
+            .set("snowflake_ids.new_columns", "snowflake")
+            .with_session()?;
+        client.run(
+            "create table t (id bigserial primary key, note text);
+             insert into t (note) select 'x' from generate_series(1, 5000);
+             alter table t add column other bigint generated always as identity;
+             insert into t (note) select 'y' from generate_series(1, 5000);
+             set snowflake_ids.new_columns = off; create table counted (id bigserial, other bigint generated always as identity)",
+        )?;
+        ids.extend(client.column::<i64>("select id from t union all select other from t where note = 'y'")?);
+        // A dump is restored as it is: columns that were not attached stay so.
+        let dump = server.dump().context("a dump")?;
+        client.run("create database copy")?;
+        server.restore("copy", &dump)?;
+        let found: Vec<String> = server.connect("copy")?.column(
+            "select relation::text || '.' || \"column\" || ' ' || found from snowflake_ids.attach_plan('public') order by 1",
+        )?;
+        assert_eq!(
+            found,
+            ["counted.id serial", "counted.other identity", "t.id attached", "t.other attached"]
+        );
+    }
+    unique(ids)
 }

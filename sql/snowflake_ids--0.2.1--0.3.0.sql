@@ -31,7 +31,7 @@ BEGIN
     IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
-            DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+            DETAIL = 'The sections of a monotonic series are segment tags that are named after it.',
             HINT = 'Create another series, with a start above the numbers of this one.';
     END IF;
     RETURN NEW;
@@ -77,8 +77,8 @@ BEGIN
     IF scope COLLATE "C" = 'shard' THEN
         RAISE feature_not_supported USING
             MESSAGE = 'cannot create a series of scope "shard"',
-            DETAIL = 'Its key table is made beside a distributed table.',
-            HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
+            DETAIL = 'The key table of such a series is created for a distributed table.',
+            HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
     -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
@@ -176,7 +176,7 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
             DETAIL = 'There is no trigger of the extension that fills it.',
-            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+            HINT = 'If the column was renamed, give the name that it had when it was attached.';
     END IF;
     WHILE trigger_name IS NOT NULL LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
@@ -342,7 +342,7 @@ BEGIN
         UNION ALL
         -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
-            format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
+            format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
         WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
         UNION ALL
@@ -620,7 +620,7 @@ BEGIN
     ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'connections has too many elements',
-            DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
+            DETAIL = format('%s connections are given; the limit is 64.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
@@ -1024,8 +1024,8 @@ BEGIN
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
-            DETAIL = 'A column''s ids would come again.',
-            HINT = 'Attach with a tag that has no reset, or without a tag: one is created.';
+            DETAIL = 'The ids of the column would repeat.',
+            HINT = 'Attach with a tag that has no reset, or leave the tag out to create a new one.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
@@ -1488,8 +1488,7 @@ BEGIN
         locked := locked || members;
     END LOOP;
     -- While we waited for a lock all of it may have changed.
-    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
+    PERFORM snowflake_ids_internal.check_tables(relation);
 END
 $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
@@ -1541,7 +1540,10 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
+        -- By an index: those that depend on the tables.
+        FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
+                AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
+            CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
             JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
             JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
         WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)
@@ -1892,61 +1894,21 @@ DECLARE
     bound snowflake_ids.sequence_binding;
     highest bigint;
     most bigint;
-    obstacle record;
-    member regclass;
     former record;
     holders text;
 BEGIN
-    IF sequence COLLATE "C" <> 'redirect' THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'Unbound, it would give its own numbers beside the ids of the column.',
-            HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
-    END IF;
-    SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
-    WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
-    IF FOUND THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does, and a sequence with several users is bound without changing defaults.', attribute, relation),
-            HINT = 'First set the same default for it, or drop its default.';
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
     PERFORM snowflake_ids_internal.lock_relation(shared);
-    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
-    IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('table owner must be owner of sequence "%s"', shared),
-            DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
-            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
-    END IF;
+    PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, tag, generator, sequence);
     SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
     FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
     WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
-    IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
-        OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
-    THEN
-        RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is bound to other ids', shared),
-            DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
-                WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
-                ELSE 'It gives snowflake ids.' END,
-            HINT = format('Attach the column with the same kind, tag and generator, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
-    END IF;
-    PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
-        CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
         -- Its columns say where it ends then.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
-        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
-        IF obstacle.message IS NOT NULL THEN
-            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-        END IF;
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
@@ -2079,7 +2041,7 @@ BEGIN
         SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
         RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            DETAIL = 'The coordinator sets the registry of all nodes of its cluster.',
             HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
         RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
@@ -2112,8 +2074,9 @@ BEGIN
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that has its ids from elsewhere is no registry.',
-            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+            DETAIL = 'A database that uses a registry cannot be one itself.',
+            HINT = format('To share that registry, CALL snowflake_ids.use_citus(%L). '
+                'To make the coordinator the registry, first SELECT snowflake_ids.use_local_registry().', used);
     END IF;
     FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
         WHERE NOT n.is_active
@@ -2319,20 +2282,22 @@ BEGIN
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
-            'advance_sequence as_owner attach_here attach_in_session attach_shared attach_worker base_type bind_own bind_sequences
-            bounded_lock_timeout call_with check_alone check_column check_coordinator check_kind check_others_of_sequence check_registered
-            check_room_above check_snowflake_above check_table check_unnamed_tag check_uses check_worker check_workers citus_run
-            citus_run_on_workers column_maximum column_type columns_of_tag create_sequence create_sequence_for default_of default_tag
-            detach_worker detach_workers discard_received drop_identities drop_sequences former_identities free_sequence_name function_of
-            generator_keep highest_id highest_number highest_of_group highest_of_tag id_default identity_sequence in_transaction_block
-            is_default_of is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
+            'advance_sequence as_owner attach_error attach_group attach_here attach_in_session attach_shared attach_steps
+            attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns check_alone check_column
+            check_coordinator check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_shared
+            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_run
+            citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
+            default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
+            drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number
+            highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
+            is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
-            registry_identity restore_identities restore_identity restore_sequence resume_sequences seed_tag sequence_bind
+            registry_identity restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
             sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
-            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position sequence_put sequence_reach
-            sequence_record sequence_remember sequence_resume_above sequence_unbind sequences_of set_default set_rights set_sequence
-            shared_sequence table_and_below tag_of_default tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own
-            unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
+            sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users
+            sequences_of set_default set_rights set_sequence shared_sequence table_and_below tag_of_default tell_done
+            tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
             'SELECT, INSERT, UPDATE, DELETE'),
@@ -2458,16 +2423,14 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
     terms pg_sequence;
 BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
+    SELECT o.message, o.detail, o.hint INTO message, detail, hint
+    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) AS o;
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF class.relpersistence = 't' THEN
-        message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It ends with its session.';
-        hint := 'Bind a sequence that stays.';
-    ELSIF class.relpersistence = 'u' THEN
+    IF message IS NOT NULL THEN
+        RETURN;
+    ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
         detail := 'A crash would set it back to numbers that were given.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
@@ -2477,12 +2440,8 @@ BEGIN
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
-        detail := 'Ids do not come again.';
+        detail := 'Ids are never issued twice.';
         hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
-    ELSIF terms.seqincrement < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
     END IF;
 END
 $$;
@@ -2972,7 +2931,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
-            DETAIL = 'Gapless series give no numbers until the transaction ends.',
+            DETAIL = 'Gapless series would give no numbers until the end of the transaction block.',
             HINT = 'Call snowflake_ids.series_distribute outside of BEGIN and COMMIT, as a statement of its own.';
     END IF;
     PERFORM set_config('lock_timeout', snowflake_ids_internal.bounded_lock_timeout(), true),
@@ -3106,7 +3065,7 @@ BEGIN
         RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Correct this and repeat the call; changes that other nodes have made are kept or made again.';
+            HINT = 'Correct this and repeat the call, which keeps the changes of other nodes or makes them again.';
     END IF;
 END
 $$;
@@ -3156,7 +3115,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
-            HINT = 'To use this tag, name it in the call; otherwise name another tag.';
+            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
     END IF;
 END
 $$;
@@ -3292,6 +3251,681 @@ CREATE FUNCTION snowflake_ids_internal.safe_id_holders() RETURNS SETOF integer S
 LANGUAGE c AS 'MODULE_PATHNAME', 'safe_id_holders_wrapper';
 COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
 COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
+
+/* The same with other words. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT pg_has_role(coalesce((SELECT c.relowner FROM pg_class AS c WHERE c.oid = NEW.sequence AND c.relkind = 'S'),
+            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', NEW.sequence),
+            DETAIL = 'Only its owner may bind a sequence.',
+            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+    END IF;
+    NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
+    RETURN NEW;
+END
+$$;
+
+/* A whole schema is adopted in one call; the checks of attach are those of its plan. */
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
+LANGUAGE plpgsql ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    WITH RECURSIVE tree(relid, depth) AS (
+        SELECT relation::oid, 0
+        UNION -- each once a level: there may be more ways down to a table than can be counted
+        SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
+    )
+    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
+        type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
+    END LOOP;
+    RETURN type;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
+RETURNS TABLE (sequence regclass, owner regclass)
+LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    WITH columns AS (
+        SELECT a.attrelid, a.attnum
+        FROM snowflake_ids_internal.table_and_below(relation) t
+            JOIN pg_attribute a ON a.attrelid = t AND a.attname = attribute COLLATE "C"
+    ), linked AS (
+        SELECT d.objid AS relid, c.attrelid AS owner
+        FROM columns c JOIN pg_depend d ON d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+        UNION ALL
+        SELECT d.refobjid, NULL
+        FROM columns c JOIN pg_attrdef f ON f.adrelid = c.attrelid AND f.adnum = c.attnum
+            JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+        WHERE d.refclassid = 'pg_class'::regclass
+    )
+    SELECT s.oid::regclass, max(l.owner)::regclass
+    FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
+    GROUP BY s.oid;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
+RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
+LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    WITH named (relation, number) AS (
+        SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
+        UNION
+        SELECT d.refobjid, d.refobjsubid::smallint FROM pg_depend d
+        WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+            AND d.refobjsubid > 0
+    ), used AS (
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
+        FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
+            JOIN pg_class c ON c.oid = n.relation
+        WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
+            -- Any role may name a sequence in a default, by its oid.
+            AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
+    ), types AS MATERIALIZED (
+        SELECT t.type, b AS base, snowflake_ids_internal.type_maximum(b) AS most
+        FROM (SELECT DISTINCT u.type FROM used u) t, snowflake_ids_internal.base_type(t.type) b
+    )
+    SELECT u.relation, u.attribute, t.base, t.most FROM used u JOIN types t ON t.type = u.type
+    ORDER BY 4, u.relation::text, u.attribute;
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
+        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
+            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+        ELSE (SELECT kind
+            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
+                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
+            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
+                -- One literal: quotes within it are doubled.
+                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
+        || kind || '_nextval'
+    FROM pg_extension e WHERE e.extname = 'snowflake_ids');
+END
+$$;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
+        ELSE f || '()' END
+    FROM snowflake_ids_internal.function_of(kind) f);
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.check_tables(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM snowflake_ids_internal.table_and_below(relation) m;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.check_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+    generator text, sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    obstacle record;
+    member regclass;
+BEGIN
+    IF sequence COLLATE "C" <> 'redirect' THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
+            DETAIL = 'If it is not bound, its other users go on with its own numbers.',
+            HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
+    END IF;
+    SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
+    WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
+    IF FOUND THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
+            DETAIL = format('Column "%s" of relation "%s" does, and a sequence with several users is bound without changing defaults.', attribute, relation),
+            HINT = 'First set the same default for it, or drop its default.';
+    END IF;
+    PERFORM snowflake_ids_internal.sequence_check_redirects();
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
+    IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('table owner must be owner of sequence "%s"', shared),
+            DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
+            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
+    END IF;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
+    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
+    IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
+        OR FOUND AND kind COLLATE "C" = 'snowflake' AND generator IS DISTINCT FROM bound.generator COLLATE "C"
+    THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('sequence "%s" is bound to other ids', shared),
+            DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
+                WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
+                ELSE 'It gives snowflake ids.' END,
+            HINT = format('Attach the column with the same kind, tag and generator, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+    END IF;
+    PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
+        CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle_lasting(shared);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    increment bigint := (SELECT s.seqincrement FROM pg_sequence AS s WHERE s.seqrelid = sequence);
+BEGIN
+    IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It ends with its session.';
+        hint := 'Bind a sequence that stays.';
+    ELSIF increment < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', increment);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.candidate_columns()
+RETURNS TABLE (relation regclass, attribute name, number smallint, found text, sequence regclass, kind text, above regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH RECURSIVE defaults AS (
+        SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
+            bool_or(d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (ARRAY['snowflake_nextval()', 'snowflake_nextval(text)',
+                'snowflake_id()', 'snowflake_id(text)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS calls_ours
+        FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+            LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid
+        GROUP BY f.adrelid, f.adnum
+    ), owned AS (
+        SELECT d.refobjid AS relation, d.refobjsubid AS number, max(d.objid) AS sequence, bool_or(d.deptype = 'i') AS is_identity
+        FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
+        GROUP BY d.refobjid, d.refobjsubid
+    ), columns AS (
+        SELECT c.oid AS relation, a.attname AS attribute, a.attnum AS number, a.attidentity, a.atthasdef, o.sequence AS owned,
+            coalesce(f.sequence, CASE WHEN o.is_identity THEN o.sequence END) AS sequence, CASE WHEN f.calls_ours THEN
+                snowflake_ids_internal.kind_of_default(snowflake_ids_internal.default_of(c.oid, a.attname)) END AS kind
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            LEFT JOIN defaults f ON f.relation = c.oid AND f.number = a.attnum
+            LEFT JOIN owned o ON o.relation = c.oid AND o.number = a.attnum
+            LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
+        WHERE c.relkind IN ('r', 'p', 'f') AND (f.calls_ours OR f.sequence IS NOT NULL OR o.sequence IS NOT NULL OR a.attidentity <> ''
+            OR i.indrelid IS NOT NULL AND snowflake_ids_internal.base_type(a.atttypid)
+                = ANY (ARRAY['bigint', 'integer', 'smallint', 'uuid']::regtype[]))
+    ), bound AS MATERIALIZED (
+        SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind FROM snowflake_ids.sequence_binding b
+        WHERE b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence)
+    ), candidates AS MATERIALIZED (
+        SELECT c.relation, c.attribute, c.number, coalesce(c.kind, b.kind) AS kind, c.sequence,
+            CASE WHEN c.kind IS NOT NULL OR b.kind IS NOT NULL THEN 'attached' WHEN c.attidentity <> '' THEN 'identity'
+                WHEN c.sequence = c.owned THEN 'serial' WHEN c.atthasdef THEN 'default' ELSE 'none' END AS found
+        FROM columns c LEFT JOIN bound b ON b.sequence = c.sequence
+    ), ways_up (relation, attribute, parent, depth) AS (
+        SELECT c.relation, c.attribute, i.inhparent, 1 FROM candidates c JOIN pg_inherits i ON i.inhrelid = c.relation
+        UNION SELECT w.relation, w.attribute, i.inhparent, w.depth + 1 FROM ways_up w JOIN pg_inherits i ON i.inhrelid = w.parent
+    ), leaders AS (
+        SELECT DISTINCT ON (w.relation, w.attribute) w.relation, w.attribute, w.parent
+        FROM ways_up w JOIN candidates c ON c.relation = w.parent AND c.attribute = w.attribute
+        WHERE c.sequence IS NOT NULL OR c.kind IS NOT NULL ORDER BY w.relation, w.attribute, w.depth DESC, w.parent
+    )
+    SELECT c.relation::regclass, c.attribute, c.number, c.found, c.sequence::regclass, c.kind, l.parent::regclass
+    FROM candidates c LEFT JOIN leaders l ON l.relation = c.relation AND l.attribute = c.attribute;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.is_adopted_schema(candidate oid, schema regnamespace) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema ELSE candidate = pg_my_temp_schema()
+        OR NOT EXISTS (SELECT FROM pg_namespace n
+                WHERE n.oid = candidate AND (n.nspname = 'information_schema' OR starts_with(n.nspname, 'pg_')))
+            AND NOT EXISTS (SELECT FROM pg_depend d
+                WHERE d.classid = 'pg_namespace'::regclass AND d.objid = candidate AND d.deptype = 'e') END
+$$;
+CREATE FUNCTION snowflake_ids_internal.sequence_users() RETURNS TABLE (sequence oid, users text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH named AS (
+        SELECT DISTINCT p.oid, m.parts[1] AS name
+        FROM (SELECT f.oid, left(f.prosrc, 20000) AS body FROM pg_proc f
+                WHERE left(f.prosrc, 20000) ~ '(nextval|currval|setval)' AND f.pronamespace NOT IN ('pg_catalog'::regnamespace,
+                    'snowflake_ids'::regnamespace, 'snowflake_ids_internal'::regnamespace) ORDER BY f.oid LIMIT 1000) p,
+            regexp_matches(p.body, '''(?:[^''.]*\.)?"?([^''"]+)"?(?='')', 'g') AS m (parts)
+    ), uses AS (
+        SELECT s.oid AS sequence, format('function %s', n.oid::regprocedure) AS name
+        FROM named n JOIN pg_class s ON s.relkind = 'S' AND s.relname = n.name
+        UNION SELECT s.oid, format('trigger %I on table %s', t.tgname, t.tgrelid::regclass)
+        FROM named n JOIN pg_class s ON s.relkind = 'S' AND s.relname = n.name JOIN pg_trigger t ON t.tgfoid = n.oid
+        UNION SELECT s.oid, CASE d.classid WHEN 'pg_rewrite'::regclass THEN (SELECT format('view %s', r.ev_class::regclass)
+            FROM pg_rewrite r WHERE r.oid = d.objid) ELSE pg_describe_object(d.classid, d.objid, d.objsubid) END
+        FROM pg_class s JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+        WHERE s.relkind = 'S' AND d.classid NOT IN ('pg_attrdef'::regclass, 'pg_class'::regclass)
+    )
+    SELECT u.sequence, left(string_agg(u.name, ', ' ORDER BY u.name COLLATE "C"), 500) FROM uses u GROUP BY u.sequence
+$$;
+CREATE FUNCTION snowflake_ids_internal.columns_to_widen(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE widened (relation, number) AS (
+        SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C"
+        UNION SELECT c.conrelid, k.own
+        FROM widened w JOIN pg_constraint c ON c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
+            unnest(c.conkey, c.confkey) AS k (own, other) WHERE k.other = w.number
+    )
+    SELECT left(string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', ' ORDER BY a.attrelid <> $1, a.attrelid, a.attnum), 300)
+    FROM widened w JOIN pg_attribute a ON a.attrelid = w.relation AND a.attnum = w.number
+    WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
+$$;
+CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    PERFORM snowflake_ids_internal.check_tables(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
+    PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        shared := snowflake_ids_internal.shared_sequence(relation, attribute);
+    END IF;
+    PERFORM snowflake_ids_internal.check_unnamed_tag(t, snowflake_ids_internal.default_tag(t)) FROM coalesce(shared, relation) AS t
+    WHERE kind COLLATE "C" = 'segment';
+EXCEPTION WHEN OTHERS THEN
+    message := SQLERRM;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.group_error(relation regclass, attribute name, sequence regclass, kind text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_shared(relation, attribute, sequence, kind, NULL, NULL, 'redirect');
+    PERFORM snowflake_ids_internal.check_uses(o.other, o.other_attribute, kind)
+    FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) o;
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLERRM;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.schema_plan(schema regnamespace, kind text)
+RETURNS TABLE (relation regclass, attribute name, number smallint, state text, sequence regclass, action text, reason text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_variable
+DECLARE
+    candidate record;
+    failure record;
+    below regclass;
+    tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
+    -- By the sequence of a group: its error, or null.
+    groups jsonb := '{}';
+BEGIN
+    PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
+    FOR candidate IN
+        SELECT c.*, t.relpersistence, t.relhassubclass, e.extname, u.users,
+            count(*) FILTER (WHERE c.above IS NULL) OVER (PARTITION BY c.sequence) AS columns
+        FROM snowflake_ids_internal.candidate_columns() c JOIN pg_class t ON t.oid = c.relation
+            LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e'
+            LEFT JOIN pg_extension e ON e.oid = d.refobjid
+            LEFT JOIN snowflake_ids_internal.sequence_users() u ON u.sequence = c.sequence
+        WHERE t.relnamespace IN (SELECT n.oid FROM pg_namespace n WHERE snowflake_ids_internal.is_adopted_schema(n.oid, schema))
+        ORDER BY t.relnamespace::regnamespace::text COLLATE "C", t.relname, c.number
+    LOOP
+        relation := candidate.relation;
+        attribute := candidate.attribute;
+        number := candidate.number;
+        state := candidate.found;
+        sequence := candidate.sequence;
+        action := 'skip';
+        below := NULL;
+        -- A partition that came later. attach_all names no tag or generator: it would replace one that was named.
+        IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
+            = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
+        THEN
+            SELECT b INTO below FROM snowflake_ids_internal.table_and_below(relation) b
+            WHERE snowflake_ids_internal.default_of(b, attribute)
+                IS DISTINCT FROM snowflake_ids_internal.default_of(relation, attribute) LIMIT 1;
+        END IF;
+        IF candidate.above IS NOT NULL THEN
+            reason := format('goes with table "%s"', candidate.above);
+        ELSIF candidate.extname IS NOT NULL THEN
+            reason := format('table of extension "%s"', candidate.extname);
+        ELSIF candidate.relpersistence = 't' THEN
+            reason := 'temporary table';
+        ELSIF state = 'attached' AND below IS NULL THEN
+            reason := concat('takes ', candidate.kind, ' ids', ' of sequence "' || sequence::text || '"');
+        ELSE
+            SELECT * INTO failure FROM snowflake_ids_internal.attach_error(relation, attribute, kind);
+            reason := failure.message;
+            IF reason IS NULL AND failure.shared IS NOT NULL AND NOT groups ? failure.shared::oid::text THEN
+                groups := groups || jsonb_build_object(failure.shared::oid,
+                    snowflake_ids_internal.group_error(relation, attribute, failure.shared, kind));
+                tags := tags + 1;
+            ELSIF reason IS NULL AND failure.shared IS NULL AND sequence IS NOT NULL THEN
+                reason := (SELECT o.message || ', and attach would drop it'
+                    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) o);
+                tags := tags + 1;
+            END IF;
+            reason := coalesce(reason, groups ->> failure.shared::oid::text);
+            IF reason IS NULL AND state IN ('default', 'none') AND sequence IS NULL THEN
+                reason := CASE state WHEN 'none' THEN 'no default' ELSE 'default of no sequence' END
+                    || ': attach it by name if it is to take ids';
+            ELSIF reason IS NULL THEN
+                action := CASE WHEN failure.shared IS NULL THEN 'attach' ELSE 'bind' END;
+                reason := nullif(concat_ws('; ',
+                    CASE WHEN below IS NOT NULL THEN format('table "%s" does not take its ids yet', below) END,
+                    CASE WHEN sequence IS NOT NULL AND candidate.columns > 1 THEN
+                        format('sequence "%s" serves %s columns', sequence, candidate.columns) END,
+                    'ids also go to ' || candidate.users,
+                    'ids end at ' || nullif(snowflake_ids_internal.column_maximum(relation, attribute), 9223372036854775807),
+                    CASE WHEN kind COLLATE "C" = 'segment' AND tags > current_setting('snowflake_ids.max_tags')::bigint THEN
+                        format('tag %s is beyond snowflake_ids.max_tags (%s)', tags, current_setting('snowflake_ids.max_tags')) END), '');
+            ELSIF kind COLLATE "C" = 'snowflake' AND snowflake_ids_internal.column_type(relation, attribute)
+                IN ('integer'::regtype, 'smallint'::regtype) THEN
+                reason := format('%s: widen %s, or take kind segment', reason,
+                    snowflake_ids_internal.columns_to_widen(relation, attribute));
+            END IF;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+CREATE FUNCTION snowflake_ids.attach_plan(schema regnamespace DEFAULT NULL, kind text DEFAULT 'snowflake')
+RETURNS TABLE (relation regclass, "column" name, found text, action text, reason text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach_plan');
+    RETURN QUERY SELECT p.relation, p.attribute, p.state, p.action, p.reason
+    FROM snowflake_ids_internal.schema_plan(attach_plan.schema, attach_plan.kind) p;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.attach_plan IS
+    'columns of a schema that could take ids, and what attach_all would do with each: attach, bind its sequence, or skip it, and why';
+CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
+RETURNS TABLE (relations oid[], numbers smallint[], sequence oid, reason text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH plan AS MATERIALIZED (SELECT * FROM snowflake_ids_internal.schema_plan($1, $2))
+    SELECT array_agg(p.relation::oid ORDER BY p.relation, p.number), array_agg(p.number ORDER BY p.relation, p.number), p.sequence, NULL
+    FROM plan p WHERE p.action <> 'skip' GROUP BY p.sequence, CASE p.action WHEN 'attach' THEN p.relation END,
+        CASE p.action WHEN 'attach' THEN p.number END
+    UNION ALL SELECT NULL, NULL, NULL, format('%s.%I: %s', p.relation, p.attribute, p.reason)
+    FROM plan p WHERE p.action = 'skip' AND p.state <> 'attached' AND NOT starts_with(p.reason, 'goes with')
+$$;
+CREATE FUNCTION snowflake_ids_internal.attach_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation regclass;
+    attribute name;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    -- All tables before their sequence, for which an INSERT waits with its table locked. A distributed table is attached in a session of
+    -- its own, which would wait for this one.
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
+    END LOOP;
+    FOR place IN 1 .. cardinality(relations) LOOP
+        relation := relations[place];
+        attribute := NULL;
+        SELECT a.attname INTO attribute FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attnum = numbers[place] AND NOT a.attisdropped
+            AND (attach_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
+                WHERE s.sequence = attach_group.sequence));
+        IF NOT FOUND THEN
+            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
+        END IF;
+        PERFORM snowflake_ids.attach(relation, attribute, kind);
+        -- The first call has named the others.
+        PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
+    END LOOP;
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    message := concat(relation::text, '.' || quote_ident(attribute), ': ', message);
+    RAISE WARNING USING
+        MESSAGE = format('not attached: %s', message),
+        DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
+        HINT = coalesce(nullif(hint, ''), 'Call attach_all again.');
+    RETURN message;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.detach_steps(schema regnamespace, kind text)
+RETURNS TABLE (relation oid, number smallint, sequence oid)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_kind(detach_steps.kind, NULL, NULL) WHERE detach_steps.kind IS NOT NULL;
+    RETURN QUERY
+    WITH attached AS MATERIALIZED (SELECT * FROM snowflake_ids_internal.candidate_columns() c WHERE c.found = 'attached')
+    SELECT DISTINCT CASE WHEN c.sequence IS NULL THEN c.relation::oid END, CASE WHEN c.sequence IS NULL THEN c.number END, c.sequence::oid
+    FROM attached c JOIN pg_class t ON t.oid = c.relation
+    WHERE snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
+        AND (detach_steps.kind IS NULL OR c.kind = detach_steps.kind COLLATE "C")
+        AND NOT EXISTS (SELECT FROM attached a WHERE a.relation = c.above AND a.attribute = c.attribute)
+        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e')
+    ORDER BY 1, 2, 3;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.detach_group(relation regclass, number smallint, sequence regclass) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attribute name;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    IF sequence IS NOT NULL THEN
+        PERFORM snowflake_ids.unbind_sequence(sequence);
+        RETURN NULL;
+    END IF;
+    PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
+    SELECT a.attname INTO attribute FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attnum = detach_group.number AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call detach_all again.';
+    END IF;
+    PERFORM snowflake_ids.detach(relation, attribute);
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    message := concat(coalesce(sequence, relation)::text, '.' || quote_ident(attribute), ': ', message);
+    RAISE WARNING USING
+        MESSAGE = format('not detached: %s', message),
+        DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
+        HINT = coalesce(nullif(hint, ''), 'Call detach_all again.');
+    RETURN message;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.check_may_commit(procedure text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = format('%s cannot run inside a transaction block', left(procedure, 16)),
+            DETAIL = 'It ends a transaction for each group of columns.',
+            HINT = format('CALL snowflake_ids.%s outside of BEGIN and COMMIT.', left(procedure, 16));
+    END IF;
+END
+$$;
+CREATE FUNCTION snowflake_ids_internal.tell_done(what text, done bigint, remaining text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = format('%s: %s; left: %s', left(what, 64), done, cardinality(remaining)),
+        DETAIL = left(coalesce(nullif(array_to_string(remaining, E'\n'), ''), 'Nothing is left.'), 8000);
+END
+$$;
+CREATE PROCEDURE snowflake_ids.attach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT 'snowflake')
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+    step record;
+    done bigint := 0;
+    error text;
+    remaining text[] := '{}';
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach_all');
+    PERFORM snowflake_ids_internal.check_may_commit('attach_all');
+    FOR step IN SELECT s.* FROM snowflake_ids_internal.attach_steps(schema, kind) AS s LOOP
+        error := step.reason;
+        IF error IS NULL THEN
+            COMMIT;
+            PERFORM pg_catalog.snowflake_extension_keep();
+            error := snowflake_ids_internal.attach_group(step.relations, step.numbers, step.sequence, kind);
+        END IF;
+        IF error IS NULL THEN
+            done := done OPERATOR(pg_catalog.+) pg_catalog.cardinality(step.relations);
+        ELSE
+            remaining := pg_catalog.array_append(remaining, error);
+        END IF;
+    END LOOP;
+    COMMIT;
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.tell_done('columns attached', done, remaining);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_ids.attach_all IS
+    'attaches the columns of a schema as attach_plan says, in a transaction for each group of columns on one sequence';
+CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+    step record;
+    done bigint := 0;
+    error text;
+    remaining text[] := '{}';
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('detach_all');
+    PERFORM snowflake_ids_internal.check_may_commit('detach_all');
+    FOR step IN SELECT s.* FROM snowflake_ids_internal.detach_steps(schema, kind) AS s LOOP
+        COMMIT;
+        PERFORM pg_catalog.snowflake_extension_keep();
+        error := snowflake_ids_internal.detach_group(step.relation, step.number, step.sequence);
+        IF error IS NULL THEN
+            done := done OPERATOR(pg_catalog.+) 1;
+        ELSE
+            remaining := pg_catalog.array_append(remaining, error);
+        END IF;
+    END LOOP;
+    COMMIT;
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.tell_done('columns and sequences detached', done, remaining);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_ids.detach_all IS
+    'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
+CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attribute name;
+    type regtype;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    FOR attribute, type IN
+        SELECT a.attname, snowflake_ids_internal.base_type(a.atttypid)
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
+            JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+        WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+            AND (attach_created.number = 0 OR a.attnum = attach_created.number)
+        ORDER BY a.attnum
+    LOOP
+        IF kind COLLATE "C" = 'snowflake' AND type <> 'bigint'::regtype THEN
+            RAISE WARNING USING
+                MESSAGE = format('column "%s" of relation "%s" is %s and keeps its sequence', attribute, relation::regclass, type),
+                DETAIL = 'Snowflake ids have 64 bits, and snowflake_ids.new_columns is snowflake.',
+                HINT = 'Make it bigint if its ids are to differ from those of other servers.';
+            CONTINUE;
+        END IF;
+        PERFORM snowflake_ids.attach(relation, attribute, kind);
+    END LOOP;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION USING
+        ERRCODE = SQLSTATE,
+        MESSAGE = format('could not attach new column "%s" of relation "%s": %s', attribute, relation::regclass, message),
+        DETAIL = coalesce(nullif(detail, ''), format('snowflake_ids.new_columns is %s.', kind)),
+        HINT = concat_ws(' ', nullif(hint, ''), 'Or SET snowflake_ids.new_columns = off, where no other server inserts into the table.');
+END
+$$;
+REVOKE EXECUTE ON FUNCTION
+    snowflake_ids.attach_plan,
+    snowflake_ids_internal.attach_created,
+    snowflake_ids_internal.attach_error,
+    snowflake_ids_internal.attach_group,
+    snowflake_ids_internal.attach_steps,
+    snowflake_ids_internal.candidate_columns,
+    snowflake_ids_internal.check_may_commit,
+    snowflake_ids_internal.check_shared,
+    snowflake_ids_internal.check_tables,
+    snowflake_ids_internal.columns_to_widen,
+    snowflake_ids_internal.detach_group,
+    snowflake_ids_internal.detach_steps,
+    snowflake_ids_internal.group_error,
+    snowflake_ids_internal.is_adopted_schema,
+    snowflake_ids_internal.schema_plan,
+    snowflake_ids_internal.sequence_obstacle_lasting,
+    snowflake_ids_internal.sequence_users,
+    snowflake_ids_internal.tell_done
+FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids.attach_plan, snowflake_ids_internal.attach_created TO PUBLIC;
+DO $$
+DECLARE
+    holder text;
+BEGIN
+    FOR holder IN SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END
+        FROM pg_proc AS p, aclexplode(p.proacl) AS a
+        WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.attach_error, '
+            'snowflake_ids_internal.attach_group, '
+            'snowflake_ids_internal.attach_steps, '
+            'snowflake_ids_internal.candidate_columns, '
+            'snowflake_ids_internal.check_may_commit, '
+            'snowflake_ids_internal.check_shared, '
+            'snowflake_ids_internal.check_tables, '
+            'snowflake_ids_internal.columns_to_widen, '
+            'snowflake_ids_internal.detach_group, '
+            'snowflake_ids_internal.detach_steps, '
+            'snowflake_ids_internal.group_error, '
+            'snowflake_ids_internal.is_adopted_schema, '
+            'snowflake_ids_internal.schema_plan, '
+            'snowflake_ids_internal.sequence_obstacle_lasting, '
+            'snowflake_ids_internal.sequence_users, '
+            'snowflake_ids_internal.tell_done TO %s', holder);
+    END LOOP;
+END
+$$;
 
 /* What the functions in schema snowflake_ids are made of has its comments in the sources alone. */
 DO $$

@@ -111,6 +111,6 @@ fn silence() -> LeaseError {
 pub fn no_worker() -> LeaseError {
     LeaseError::yet(
         "No background worker is there to lease one: it is about to start, or all max_worker_processes are in use.",
-        "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the server.",
+        "Calls succeed as soon as one runs. If none starts, raise max_worker_processes and restart the server.",
     )
 }

@@ -54,6 +54,8 @@ pub extern "C-unwind" fn _PG_init() {
         sequence_altered: sequence::changes::altered,
         identities_restarted: sequence::changes::identities_restarted,
         session_discarded,
+        watches_columns: || settings::new_columns().is_some(),
+        columns_created: sequence::changes::columns_created,
     });
     if !pg::server::upgrading() {
         pg::worker::register_launcher();

@@ -223,10 +223,10 @@ fn refuse_late() {
         raise(
             report
                 .set_detail(format!(
-                    "It was shown more than {} ago that its ids are above the former ones.",
+                    "The check that ids of the new layout are above the old ones is more than {} old.",
                     human(UNDER_WAY)
                 ))
-                .set_hint("Change it in a transaction of its own."),
+                .set_hint("Change the layout in a transaction of its own."),
         );
     }
 }

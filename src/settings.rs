@@ -45,6 +45,16 @@ enum StartChoice {
     Rotate,
 }
 
+#[derive(Clone, Copy, PostgresGucEnum)]
+enum NewColumnsChoice {
+    #[name = c"off"]
+    Off,
+    #[name = c"snowflake"]
+    Snowflake,
+    #[name = c"segment"]
+    Segment,
+}
+
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
 static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
 static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"auto"));
@@ -71,6 +81,7 @@ static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static SAMPLE_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(10);
 static MAX_BOUND_SEQUENCES: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
+static NEW_COLUMNS: GucSetting<NewColumnsChoice> = GucSetting::<NewColumnsChoice>::new(NewColumnsChoice::Off);
 
 const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
 const DEFAULT_LAYOUT: &CStr = c"41/5/5/12 epoch=2020-01-01";
@@ -257,6 +268,15 @@ pub fn segment_auto_create() -> bool {
     read(&SEGMENT_AUTO_CREATE)
 }
 
+/// Returns the kind of ids that new serial and identity columns take; None: those of their sequence.
+pub fn new_columns() -> Option<&'static str> {
+    match read(&NEW_COLUMNS) {
+        NewColumnsChoice::Off => None,
+        NewColumnsChoice::Snowflake => Some("snowflake"),
+        NewColumnsChoice::Segment => Some("segment"),
+    }
+}
+
 /// Defines all settings. A wrong value in `postgresql.conf` keeps the server from starting.
 pub fn define() {
     define_identity();
@@ -403,6 +423,12 @@ fn define_tags() {
         c"bind_sequence and attach refuse to bind more.",
     );
     guc::define_int(about, &MAX_BOUND_SEQUENCES, 0..=i32::MAX, GucFlags::default());
+    let about = userset(
+        c"snowflake_ids.new_columns",
+        c"Attaches the serial and identity columns of CREATE TABLE and ADD COLUMN to ids of this kind.",
+        c"off leaves them to their sequences, as it does with integer columns for kind snowflake.",
+    );
+    guc::define_enum(about, &NEW_COLUMNS);
     let about = sighup(
         c"snowflake_ids.sample_interval",
         c"Sets how often the counters of this server are read for the curves of the last hour.",

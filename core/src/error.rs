@@ -124,7 +124,7 @@ pub const MAX_TEXT_BYTES: usize = 1_024;
 /// The error for a text that exceeds its length limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("{name} is too long")]
-#[explain(BadArgument, detail = "It has {bytes} bytes; {limit} are the most that it may have.")]
+#[explain(BadArgument, detail = "It has {bytes} bytes; the limit is {limit}.")]
 pub struct TooLong {
     /// The name of the argument or setting, for the message.
     pub name: &'static str,

@@ -172,7 +172,7 @@ fn a_text_key_is_bounded() {
     let bytes = MAX_KEY_BYTES + 1;
     let error = Key::text(&vec![b'x'; bytes]).expect_err("a long key");
     assert_eq!(error.to_string(), "key is too long");
-    assert_eq!(error.detail().as_deref(), Some("It has 513 bytes; 512 are the most that it may have."));
+    assert_eq!(error.detail().as_deref(), Some("It has 513 bytes; the limit is 512."));
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn what_no_node_of_a_layout_made_is_refused() {
     assert_eq!(error, UuidError::Foreign { uuid: of_milliseconds, layout: seconds });
     assert_eq!(
         error.detail().unwrap(),
-        "The layout has no such tick in the millisecond of 2020-01-01T00:00:01.234Z."
+        "The uuid's tick number does not occur in the layout in the millisecond of 2020-01-01T00:00:01.234Z."
     );
     assert_eq!(error.kind(), Kind::BadArgument);
     assert!(error.hint().is_some());

@@ -9,8 +9,8 @@ The ordering of items is not stable, it is driven by a dependency graph.
 /* <begin connected objects> */
 -- bootstrap
 
-/* Objects in users' schemas are not found from here on. The control file names the schema pg_catalog, so that the server
-   sets the same search_path for every other script. */
+/* Nothing that others could have put into a schema of theirs is found from here on. The control file names the schema
+   pg_catalog, so that the server does the same for every script. */
 SET LOCAL search_path = pg_catalog, pg_temp;
 /* </end connected objects> */
 
@@ -79,10 +79,6 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::repor
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::safe_position::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
@@ -96,30 +92,6 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::serie
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::safe_position::snowflake_ids_internal::safe_id_holders
-CREATE  FUNCTION snowflake_ids_internal."safe_id_holders"() RETURNS SETOF INT /* i32 */
-STRICT VOLATILE PARALLEL RESTRICTED
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'safe_id_holders_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::safe_position::snowflake_safe_id
-CREATE  FUNCTION "snowflake_safe_id"() RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT STABLE PARALLEL RESTRICTED
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'snowflake_safe_id_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::safe_position::snowflake_safe_time
-CREATE  FUNCTION "snowflake_safe_time"() RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
-STRICT STABLE PARALLEL RESTRICTED
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'snowflake_safe_time_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -146,8 +118,8 @@ AS 'MODULE_PATHNAME', 'snowflake_min_uuid_wrapper';
 --   min_id_of_layout
 --   snowflake_min_uuid
 
--- Returns whether an id is in a span of time. The tick in which the span ends does not count. The planner inlines the
--- function as two comparisons, so that it can use an index on the ids and prune partitions.
+-- Rows of a span of time, by their ids: from the tick that it begins in to the one before that in which it ends. The planner puts the
+-- two comparisons in the place of a call, so that an index on the ids is used and partitions are pruned.
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -339,7 +311,7 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 -- requires:
 --   report
 
--- Checks of the ids of a table. The server sorts and compares them in one statement, with the snapshot of the call.
+-- The ids of a table, sorted and compared by the server: one statement, in the snapshot of the call.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -377,8 +349,7 @@ BEGIN
 END
 $$;
 
--- Returns a query that reads the same table on a foreign server through a temporary view. The user mapping of the view's
--- owner is used, whoever reads the view.
+-- A query that reads the same table on a foreign server through a temporary view: whoever reads it, its owner's user mapping is used.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -409,7 +380,7 @@ BEGIN
 END
 $$;
 
--- Returns a time in UTC, in the form that findings use.
+-- An instant in UTC, as findings have it.
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')
@@ -437,7 +408,7 @@ BEGIN
     ELSIF cardinality(connections) > 64 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'connections has too many elements',
-            DETAIL = format('%s are given; 64 are the most there may be.', cardinality(connections));
+            DETAIL = format('%s connections are given; the limit is 64.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
@@ -694,7 +665,7 @@ AS 'MODULE_PATHNAME', 'dense_counts_wrapper';
 
 /* <begin connected objects> */
 
-/* Returns the next number of a key of a series. */
+/* The next number of a key of a series. */
 CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
 VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_bigint_wrapper';
 CREATE FUNCTION series_nextval(series text, key text) RETURNS bigint
@@ -709,7 +680,7 @@ CREATE FUNCTION nextval_support(internal) RETURNS internal
 STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'nextval_support_wrapper';
 COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps its batches';
 
-/* SQL cannot call these functions, because it has no value of type internal. */
+/* No SQL can call these: it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_nextval()';
@@ -726,18 +697,18 @@ COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of
 --   nextval_support
 
 
-/* Returns the next UUID of version 7. It is unique across all servers of a layout, and increases within a session. */
+/* The next UUID of version 7: unique across all servers of a layout, and growing from call to call of a session. */
 CREATE FUNCTION snowflake_uuid() RETURNS uuid
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
 
-/* Returns the next UUID as 32 hexadecimal digits without dashes. */
+/* The same as 32 digits, without dashes. */
 CREATE FUNCTION snowflake_uuid_text() RETURNS text
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text() IS 'the same as snowflake_uuid(), as text without dashes';
 
-/* Returns the next UUID of a named generator. It is unique across all servers within the generator's layout. */
+/* The next UUID of a named generator: unique in its layout, across all servers. */
 CREATE FUNCTION snowflake_uuid(generator text) RETURNS uuid
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_of_generator_wrapper';
@@ -746,7 +717,7 @@ STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_of_generator_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text(text) IS 'the same as snowflake_uuid(generator), as text without dashes';
 
-/* SQL cannot call these functions, because it has no value of type internal. */
+/* No SQL can call these: it has no value of type internal. */
 CREATE FUNCTION snowflake_uuid_in_copy(internal) RETURNS uuid
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_uuid()';
@@ -766,12 +737,12 @@ COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FR
 --   nextval_support
 
 
-/* Returns the next id of a tag. Ids of a tag are dense, and increase within a session. */
+/* The next id of a tag: dense, and growing from call to call of a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 
-/* Does the same. Some tools take a default that contains "nextval" for one of a sequence named like the tag. */
+/* The same for tools that take a default with "nextval" in it for a sequence's, and the tag for the sequence. */
 CREATE FUNCTION segment_id(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
@@ -783,23 +754,23 @@ COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
 --   nextval_support
 
 
-/* Returns the next id. It is unique across all servers, and increases within a session. */
+/* The next id: unique across all servers, and growing from call to call of a snowflake. */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 
-/* Does the same. Some tools take a default that contains "nextval" for one of a sequence. */
+/* The same for tools that take a default with "nextval" in it for a sequence's. */
 CREATE FUNCTION snowflake_id() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
 
-/* Returns the next id of a named generator. It is unique across all servers within the generator's layout. */
+/* The next id of a named generator: unique in its layout, across all servers. */
 CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
 
-/* Does the same. Some tools take a default that contains "nextval" for one of a sequence with this name. */
+/* The same for tools that take a default with "nextval" in it for a sequence's, and the name for the sequence. */
 CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
@@ -2226,8 +2197,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 --   snowflake_nextval
 --   status_view
 
-/* Named generators. A name stands for a layout and for rules. Each server has one counter for a layout, which issues the ids
-   of all its generators. Therefore rows may be written by hand, dumped, restored and copied: ids of a layout stay unique. */
+/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
+   written by hand, dumped, restored and copied: no id comes twice in a layout. */
 CREATE TABLE snowflake_ids.generator (
     name           text COLLATE "C" PRIMARY KEY,
     layout         text NOT NULL,
@@ -2245,7 +2216,7 @@ COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
-/* Checks each row, whoever writes it. */
+/* Whatever writes a row. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2267,7 +2238,7 @@ CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generato
 CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
 
-/* Fails because a name is taken, even by an uncommitted transaction. The caller may write to the table. */
+/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
 CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2302,8 +2273,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
 
-/* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
-   owner's rights. */
+/* Fails where there is no generator of this name; else keeps it until the transaction ends: for any role, with the table owner's rights. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2314,8 +2284,7 @@ BEGIN
 END
 $$;
 
-/* Fails if defaults of columns use a generator, or sequences are bound to it. Other sessions' temporary tables do not count.
-   */
+/* Fails where columns take their default from a generator, or sequences are bound to it. Other sessions' temporary tables do not count. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -2396,7 +2365,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
 
-/* One row for each generator. All roles may see the table's rows and the counter of a layout, as in the view `status`. */
+/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
 CREATE VIEW snowflake_ids.generator_status AS
 SELECT g.name, g.layout, g.modulus, g.remainder,
        CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
@@ -2411,8 +2380,7 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 -- requires:
 --   generators
 
-/* Changes a layout. All ids of the new layout must be above the present ones. A named generator changes at once, the server
-   at its next start. */
+/* Another layout, whose ids are all above those of the present one: for a named generator at once, for the server at its next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2576,8 +2544,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 --   tags
 --   status_view
 
-/* Tags and the highest reserved id of each. This table is the truth: ids in shared memory were reserved in it before. Rows
-   may be written by hand. */
+/* Tags, and how far their ids are reserved. What is in here is the truth: a process that has ids to give out in shared
+   memory has reserved them here before. Rows may be written by hand, too. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
     max_id      bigint      NOT NULL DEFAULT 0,
@@ -2597,7 +2565,7 @@ CREATE TABLE snowflake_ids.segment (
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
-) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
+) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
@@ -2612,15 +2580,15 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster that this timeline is of, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that only roles with privileges on them may use. A separate table: it restores even if a role of the next table is
-   missing, so restricted tags do not become open. */
+/* Tags that are open only to roles with privileges on them. A table of its own: it restores even where a role of the next
+   one is missing, and what was restricted is not open then. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
 COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that take privileges to be used; others are open to everybody';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
 
-/* Privileges of this database's roles, also on tags of a registry. Dumps contain the roles' names. */
+/* Rights of this database's roles, also on tags that are a registry's. Roles are dumped by their names. */
 CREATE TABLE snowflake_ids.segment_privilege (
     tag        text COLLATE "C" NOT NULL,
     grantee    regrole          NOT NULL,
@@ -2630,7 +2598,7 @@ CREATE TABLE snowflake_ids.segment_privilege (
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
-/* Skips roles that were dropped, because their oids may belong to other roles after a restore. */
+/* Not those of roles that were dropped: where they are restored, their numbers may be other roles'. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
@@ -2639,8 +2607,7 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges follow a tag that is deleted or renamed. Bound sequences follow a renamed tag; if their tag is deleted, their
-   calls fail. */
+/* Privileges follow a tag that is deleted or renamed, and bound sequences one that is renamed. Calls of those of a deleted one fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2664,7 +2631,7 @@ CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
-/* Assigns restored rows to this cluster and its present timeline, because no standby can lag behind them. */
+/* What is restored from a dump is of this cluster from now on, and of its present timeline: there is no standby that lags. */
 CREATE FUNCTION snowflake_ids_internal.segment_adopt() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2695,7 +2662,7 @@ CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed('tuned');
 
-/* Forbids TRUNCATE, because the triggers above do not fire for it. */
+/* The triggers above would not see it. */
 CREATE FUNCTION snowflake_ids_internal.segment_keep() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2709,7 +2676,7 @@ $$;
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
-/* Returns a number as a bigint. Its error names the argument. */
+/* A number as a bigint, with an error that says which it was. */
 CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2724,7 +2691,7 @@ BEGIN
 END
 $$;
 
-/* Fails with the error for a tag that does not exist. */
+/* An error for a tag that is not there. */
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2736,7 +2703,7 @@ BEGIN
 END
 $$;
 
-/* Fails if registries on other servers keep the tags. */
+/* Refuses where the tags are kept by registries on other servers. */
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2772,8 +2739,8 @@ BEGIN
 END
 $$;
 
-/* Rejects new rows if registries keep the tags: they would give no ids, and nobody would notice. Rows from a dump are
-   accepted; they were written before this transaction, or on another cluster. */
+/* A row that is written by hand would give no ids, and nobody would be told. What is restored from a dump is let in: it was
+   written before this transaction, or on another cluster. */
 CREATE FUNCTION snowflake_ids_internal.segment_admit() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2828,7 +2795,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
 
-/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/tag.rs. */
+/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/tag.rs. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,
@@ -2878,13 +2845,13 @@ BEGIN
 END
 $$;
 
-/* Returns the first day of a dated tag's present period; null for other tags. */
+/* The first day of the period that a dated tag is in now; null of others. */
 CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
 $$;
 
-/* Locks a tag against reservations of all sessions; returns the highest reserved id. */
+/* Locks a tag, so that no session can reserve from it; gives the highest id reserved. */
 CREATE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2901,8 +2868,8 @@ BEGIN
 END
 $$;
 
-/* Sets the highest reserved id. Unless the value is exact, ids that a previous primary may have reserved are still skipped.
-   With `force`, the tag gets a new generation, and leaves a period that lies in the future. */
+/* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. Forced back, the tag
+   begins another life, and leaves a period that has not begun. */
 CREATE FUNCTION snowflake_ids_internal.segment_move(
     tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
 ) RETURNS void
@@ -2917,7 +2884,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
-/* Fails for a value below ids that may be in use. */
+/* An error for a value below ids that may be in use. */
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2964,7 +2931,7 @@ BEGIN
 END
 $$;
 
-/* Returns the oid of a role; 0 for PUBLIC, which cannot be a role's name. */
+/* The role of a name; 0 for PUBLIC, which no role can be called. */
 CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2984,8 +2951,7 @@ BEGIN
 END
 $$;
 
-/* Restricts a tag to roles with privileges, and returns whether it was open before. Locks the tag's row if this database has
-   it. */
+/* Notes that a tag takes privileges from now on; whether it did not before. Its row, where it has one here, stays meanwhile. */
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3104,10 +3070,9 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 --   metrics
 --   attach_attach
 
--- The report on this server and this database: rows that need attention, and the whole report, which the status page shows.
+-- The report of this server and this database: rows that need attention, and a report of all, which the status page draws.
 
--- Returns the rows of segment_status with the standing of each tag, the worst first. Tags of the same standing are ordered
--- by their waits.
+-- The rows of segment_status, and how the tags stand: the worst first; of those that stand alike, the one that waited most.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH tags AS (
@@ -3129,7 +3094,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM stands AS s
 $$;
 
--- Returns the problems, the worst first, as far as the caller may read the views.
+-- As far as the caller may read the views; the worst first.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -3191,7 +3156,7 @@ BEGIN
         UNION ALL
         -- A server that issues no ids any more is named already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
-            format('ids are %s ahead of the clock; from %s on, max_drift, calls wait or fail', s.drift, drift_limit),
+            format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
         WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
         UNION ALL
@@ -3229,11 +3194,6 @@ BEGIN
         SELECT 'warning', 'launcher', 'the launcher, which starts the workers that refill tags, does not run',
             'Free a slot of max_worker_processes; the launcher restarts within a second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
-        UNION ALL
-        SELECT 'warning', 'readers', format('process %s holds snowflake_safe_id() back by an open transaction', a.pid),
-            'Commit it, or end it with pg_terminate_backend (docs/outbox.md, "Readers that stand still").', a.xact_start
-        FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_stat_activity AS a USING (pid)
-        WHERE a.xact_start < now() - interval '1 minute'
         UNION ALL
         SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
@@ -3312,7 +3272,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
 
--- PostgREST and similar servers use the domain's name as the media type of a response.
+-- PostgREST and its like take this for the type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
 COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
@@ -3349,7 +3309,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
 --   status_view
 --   segments
 
-/* The leases of worker ids. Each change compares the row's token with the token that was read before. */
+/* The leases of worker ids. Every change compares the token with the one that was read. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -3381,8 +3341,8 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
     'its holder had it of a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
-/* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
-   without a copy of that file reads it from this table. */
+/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
+   without a copy of the file knows this much. */
 CREATE TABLE snowflake_ids.worker_chosen (
     datacenter_id     integer     NOT NULL,
     worker_id         integer     NOT NULL,
@@ -3459,8 +3419,8 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives a leased worker id up
 --   generators
 --   segments
 
-/* Bound sequences, whose numbers are ids of this extension. Calls of nextval and similar functions are redirected to the
-   functions below. The sequence itself stands at its end, so that a call that is not redirected fails. */
+/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
+   the sequence itself stands at its end, so that a call that is not redirected fails. */
 CREATE TABLE snowflake_ids.sequence_binding (
     sequence    regclass PRIMARY KEY,
     tag         text COLLATE "C",
@@ -3484,15 +3444,15 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started a
 COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
     'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
-/* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
+/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
 
 CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
 
-/* Only the database's owner may write to the table by hand, to restore a dump. The sequences must belong to the owner, or to
-   a role that the owner is a member of. A dump may put sequences at their end before or after it loads this table. */
+/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
+   of roles that it is a member of. A dump puts sequences at their end later, or before. */
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3500,7 +3460,7 @@ BEGIN
             (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Its numbers are its owner''s to bind.',
+            DETAIL = 'Only its owner may bind a sequence.',
             HINT = 'Have its owner call snowflake_ids.bind_sequence.';
     END IF;
     NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
@@ -3510,7 +3470,7 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* Renames a generator in its bindings, too. */
+/* A generator that is renamed takes its sequences with it. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3521,7 +3481,7 @@ $$;
 CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
     FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
 
-/* All roles may call these functions; they check the same rights as the server's functions. */
+/* For every role: they check the rights that the server's functions check. */
 CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
 CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
@@ -3533,11 +3493,11 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
 
-/* Records the number of a column's default as its sequence's last number, for currval. */
+/* The number of a column's default, noted as its sequence's: for currval. */
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
-/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the table's owner. */
+/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
 CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3551,8 +3511,8 @@ BEGIN
 END
 $$;
 
-/* Returns whether another sequence, or a default of another column or a domain, uses a bound sequence's tag. Other sessions'
-   temporary tables do not count, because any login can create them. */
+/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
+   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -3576,7 +3536,7 @@ BEGIN
 END
 $$;
 
-/* Fails if the caller does not manage tags. This is for a clear error; the functions themselves also check the rights. */
+/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3590,7 +3550,7 @@ BEGIN
 END
 $$;
 
-/* Returns whether workers of a Citus cluster take ids from this database's tags. */
+/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3601,8 +3561,7 @@ BEGIN
 END
 $$;
 
-/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner; a role that may restart the sequence may
-   do this. */
+/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3630,7 +3589,7 @@ BEGIN
 END
 $$;
 
-/* Removes the bindings of dropped sequences. Skips rows that other transactions have locked. */
+/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
 CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
@@ -3638,7 +3597,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-/* Fails unless this is a sequence of the caller. */
+/* Fails unless this is a sequence of the caller's. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3661,20 +3620,36 @@ BEGIN
 END
 $$;
 
-/* Returns the reason that a sequence cannot be bound, after its type was widened; no row if it can. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+/* Obstacles to binding a sequence that no ALTER SEQUENCE of sequence_make_fit removes; no row where there is none. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
-    terms pg_sequence;
+    increment bigint := (SELECT s.seqincrement FROM pg_sequence AS s WHERE s.seqrelid = sequence);
 BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF class.relpersistence = 't' THEN
+    IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
         message := format('cannot bind temporary sequence "%s"', sequence);
         detail := 'It ends with its session.';
         hint := 'Bind a sequence that stays.';
-    ELSIF class.relpersistence = 'u' THEN
+    ELSIF increment < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', increment);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+
+/* Obstacles of both kinds. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    terms pg_sequence;
+BEGIN
+    SELECT o.message, o.detail, o.hint INTO message, detail, hint
+    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) AS o;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF message IS NOT NULL THEN
+        RETURN;
+    ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
         detail := 'A crash would set it back to numbers that were given.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
@@ -3684,17 +3659,13 @@ BEGIN
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
-        detail := 'Ids do not come again.';
+        detail := 'Ids are never issued twice.';
         hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
-    ELSIF terms.seqincrement < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
     END IF;
 END
 $$;
 
-/* Makes a sequence fit to be bound, as far as this can be undone; returns its previous properties. */
+/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -3709,7 +3680,7 @@ BEGIN
 END
 $$;
 
-/* Restores the properties that a sequence had before it was bound. It stays a bigint if its numbers need that. */
+/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
     unlogged boolean, number bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3733,7 +3704,7 @@ BEGIN
 END
 $$;
 
-/* Sets a sequence's position within the transaction. Uses RESTART, which a rollback undoes because it writes a new file. */
+/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3743,7 +3714,7 @@ BEGIN
 END
 $$;
 
-/* Binds a sequence that is fit and locked. The caller has raised the target above the sequence's numbers. */
+/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
 CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
     most bigint DEFAULT 9223372036854775807) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3782,7 +3753,7 @@ BEGIN
 END
 $$;
 
-/* Gives a sequence its own numbers back. They begin above all issued numbers and above the id `above`. */
+/* Gives a sequence its own numbers back, above all that were given, and above an id. */
 CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -3914,8 +3885,7 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 --   snowflake_ids::has_series_privilege
 --   segments
 
-/* Series, and the counters of their keys. A gapless series takes a number by updating the key's row in the caller's
-   transaction. */
+/* Series, and the counters of their keys. A number of a gapless series is taken by changing its key's row in the caller's transaction. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -3944,7 +3914,7 @@ COMMENT ON COLUMN snowflake_ids.series.scope IS
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
-/* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
+/* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
 CREATE TABLE snowflake_ids.series_bigint (
     series     bigint NOT NULL,
     key        bigint NOT NULL,
@@ -3979,8 +3949,7 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
-/* Privileges on series. Dumps contain the roles' names, without dropped roles: their oids may belong to other roles after a
-   restore. */
+/* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
 CREATE TABLE snowflake_ids.series_privilege (
     series     bigint  NOT NULL,
     grantee    regrole NOT NULL,
@@ -3993,7 +3962,7 @@ COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE,
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
-/* Checks each row, whoever writes it. */
+/* Whatever writes a row. */
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4023,7 +3992,7 @@ BEGIN
     IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
-            DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+            DETAIL = 'The sections of a monotonic series are segment tags that are named after it.',
             HINT = 'Create another series, with a start above the numbers of this one.';
     END IF;
     RETURN NEW;
@@ -4036,7 +4005,7 @@ CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON sn
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* Deletes the privileges and counters of a deleted series, whichever role deletes it. */
+/* Privileges and counters go with their series, whichever role deletes it. */
 CREATE FUNCTION snowflake_ids_internal.series_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4052,14 +4021,13 @@ $$;
 CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
 
-/* Returns the segment tags of a monotonic series' sections; other series have none. */
+/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
 CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
-/* Creates the tags of the sections. If registries on other servers keep the tags, the series of the same name creates them
-   there. */
+/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
 CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4096,7 +4064,7 @@ BEGIN
 END
 $$;
 
-/* Sets the steps of the sections' tags to those of the series. */
+/* The steps of the sections follow the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4162,8 +4130,8 @@ BEGIN
     IF scope COLLATE "C" = 'shard' THEN
         RAISE feature_not_supported USING
             MESSAGE = 'cannot create a series of scope "shard"',
-            DETAIL = 'Its key table is made beside a distributed table.',
-            HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
+            DETAIL = 'The key table of such a series is created for a distributed table.',
+            HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
     -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
@@ -4183,7 +4151,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
 
-/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
+/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/series.rs. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
     name        text,
     max_value   bigint,
@@ -4231,8 +4199,7 @@ BEGIN
 END
 $$;
 
-/* Fails if triggers fill columns from a series. Other sessions' temporary tables do not count, because any login can create
-   them. */
+/* Fails where triggers fill columns from a series. Any login can make temporary tables: other sessions' do not count. */
 CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4288,7 +4255,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
 $$;
 
-/* Restricts a series to roles with privileges, and returns its id. Also deletes privileges of dropped roles. */
+/* The series' id, which takes privileges to be used from now on. What is left of roles that were dropped goes. */
 CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4339,7 +4306,7 @@ BEGIN
 END
 $$;
 
-/* Returns the trigger that fills a column, or counts its numbers; null if there is none. */
+/* A trigger that fills a column, or takes its numbers into account; null where there is none. */
 CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
@@ -4351,9 +4318,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY t.tgname LIMIT 1
 $$;
 
-/* Adds the trigger that fills a column. Runs with the rights of the extension's owner, after src/sql/series.rs has checked
-   the caller's rights. No other role may create triggers with series_fill, which takes numbers with the rights of a table's
-   owner. A role with TRIGGER on the table would gain those rights. */
+/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. Nobody else may make triggers of
+   this function, which takes numbers with the rights of a table's owner: a role with TRIGGER on the table would have those. */
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -4542,7 +4508,7 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
             DETAIL = 'There is no trigger of the extension that fills it.',
-            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+            HINT = 'If the column was renamed, give the name that it had when it was attached.';
     END IF;
     WHILE trigger_name IS NOT NULL LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
@@ -4552,8 +4518,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
 
-/* Distributed series. The counter of a key is on the Citus shard that has the key's rows, in a table of the series. Citus
-   propagates the privileges on that table; the coordinator propagates the series itself. */
+/* Distributed series: the counter of a key is on the shard of a Citus cluster where that key's rows are, in a table of the series'
+   own. Citus passes on who may write to it; the series itself is passed on from the coordinator. */
 CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
@@ -4570,7 +4536,7 @@ BEGIN
 END
 $$;
 
-/* Propagates a distributed series, its end, and its privileges to all nodes. */
+/* Has all nodes know a distributed series, or that it is gone, and who may use it. */
 CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -4602,9 +4568,8 @@ BEGIN
 END
 $$;
 
-/* Moves a series' counters to shards. Runs with the rights of the extension's owner, after src/sql/series.rs has checked the
-   caller's rights. The series gets a new id, so a session that waits for a counter in the old table does not create a new
-   one there. */
+/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. The series has another id from
+   then on: a session that waits for a counter in the former table begins no new one there. */
 CREATE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -4627,7 +4592,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
-            DETAIL = 'Gapless series give no numbers until the transaction ends.',
+            DETAIL = 'Gapless series would give no numbers until the end of the transaction block.',
             HINT = 'Call snowflake_ids.series_distribute outside of BEGIN and COMMIT, as a statement of its own.';
     END IF;
     PERFORM set_config('lock_timeout', snowflake_ids_internal.bounded_lock_timeout(), true),
@@ -4695,7 +4660,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
     'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
 
-/* One row for each series that the reader may see. Keys are counted up to 10,000, so that a query stays cheap. */
+/* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
        s.format, s.restricted, s.description, s.step, s.max_step, s.sections
@@ -4709,7 +4674,7 @@ COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may s
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* One row for each key's counter. A condition on the key column of the series' type uses the index. */
+/* A row each for a key's counter. A condition on the key in the column of its type uses the index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
@@ -4743,7 +4708,7 @@ GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 --   sequences
 --   workers
 
-/* The registries on other servers from which this database takes its ids; empty if the database is its own registry. */
+/* The registries on other servers that this database takes its ids from; none where it is its own. */
 CREATE TABLE snowflake_ids.registry_server (
     position integer     PRIMARY KEY CHECK (position >= 0),
     server   name        NOT NULL UNIQUE,
@@ -4757,8 +4722,7 @@ COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'tells it from other
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
-/* The highest ids received from registries. A row is written before its ids are handed out, to detect a registry that was
-   restored from a backup. */
+/* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
 CREATE TABLE snowflake_ids.received (
     identity    text        NOT NULL,
     tag         text        COLLATE "C" NOT NULL,
@@ -4772,9 +4736,9 @@ COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag 
 COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
-/* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
-   would overwrite them with another server's rows; sessions would not notice, and both servers would issue the same ids.
-   These triggers fire before all others, because triggers fire in the order of their names. */
+/* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
+   ours, without a word to sessions, and both would give the same ids. So what arrives by logical replication is passed over,
+   before any other trigger looks at it (they fire in the order of their names). */
 DO $$
 DECLARE
     name text;
@@ -4792,8 +4756,8 @@ BEGIN
 END
 $$;
 
-/* Skips rows of these tables when the database's owner restores a dump. The owner must not set leases of worker ids or
-   received ids; the server finds them out again. Only an administrator may set the registry. */
+/* A database's owner restores what was dumped. Which worker ids are leased to whom, and how far ids came from a registry, is not
+   the owner's to say: the server finds out anew. Which registry counts, an administrator says. */
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4815,19 +4779,17 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
-/* The sessions' cache of series contains the registries that this database uses. */
+/* What sessions know of series says whether this database draws from a registry. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* The state file that has the server's worker id also lists the databases that use a registry, or lease worker ids to
-   others. */
+/* Where the server has its worker id from says which databases use a registry, and which lease worker ids to others. */
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
-/* All other triggers are enabled always: they also fire in functions that logical replication calls, and under
-   session_replication_role. */
+/* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
 DO $$
 DECLARE
     table_name regclass;
@@ -4841,7 +4803,7 @@ BEGIN
 END
 $$;
 
-/* Blocks reservations and receipts of ids until the transaction ends, so that comparisons stay valid. */
+/* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4860,15 +4822,15 @@ BEGIN
 END
 $$;
 
-/* The highest id of each tag in this database, reserved or received. */
+/* How far each tag has come in this database, whether here or by what it received. */
 CREATE VIEW snowflake_ids_internal.registry_reached AS
 SELECT DISTINCT ON (tag) tag, period, max_id
 FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Records the highest id of a tag that was handed over, as use_registry does for all tags. A registry that is restored from
-   an earlier backup is noticed then. Saved ranges of the tag may be below that id, and are not used any more. */
+/* Notes how far a tag had come when it was handed over, as use_registry does of all: a registry that is set back to before must
+   be noticed, too. What was left over of the tag at a stop may be below that, and is not taken up any more. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)
@@ -4920,7 +4882,7 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
-/* Roles that may call functions for ids must be able to see their registry. */
+/* A role that may call functions that ask where ids come from has to be able to look. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;
 /* </end connected objects> */
 
@@ -4932,8 +4894,7 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 --   series
 --   status_view
 
-/* Runs a statement for another node. Citus transmits only an error's message, so the message contains the detail and the
-   hint, too. */
+/* Runs a statement here for another node. Citus passes nothing on but an error's message: so that has all of it. */
 CREATE FUNCTION snowflake_ids_internal.citus_run(command text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -4949,8 +4910,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
-/* Runs a statement on each active worker of a Citus cluster. Each worker runs it over a connection of Citus, as the current
-   user, in its own transaction. If some nodes fail, the others keep their changes. */
+/* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
+   transaction of its own there. What was done on some nodes stays done where others fail. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -4967,13 +4928,12 @@ BEGIN
         RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Correct this and repeat the call; changes that other nodes have made are kept or made again.';
+            HINT = 'Correct this and repeat the call, which keeps the changes of other nodes or makes them again.';
     END IF;
 END
 $$;
 
-/* Returns the defaults by which the cluster's tables take ids; null if there are no such tables. The defaults must be the
-   same on all nodes. */
+/* By which defaults the cluster's tables take ids here: the same on all nodes. Null where there are no such tables. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
@@ -4988,8 +4948,8 @@ BEGIN
 END
 $$;
 
-/* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that count on
-   all nodes. Roles of this database are given by name. */
+/* What the coordinator has each node have: named generators, rights on restricted tags, and series that all nodes number in. Roles are
+   those of this database, by their names. */
 CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
@@ -5001,8 +4961,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Takes over the coordinator's definitions. Generators, and series that count in a registry, are added but not changed. No
-   restricted tag or series becomes open. Roles that this node lacks get no rights. */
+/* Has this node have what the coordinator has. Generators, and series that count in a registry, are added and not changed; no tag and
+   no series is opened. Roles that are not here get nothing. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5060,7 +5020,7 @@ BEGIN
 END
 $$;
 
-/* Returns this node's report for the other nodes of its cluster, in JSON. */
+/* What this node says of itself to others of its cluster, in JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
@@ -5083,7 +5043,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
           FROM snowflake_ids.registry_server) AS r
 $$;
 
-/* Fails if this database belongs to no cluster. */
+/* Refuses where this database belongs to no cluster. */
 CREATE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -5096,8 +5056,7 @@ BEGIN
 END
 $$;
 
-/* Returns the nodes of Citus' catalog that can issue ids, without standbys. Columns that some versions lack are read through
-   JSON. */
+/* The nodes that can have ids of their own, in Citus' catalog; no standbys. Columns that not every version has are read as JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_nodes()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -5109,7 +5068,7 @@ BEGIN
 END
 $$;
 
-/* Returns each node's problem, if any. Nodes are first asked for data that servers without the extension can give, too. */
+/* What is wrong with each node. Nodes are asked first for what every server can tell. */
 CREATE FUNCTION snowflake_ids_internal.citus_look()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
                version text, problem text, may_pass boolean)
@@ -5144,8 +5103,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
 
-/* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
-   statement with its password. */
+/* Makes this node's user mapping for a registry. Returns an error, raises none: the statement, with a password, would be logged. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5167,8 +5125,7 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Makes this node use the registry of this identity, unless it does already. Never replaces another registry, because other
-   nodes may use that one. */
+/* Has this node use the registry of this identity, unless it does already; takes it from no other, which other nodes may draw from. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5199,7 +5156,7 @@ BEGIN
 END
 $$;
 
-/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results by the nodes' numbers. */
+/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, or was answered, by the numbers of nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5218,8 +5175,7 @@ BEGIN
 END
 $$;
 
-/* Records leases that nodes have from other sources, so that no other node gets the same worker id. The holder takes over
-   the lease by its token. */
+/* Records leases that nodes have from elsewhere, so that no other node is granted them. By the token its holder takes one over. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5284,7 +5240,7 @@ BEGIN
         SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
         RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            DETAIL = 'The coordinator sets the registry of all nodes of its cluster.',
             HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
         RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
@@ -5317,8 +5273,9 @@ BEGIN
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that has its ids from elsewhere is no registry.',
-            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+            DETAIL = 'A database that uses a registry cannot be one itself.',
+            HINT = format('To share that registry, CALL snowflake_ids.use_citus(%L). '
+                'To make the coordinator the registry, first SELECT snowflake_ids.use_local_registry().', used);
     END IF;
     FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
         WHERE NOT n.is_active
@@ -5444,8 +5401,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
 
-/* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
-   extension itself, its workers cannot see that yet and wait for use_citus. */
+/* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
+   its workers cannot see that yet, and wait for use_citus. */
 CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -5487,8 +5444,8 @@ $$;
 --   generators
 --   registries
 
-/* Metrics with Prometheus' conventions: column <column> of view metric_X is the metric snowflake_ids_X_<column>. Units are
-   base units, counters end in _total, and text columns are labels. Each view is one query, so any exporter can use it. */
+/* Metrics, as Prometheus names them: a column of the view metric_X is the metric snowflake_ids_X_<column>, in base units, counters
+   with _total; columns of text are labels. All of a view's rows are of one query, for whichever exporter. */
 
 CREATE VIEW snowflake_ids.metric AS
 SELECT k.kind, k.issued_total
@@ -5560,7 +5517,7 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids that 
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no place, and got one.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their place to others.';
 
-/* Roles that may read all statistics also see restricted tags, because an exporter does not use tags. */
+/* Restricted tags show to those who may read all statistics, too: an exporter is no user of tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,
@@ -5666,17 +5623,17 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 --   registries
 --   segment_nextval
 
--- Attaching: replaces the sequence, identity or missing default of a column by a default of this extension. Detaching is the
--- reverse.
+-- Adoption: turning a column that a sequence, an identity or nothing fills into one with our default, and back.
 --
--- All changes are made by ALTER TABLE and similar statements, so the result dumps, restores and upgrades like any other
--- default. Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
+-- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
+-- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
 --
--- The table must belong to the caller. A superuser may call for another role's table. That table may contain code of its
--- owner: index expressions, checks, policies, and functions. Therefore:
--- * Each table is read and changed by as_owner, because partitions and children may have different owners.
--- * Tags are changed with the caller's rights. Sequences are also created so, because that runs no code of the table's.
--- * Checks that were made before a lock are repeated after it, by oid.
+-- The table must be the caller's own, but code that comes with it (what an index computes, a check, a policy, whatever says
+-- of itself that it is immutable) is its owner's, and a superuser may be calling. So
+-- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
+--   have owners of their own;
+-- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs no code of the table's;
+-- * what was looked at before a lock is looked at again after it, and by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
@@ -5733,8 +5690,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
 
--- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
--- still treats as distributed, although its table is not distributed any more.
+-- Citus passes nothing on meanwhile: a sequence stays one of the cluster when its table is none any more, and it refuses to alter it.
 CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
@@ -5952,9 +5908,9 @@ BEGIN
 END
 $$;
 
--- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgrade a weaker lock would wait for
--- each other. Until the commit, no session can insert rows, create a view on a table, change its owner, or add a table below
--- it.
+-- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
+-- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
+-- view of a table, gives it away, or puts another below it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5977,13 +5933,19 @@ BEGIN
         locked := locked || members;
     END LOOP;
     -- While we waited for a lock all of it may have changed.
-    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
+    PERFORM snowflake_ids_internal.check_tables(relation);
 END
 $$;
 
--- Checks the kind of a table. Refuses a foreign table, except as a partition: other servers may insert into the remote
--- table, and it cannot be locked against them.
+CREATE FUNCTION snowflake_ids_internal.check_tables(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
+    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM snowflake_ids_internal.table_and_below(relation) m;
+END
+$$;
+
+-- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6054,8 +6016,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
 $$;
 
--- Checks a tag that was not named by the caller. A superuser may call for a table or a sequence whose owner has given it the
--- name of another role's tag.
+-- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6065,13 +6026,12 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
-            HINT = 'To use this tag, name it in the call; otherwise name another tag.';
+            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
     END IF;
 END
 $$;
 
--- Checks for uses of the column that the new ids would make fail at INSERT, or that would be lost. They are reported before
--- any change.
+-- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6104,7 +6064,10 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
+        -- By an index: those that depend on the tables.
+        FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
+                AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
+            CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
             JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
             JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
         WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)
@@ -6177,7 +6140,7 @@ BEGIN
 END
 $$;
 
--- Fails if a default's next id is not above the ids of a column.
+-- Fails where a default's next id is not above the ids of a column.
 CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -6203,25 +6166,29 @@ $$;
 
 -- Properties of a column.
 
--- Returns the table, its partitions and its inheritance children at all levels. Parents come first, because an identity is
--- dropped from the topmost table.
+-- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
 CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
         UNION -- each once a level: there may be more ways down to a table than can be counted
         SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
     )
-    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
+    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid;
+END
 $$;
 
--- Returns the base type of a domain, and any other type unchanged.
+-- The type that a domain is of; else the type itself.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE types (type, depth) AS (
-        SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
-    )
-    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
+        type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
+    END LOOP;
+    RETURN type;
+END
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
@@ -6240,11 +6207,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Returns the sequences of a column, and of this column in the tables below. The column owns them, or names them in its
--- default; owner is the table whose column owns the sequence.
+-- Sequences that the column, or one below it, owns or names in its default. owner: the table whose column owns it.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH columns AS (
         SELECT a.attrelid, a.attnum
         FROM snowflake_ids_internal.table_and_below(relation) t
@@ -6261,18 +6229,18 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     )
     SELECT s.oid::regclass, max(l.owner)::regclass
     FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
-    GROUP BY s.oid
+    GROUP BY s.oid;
+END
 $$;
 
--- Returns a table's name with its schema, also for temporary tables, whose regclass prints without a schema.
+-- Of temporary tables too: their regclass reads without a schema.
 CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%I.%I', n.nspname, c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
 
--- Returns the kinds of identity, also those from before their sequences were bound. Keys are oids of tables; values are a
--- for ALWAYS and d for BY DEFAULT.
+-- As they are, or were before their sequences were bound. By the oid of the table: a for ALWAYS, d for BY DEFAULT.
 CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6304,7 +6272,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 
--- Returns the options and the position of a sequence. The type is left out, because an identity takes its column's type.
+-- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
@@ -6312,8 +6280,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
 $$;
 
--- Returns the highest number of a sequence. A number that was taken but not stored counts, because it may still be inserted.
--- The highest number of a descending sequence is its start.
+-- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6342,7 +6309,7 @@ BEGIN
 END
 $$;
 
--- Returns the highest id of a tag that this database has reserved or received.
+-- As far as this database was given ids.
 CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6353,8 +6320,7 @@ BEGIN
 END
 $$;
 
--- Returns the highest id that is stored in the table or below, or was issued by the column's sequences and tags. Ignores
--- negative ids.
+-- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -6392,12 +6358,471 @@ $$;
 
 /* <begin connected objects> */
 -- requires:
+--   attach_distributed
+
+-- A whole schema: the plan, and procedures that carry it out, one transaction for each group of columns. Columns on one sequence are a
+-- group: its binding serves them all. Partitions and children go with the topmost table above them that has a sequence for the column.
+--
+-- A procedure that commits cannot set a search_path. The procedures call functions that do, by qualified names; after each COMMIT they
+-- keep the extension anew, as these names could be another's by then.
+
+-- Columns that have an id's default, a sequence, or the only column of a primary key. sequence: what default or identity take numbers
+-- of; kind: of the ids that the column takes already; above: the table that it goes with.
+CREATE FUNCTION snowflake_ids_internal.candidate_columns()
+RETURNS TABLE (relation regclass, attribute name, number smallint, found text, sequence regclass, kind text, above regclass)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH RECURSIVE defaults AS (
+        SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
+            bool_or(d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (ARRAY['snowflake_nextval()', 'snowflake_nextval(text)',
+                'snowflake_id()', 'snowflake_id(text)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS calls_ours
+        FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+            LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid
+        GROUP BY f.adrelid, f.adnum
+    ), owned AS (
+        SELECT d.refobjid AS relation, d.refobjsubid AS number, max(d.objid) AS sequence, bool_or(d.deptype = 'i') AS is_identity
+        FROM pg_depend d JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
+        GROUP BY d.refobjid, d.refobjsubid
+    ), columns AS (
+        SELECT c.oid AS relation, a.attname AS attribute, a.attnum AS number, a.attidentity, a.atthasdef, o.sequence AS owned,
+            coalesce(f.sequence, CASE WHEN o.is_identity THEN o.sequence END) AS sequence, CASE WHEN f.calls_ours THEN
+                snowflake_ids_internal.kind_of_default(snowflake_ids_internal.default_of(c.oid, a.attname)) END AS kind
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            LEFT JOIN defaults f ON f.relation = c.oid AND f.number = a.attnum
+            LEFT JOIN owned o ON o.relation = c.oid AND o.number = a.attnum
+            LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
+        WHERE c.relkind IN ('r', 'p', 'f') AND (f.calls_ours OR f.sequence IS NOT NULL OR o.sequence IS NOT NULL OR a.attidentity <> ''
+            OR i.indrelid IS NOT NULL AND snowflake_ids_internal.base_type(a.atttypid)
+                = ANY (ARRAY['bigint', 'integer', 'smallint', 'uuid']::regtype[]))
+    ), bound AS MATERIALIZED (
+        SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind FROM snowflake_ids.sequence_binding b
+        WHERE b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence)
+    ), candidates AS MATERIALIZED (
+        SELECT c.relation, c.attribute, c.number, coalesce(c.kind, b.kind) AS kind, c.sequence,
+            CASE WHEN c.kind IS NOT NULL OR b.kind IS NOT NULL THEN 'attached' WHEN c.attidentity <> '' THEN 'identity'
+                WHEN c.sequence = c.owned THEN 'serial' WHEN c.atthasdef THEN 'default' ELSE 'none' END AS found
+        FROM columns c LEFT JOIN bound b ON b.sequence = c.sequence
+    ), ways_up (relation, attribute, parent, depth) AS (
+        SELECT c.relation, c.attribute, i.inhparent, 1 FROM candidates c JOIN pg_inherits i ON i.inhrelid = c.relation
+        UNION SELECT w.relation, w.attribute, i.inhparent, w.depth + 1 FROM ways_up w JOIN pg_inherits i ON i.inhrelid = w.parent
+    ), leaders AS (
+        SELECT DISTINCT ON (w.relation, w.attribute) w.relation, w.attribute, w.parent
+        FROM ways_up w JOIN candidates c ON c.relation = w.parent AND c.attribute = w.attribute
+        WHERE c.sequence IS NOT NULL OR c.kind IS NOT NULL ORDER BY w.relation, w.attribute, w.depth DESC, w.parent
+    )
+    SELECT c.relation::regclass, c.attribute, c.number, c.found, c.sequence::regclass, c.kind, l.parent::regclass
+    FROM candidates c LEFT JOIN leaders l ON l.relation = c.relation AND l.attribute = c.attribute;
+END
+$$;
+
+-- All schemas but the system's, other sessions' temporary ones and extensions'; or one that is named.
+CREATE FUNCTION snowflake_ids_internal.is_adopted_schema(candidate oid, schema regnamespace) RETURNS boolean
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema ELSE candidate = pg_my_temp_schema()
+        OR NOT EXISTS (SELECT FROM pg_namespace n
+                WHERE n.oid = candidate AND (n.nspname = 'information_schema' OR starts_with(n.nspname, 'pg_')))
+            AND NOT EXISTS (SELECT FROM pg_depend d
+                WHERE d.classid = 'pg_namespace'::regclass AND d.objid = candidate AND d.deptype = 'e') END
+$$;
+
+-- Views, functions and the like that use sequences, as far as the catalog knows, and functions with its name in a literal of their text.
+CREATE FUNCTION snowflake_ids_internal.sequence_users() RETURNS TABLE (sequence oid, users text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH named AS (
+        SELECT DISTINCT p.oid, m.parts[1] AS name
+        FROM (SELECT f.oid, left(f.prosrc, 20000) AS body FROM pg_proc f
+                WHERE left(f.prosrc, 20000) ~ '(nextval|currval|setval)' AND f.pronamespace NOT IN ('pg_catalog'::regnamespace,
+                    'snowflake_ids'::regnamespace, 'snowflake_ids_internal'::regnamespace) ORDER BY f.oid LIMIT 1000) p,
+            regexp_matches(p.body, '''(?:[^''.]*\.)?"?([^''"]+)"?(?='')', 'g') AS m (parts)
+    ), uses AS (
+        SELECT s.oid AS sequence, format('function %s', n.oid::regprocedure) AS name
+        FROM named n JOIN pg_class s ON s.relkind = 'S' AND s.relname = n.name
+        UNION SELECT s.oid, format('trigger %I on table %s', t.tgname, t.tgrelid::regclass)
+        FROM named n JOIN pg_class s ON s.relkind = 'S' AND s.relname = n.name JOIN pg_trigger t ON t.tgfoid = n.oid
+        UNION SELECT s.oid, CASE d.classid WHEN 'pg_rewrite'::regclass THEN (SELECT format('view %s', r.ev_class::regclass)
+            FROM pg_rewrite r WHERE r.oid = d.objid) ELSE pg_describe_object(d.classid, d.objid, d.objsubid) END
+        FROM pg_class s JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+        WHERE s.relkind = 'S' AND d.classid NOT IN ('pg_attrdef'::regclass, 'pg_class'::regclass)
+    )
+    SELECT u.sequence, left(string_agg(u.name, ', ' ORDER BY u.name COLLATE "C"), 500) FROM uses u GROUP BY u.sequence
+$$;
+
+-- Columns that refer to a column, and to these, and are narrower than ids: they are widened together.
+CREATE FUNCTION snowflake_ids_internal.columns_to_widen(relation regclass, attribute name) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE widened (relation, number) AS (
+        SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C"
+        UNION SELECT c.conrelid, k.own
+        FROM widened w JOIN pg_constraint c ON c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
+            unnest(c.conkey, c.confkey) AS k (own, other) WHERE k.other = w.number
+    )
+    SELECT left(string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', ' ORDER BY a.attrelid <> $1, a.attrelid, a.attnum), 300)
+    FROM widened w JOIN pg_attribute a ON a.attrelid = w.relation AND a.attnum = w.number
+    WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
+$$;
+
+-- The error that attach would end in, by the checks of attach that take no lock and read no row.
+CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_coordinator(relation);
+    PERFORM snowflake_ids_internal.check_tables(relation);
+    PERFORM snowflake_ids_internal.check_column(relation, attribute, kind);
+    PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
+    IF NOT snowflake_ids_internal.is_distributed(relation) THEN
+        shared := snowflake_ids_internal.shared_sequence(relation, attribute);
+    END IF;
+    PERFORM snowflake_ids_internal.check_unnamed_tag(t, snowflake_ids_internal.default_tag(t)) FROM coalesce(shared, relation) AS t
+    WHERE kind COLLATE "C" = 'segment';
+EXCEPTION WHEN OTHERS THEN
+    message := SQLERRM;
+END
+$$;
+
+-- The same for the sequence of a group, with all columns that it serves.
+CREATE FUNCTION snowflake_ids_internal.group_error(relation regclass, attribute name, sequence regclass, kind text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_shared(relation, attribute, sequence, kind, NULL, NULL, 'redirect');
+    PERFORM snowflake_ids_internal.check_uses(o.other, o.other_attribute, kind)
+    FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) o;
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLERRM;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.schema_plan(schema regnamespace, kind text)
+RETURNS TABLE (relation regclass, attribute name, number smallint, state text, sequence regclass, action text, reason text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET client_min_messages = warning SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_variable
+DECLARE
+    candidate record;
+    failure record;
+    below regclass;
+    tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
+    -- By the sequence of a group: its error, or null.
+    groups jsonb := '{}';
+BEGIN
+    PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
+    FOR candidate IN
+        SELECT c.*, t.relpersistence, t.relhassubclass, e.extname, u.users,
+            count(*) FILTER (WHERE c.above IS NULL) OVER (PARTITION BY c.sequence) AS columns
+        FROM snowflake_ids_internal.candidate_columns() c JOIN pg_class t ON t.oid = c.relation
+            LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e'
+            LEFT JOIN pg_extension e ON e.oid = d.refobjid
+            LEFT JOIN snowflake_ids_internal.sequence_users() u ON u.sequence = c.sequence
+        WHERE t.relnamespace IN (SELECT n.oid FROM pg_namespace n WHERE snowflake_ids_internal.is_adopted_schema(n.oid, schema))
+        ORDER BY t.relnamespace::regnamespace::text COLLATE "C", t.relname, c.number
+    LOOP
+        relation := candidate.relation;
+        attribute := candidate.attribute;
+        number := candidate.number;
+        state := candidate.found;
+        sequence := candidate.sequence;
+        action := 'skip';
+        below := NULL;
+        -- A partition that came later. attach_all names no tag or generator: it would replace one that was named.
+        IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
+            = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
+        THEN
+            SELECT b INTO below FROM snowflake_ids_internal.table_and_below(relation) b
+            WHERE snowflake_ids_internal.default_of(b, attribute)
+                IS DISTINCT FROM snowflake_ids_internal.default_of(relation, attribute) LIMIT 1;
+        END IF;
+        IF candidate.above IS NOT NULL THEN
+            reason := format('goes with table "%s"', candidate.above);
+        ELSIF candidate.extname IS NOT NULL THEN
+            reason := format('table of extension "%s"', candidate.extname);
+        ELSIF candidate.relpersistence = 't' THEN
+            reason := 'temporary table';
+        ELSIF state = 'attached' AND below IS NULL THEN
+            reason := concat('takes ', candidate.kind, ' ids', ' of sequence "' || sequence::text || '"');
+        ELSE
+            SELECT * INTO failure FROM snowflake_ids_internal.attach_error(relation, attribute, kind);
+            reason := failure.message;
+            IF reason IS NULL AND failure.shared IS NOT NULL AND NOT groups ? failure.shared::oid::text THEN
+                groups := groups || jsonb_build_object(failure.shared::oid,
+                    snowflake_ids_internal.group_error(relation, attribute, failure.shared, kind));
+                tags := tags + 1;
+            ELSIF reason IS NULL AND failure.shared IS NULL AND sequence IS NOT NULL THEN
+                reason := (SELECT o.message || ', and attach would drop it'
+                    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) o);
+                tags := tags + 1;
+            END IF;
+            reason := coalesce(reason, groups ->> failure.shared::oid::text);
+            IF reason IS NULL AND state IN ('default', 'none') AND sequence IS NULL THEN
+                reason := CASE state WHEN 'none' THEN 'no default' ELSE 'default of no sequence' END
+                    || ': attach it by name if it is to take ids';
+            ELSIF reason IS NULL THEN
+                action := CASE WHEN failure.shared IS NULL THEN 'attach' ELSE 'bind' END;
+                reason := nullif(concat_ws('; ',
+                    CASE WHEN below IS NOT NULL THEN format('table "%s" does not take its ids yet', below) END,
+                    CASE WHEN sequence IS NOT NULL AND candidate.columns > 1 THEN
+                        format('sequence "%s" serves %s columns', sequence, candidate.columns) END,
+                    'ids also go to ' || candidate.users,
+                    'ids end at ' || nullif(snowflake_ids_internal.column_maximum(relation, attribute), 9223372036854775807),
+                    CASE WHEN kind COLLATE "C" = 'segment' AND tags > current_setting('snowflake_ids.max_tags')::bigint THEN
+                        format('tag %s is beyond snowflake_ids.max_tags (%s)', tags, current_setting('snowflake_ids.max_tags')) END), '');
+            ELSIF kind COLLATE "C" = 'snowflake' AND snowflake_ids_internal.column_type(relation, attribute)
+                IN ('integer'::regtype, 'smallint'::regtype) THEN
+                reason := format('%s: widen %s, or take kind segment', reason,
+                    snowflake_ids_internal.columns_to_widen(relation, attribute));
+            END IF;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids.attach_plan(schema regnamespace DEFAULT NULL, kind text DEFAULT 'snowflake')
+RETURNS TABLE (relation regclass, "column" name, found text, action text, reason text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach_plan');
+    RETURN QUERY SELECT p.relation, p.attribute, p.state, p.action, p.reason
+    FROM snowflake_ids_internal.schema_plan(attach_plan.schema, attach_plan.kind) p;
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.attach_plan IS
+    'columns of a schema that could take ids, and what attach_all would do with each: attach, bind its sequence, or skip it, and why';
+
+-- Groups of columns to attach; then, with a reason, those that are left.
+CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
+RETURNS TABLE (relations oid[], numbers smallint[], sequence oid, reason text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    WITH plan AS MATERIALIZED (SELECT * FROM snowflake_ids_internal.schema_plan($1, $2))
+    SELECT array_agg(p.relation::oid ORDER BY p.relation, p.number), array_agg(p.number ORDER BY p.relation, p.number), p.sequence, NULL
+    FROM plan p WHERE p.action <> 'skip' GROUP BY p.sequence, CASE p.action WHEN 'attach' THEN p.relation END,
+        CASE p.action WHEN 'attach' THEN p.number END
+    UNION ALL SELECT NULL, NULL, NULL, format('%s.%I: %s', p.relation, p.attribute, p.reason)
+    FROM plan p WHERE p.action = 'skip' AND p.state <> 'attached' AND NOT starts_with(p.reason, 'goes with')
+$$;
+
+-- Attaches a group, and returns null, or the error. What was planned is looked at again under the lock.
+CREATE FUNCTION snowflake_ids_internal.attach_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    relation regclass;
+    attribute name;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    -- All tables before their sequence, for which an INSERT waits with its table locked. A distributed table is attached in a session of
+    -- its own, which would wait for this one.
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
+    END LOOP;
+    FOR place IN 1 .. cardinality(relations) LOOP
+        relation := relations[place];
+        attribute := NULL;
+        SELECT a.attname INTO attribute FROM pg_attribute a
+        WHERE a.attrelid = relation AND a.attnum = numbers[place] AND NOT a.attisdropped
+            AND (attach_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
+                WHERE s.sequence = attach_group.sequence));
+        IF NOT FOUND THEN
+            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
+        END IF;
+        PERFORM snowflake_ids.attach(relation, attribute, kind);
+        -- The first call has named the others.
+        PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
+    END LOOP;
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    message := concat(relation::text, '.' || quote_ident(attribute), ': ', message);
+    RAISE WARNING USING
+        MESSAGE = format('not attached: %s', message),
+        DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
+        HINT = coalesce(nullif(hint, ''), 'Call attach_all again.');
+    RETURN message;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.detach_steps(schema regnamespace, kind text)
+RETURNS TABLE (relation oid, number smallint, sequence oid)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.check_kind(detach_steps.kind, NULL, NULL) WHERE detach_steps.kind IS NOT NULL;
+    RETURN QUERY
+    WITH attached AS MATERIALIZED (SELECT * FROM snowflake_ids_internal.candidate_columns() c WHERE c.found = 'attached')
+    SELECT DISTINCT CASE WHEN c.sequence IS NULL THEN c.relation::oid END, CASE WHEN c.sequence IS NULL THEN c.number END, c.sequence::oid
+    FROM attached c JOIN pg_class t ON t.oid = c.relation
+    WHERE snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
+        AND (detach_steps.kind IS NULL OR c.kind = detach_steps.kind COLLATE "C")
+        AND NOT EXISTS (SELECT FROM attached a WHERE a.relation = c.above AND a.attribute = c.attribute)
+        AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e')
+    ORDER BY 1, 2, 3;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.detach_group(relation regclass, number smallint, sequence regclass) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attribute name;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    IF sequence IS NOT NULL THEN
+        PERFORM snowflake_ids.unbind_sequence(sequence);
+        RETURN NULL;
+    END IF;
+    PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
+    SELECT a.attname INTO attribute FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attnum = detach_group.number AND NOT a.attisdropped;
+    IF NOT FOUND THEN
+        RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call detach_all again.';
+    END IF;
+    PERFORM snowflake_ids.detach(relation, attribute);
+    RETURN NULL;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    message := concat(coalesce(sequence, relation)::text, '.' || quote_ident(attribute), ': ', message);
+    RAISE WARNING USING
+        MESSAGE = format('not detached: %s', message),
+        DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
+        HINT = coalesce(nullif(hint, ''), 'Call detach_all again.');
+    RETURN message;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_may_commit(procedure text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = format('%s cannot run inside a transaction block', left(procedure, 16)),
+            DETAIL = 'It ends a transaction for each group of columns.',
+            HINT = format('CALL snowflake_ids.%s outside of BEGIN and COMMIT.', left(procedure, 16));
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.tell_done(what text, done bigint, remaining text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = format('%s: %s; left: %s', left(what, 64), done, cardinality(remaining)),
+        DETAIL = left(coalesce(nullif(array_to_string(remaining, E'\n'), ''), 'Nothing is left.'), 8000);
+END
+$$;
+
+CREATE PROCEDURE snowflake_ids.attach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT 'snowflake')
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+    step record;
+    done bigint := 0;
+    error text;
+    remaining text[] := '{}';
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('attach_all');
+    PERFORM snowflake_ids_internal.check_may_commit('attach_all');
+    FOR step IN SELECT s.* FROM snowflake_ids_internal.attach_steps(schema, kind) AS s LOOP
+        error := step.reason;
+        IF error IS NULL THEN
+            COMMIT;
+            PERFORM pg_catalog.snowflake_extension_keep();
+            error := snowflake_ids_internal.attach_group(step.relations, step.numbers, step.sequence, kind);
+        END IF;
+        IF error IS NULL THEN
+            done := done OPERATOR(pg_catalog.+) pg_catalog.cardinality(step.relations);
+        ELSE
+            remaining := pg_catalog.array_append(remaining, error);
+        END IF;
+    END LOOP;
+    COMMIT;
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.tell_done('columns attached', done, remaining);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_ids.attach_all IS
+    'attaches the columns of a schema as attach_plan says, in a transaction for each group of columns on one sequence';
+
+CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT NULL)
+LANGUAGE plpgsql AS $$
+#variable_conflict use_variable
+DECLARE
+    step record;
+    done bigint := 0;
+    error text;
+    remaining text[] := '{}';
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.check_manages_tags('detach_all');
+    PERFORM snowflake_ids_internal.check_may_commit('detach_all');
+    FOR step IN SELECT s.* FROM snowflake_ids_internal.detach_steps(schema, kind) AS s LOOP
+        COMMIT;
+        PERFORM pg_catalog.snowflake_extension_keep();
+        error := snowflake_ids_internal.detach_group(step.relation, step.number, step.sequence);
+        IF error IS NULL THEN
+            done := done OPERATOR(pg_catalog.+) 1;
+        ELSE
+            remaining := pg_catalog.array_append(remaining, error);
+        END IF;
+    END LOOP;
+    COMMIT;
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids_internal.tell_done('columns and sequences detached', done, remaining);
+END
+$$;
+COMMENT ON PROCEDURE snowflake_ids.detach_all IS
+    'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
+
+-- Attaches the columns of a new table, with number 0, or a new column, that have a sequence of their own. Every role's DDL calls it.
+CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    attribute name;
+    type regtype;
+    message text;
+    detail text;
+    hint text;
+BEGIN
+    FOR attribute, type IN
+        SELECT a.attname, snowflake_ids_internal.base_type(a.atttypid)
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+                AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
+            JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
+        WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+            AND (attach_created.number = 0 OR a.attnum = attach_created.number)
+        ORDER BY a.attnum
+    LOOP
+        IF kind COLLATE "C" = 'snowflake' AND type <> 'bigint'::regtype THEN
+            RAISE WARNING USING
+                MESSAGE = format('column "%s" of relation "%s" is %s and keeps its sequence', attribute, relation::regclass, type),
+                DETAIL = 'Snowflake ids have 64 bits, and snowflake_ids.new_columns is snowflake.',
+                HINT = 'Make it bigint if its ids are to differ from those of other servers.';
+            CONTINUE;
+        END IF;
+        PERFORM snowflake_ids.attach(relation, attribute, kind);
+    END LOOP;
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    RAISE EXCEPTION USING
+        ERRCODE = SQLSTATE,
+        MESSAGE = format('could not attach new column "%s" of relation "%s": %s', attribute, relation::regclass, message),
+        DETAIL = coalesce(nullif(detail, ''), format('snowflake_ids.new_columns is %s.', kind)),
+        HINT = concat_ws(' ', nullif(hint, ''), 'Or SET snowflake_ids.new_columns = off, where no other server inserts into the table.');
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
 --   attach_defaults
 
 -- Changes that attach and detach make.
 
--- Creates or raises a tag. The owner of the column may move a new tag, so that setval and TRUNCATE ... RESTART IDENTITY
--- still work.
+-- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6442,8 +6867,8 @@ BEGIN
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
-            DETAIL = 'A column''s ids would come again.',
-            HINT = 'Attach with a tag that has no reset, or without a tag: one is created.';
+            DETAIL = 'The ids of the column would repeat.',
+            HINT = 'Attach with a tag that has no reset, or leave the tag out to create a new one.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
@@ -6460,7 +6885,7 @@ BEGIN
 END
 $$;
 
--- Changes the default of partitions and children too, because rows that are inserted into one directly get its own default.
+-- Of partitions and children too: rows inserted into one directly get its own default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6469,8 +6894,7 @@ BEGIN
 END
 $$;
 
--- Drops identities. An identity's sequence is dropped with it; to keep the sequence, creates another one of the same name
--- and options.
+-- An identity's sequence goes with it. To keep it is to make another of the same name and course.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6500,7 +6924,7 @@ BEGIN
 END
 $$;
 
--- Creates a sequence that belongs to the table's owner, because a column can own only such a sequence.
+-- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
 RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6519,7 +6943,7 @@ BEGIN
 END
 $$;
 
--- Grants the rights on a sequence again. The owner becomes the grantor of all, also of rights that others granted.
+-- Its owner grants them: what others granted becomes the owner's grant.
 CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6550,7 +6974,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
 $$;
 
--- Drops the sequences of a column, except those that others use.
+-- Those that others use stay.
 CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6570,8 +6994,7 @@ BEGIN
 END
 $$;
 
--- Checks other columns that use the sequence in their defaults, because they will get ids too. A column of a narrower type
--- would fail at the first id that it cannot hold.
+-- Those whose defaults name it, and that get ids, too. One that ends before most would fail at the first id that it cannot hold.
 CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name, most bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6592,8 +7015,7 @@ BEGIN
 END
 $$;
 
--- Binds the sequences that the column owns. A sequence that cannot be bound would repeat old numbers, so it is dropped with
--- a notice.
+-- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
 CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
     generator text, identities jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -6626,8 +7048,7 @@ BEGIN
 END
 $$;
 
--- Resumes sequences that were bound when the extension was dropped. They stand at the maximum of bigint, which no sequence
--- reaches by counting.
+-- Those that were bound when the extension was dropped stand at the end of bigint, where no sequence comes by counting.
 CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -6663,7 +7084,7 @@ BEGIN
 END
 $$;
 
--- Restores nextval defaults. A table below with its own sequence takes its default from that sequence.
+-- A table below that has a sequence of its own takes its default from that.
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6684,7 +7105,7 @@ BEGIN
 END
 $$;
 
--- Restores identities, the lowest tables first, because restoring a table's identity drops the sequences of the tables below it.
+-- From below: what goes with the sequence of a table goes with those of the tables below it, too.
 CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6711,7 +7132,7 @@ BEGIN
 END
 $$;
 
--- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, it gets `options`.
+-- Its sequence goes on as one that is kept; where there is none, options are those of a new one.
 CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
     options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -6748,8 +7169,7 @@ BEGIN
 END
 $$;
 
--- Returns the sequence that a column owns, or null. If the next numbers need it, widens the sequence to the column's type;
--- it may date from a serial of integer.
+-- The sequence that a column owns, or null; widened to the column's type, as after a serial of integer was, if numbers to come need it.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6764,7 +7184,7 @@ BEGIN
 END
 $$;
 
--- Returns a name as serial chooses it: cut to the longest name, and numbered if the name is taken.
+-- As serial names them: cut to fit, and numbered when the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6788,8 +7208,7 @@ BEGIN
 END
 $$;
 
--- Advances a sequence to a number that it would have reached by its own increment. A descending sequence never meets this
--- extension's ids.
+-- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts down never meets our ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6810,25 +7229,25 @@ $$;
 -- requires:
 --   attach_columns
 
--- This extension's defaults in the form in which PostgreSQL prints them, so that they can be recognised.
+-- Our defaults, written as Postgres writes them back, so that they can be recognised.
 
--- Returns the function of a default, qualified with the extension's schema as in printed defaults.
+-- Qualified with the extension's schema where defaults are.
 CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
         || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
+    FROM pg_extension e WHERE e.extname = 'snowflake_ids');
+END
 $$;
 
--- Returns a call with a text literal as PostgreSQL prints it (with standard_conforming_strings); quote_literal prints
--- another form.
+-- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- Returns the tag for a column that is attached without one. A part with a dot is quoted. If a part has a dot, a part that
--- begins with a quote is quoted, too. Otherwise columns of two schemas could get the same tag.
+-- A name with a dot is quoted, and beside one a name that begins with a quote: else a table of another schema could have the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -6839,29 +7258,31 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
         WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
         ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f
+    FROM snowflake_ids_internal.function_of(kind) f);
+END
 $$;
 
--- Returns the kind of a default: snowflake, segment, or null. Null also for functions of these names with another schema or
--- other arguments, and for more than one call.
+-- snowflake, segment, or null: also for functions of these names in other schemas or with other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
         ELSE (SELECT kind
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
                 -- One literal: quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
+END
 $$;
 
--- Returns the columns whose defaults use a tag, even if the tag does not exist. Searches by dependency on the functions,
--- because pg_depend has an index for that.
+-- By their default, whether there is such a tag or not. What depends on a function has an index.
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.adrelid::regclass, a.attname
@@ -6876,8 +7297,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY d.adrelid, d.adnum
 $$;
 
--- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages, because no right
--- to read it is needed for that.
+-- A table has rows where its file has pages: to see that takes no right to read them.
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
@@ -6885,15 +7305,16 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
--- Returns a column's default. A synonym of this extension's functions is replaced, so that the default compares equal to one
--- that attach has written.
+-- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
+END
 $$;
 /* </end connected objects> */
 
@@ -6901,14 +7322,15 @@ $$;
 -- requires:
 --   attach_changes
 
--- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. Then all
--- users draw from the same ids: the columns, nextval by name, and functions that call it.
+-- A sequence that a column does not have for itself: others take numbers of it, too. It is bound, and the columns keep their defaults,
+-- so that all of them, nextval by name and the functions that call it draw from the same ids.
 
--- Returns other columns that use a sequence in their default or own it, and the highest number that they can hold. Columns
--- of the relation and the tables below do not count.
+-- Columns outside of a tree of tables that take numbers of a sequence by default, or own it, and the highest number that they hold.
 CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
 RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH named (relation, number) AS (
         SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
@@ -6917,27 +7339,29 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
             AND d.refobjsubid > 0
     ), used AS (
-        SELECT n.relation::regclass AS relation, a.attname AS attribute, snowflake_ids_internal.base_type(a.atttypid) AS type
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
             JOIN pg_class c ON c.oid = n.relation
         WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
             -- Any role may name a sequence in a default, by its oid.
             AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
+    ), types AS MATERIALIZED (
+        SELECT t.type, b AS base, snowflake_ids_internal.type_maximum(b) AS most
+        FROM (SELECT DISTINCT u.type FROM used u) t, snowflake_ids_internal.base_type(t.type) b
     )
-    SELECT u.relation, u.attribute, u.type, snowflake_ids_internal.type_maximum(u.type)
-    FROM used u
-    ORDER BY 4, u.relation::text, u.attribute
+    SELECT u.relation, u.attribute, t.base, t.most FROM used u JOIN types t ON t.type = u.type
+    ORDER BY 4, u.relation::text, u.attribute;
+END
 $$;
 
--- Returns whether a default is nextval of this sequence, in the form in which the server prints it.
+-- As the server writes a default of nextval.
 CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
 
--- Returns the sequence of a column's default if the column is not its only user. A bound sequence counts as shared, because
--- it has its own tag or generator. So does a sequence that no column owns, because other code may call nextval with its
--- name.
+-- The sequence of a column's default, where the column does not have it for itself. One that is bound already has its terms; of one
+-- that no column owns, others may call nextval by its name.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
@@ -6946,23 +7370,20 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+-- Fails where a sequence with several users cannot be bound for a column. The plan asks without a lock, attach_shared under it.
+CREATE FUNCTION snowflake_ids_internal.check_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     bound snowflake_ids.sequence_binding;
-    highest bigint;
-    most bigint;
     obstacle record;
     member regclass;
-    former record;
-    holders text;
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'Unbound, it would give its own numbers beside the ids of the column.',
+            DETAIL = 'If it is not bound, its other users go on with its own numbers.',
             HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
@@ -6975,8 +7396,6 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    PERFORM snowflake_ids_internal.lock_relation(shared);
-    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
     -- A superuser may be calling, for a table whose owner has named a sequence of another's.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
@@ -6984,8 +7403,6 @@ BEGIN
             DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
             HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
     END IF;
-    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
-    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
     WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
     IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
@@ -7000,15 +7417,36 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle_lasting(shared);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+    generator text, sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+    most bigint;
+    former record;
+    holders text;
+BEGIN
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    PERFORM snowflake_ids_internal.lock_relation(shared);
+    PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, tag, generator, sequence);
+    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
+    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
+    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
         -- Its columns say where it ends then.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
-        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
-        IF obstacle.message IS NOT NULL THEN
-            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-        END IF;
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
@@ -7046,7 +7484,7 @@ $$;
 
 -- Notices for the user.
 
--- Reports defaults that were replaced, unless they are this extension's or use a sequence that the column owns.
+-- Of defaults that are neither ours nor of a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7079,7 +7517,7 @@ BEGIN
 END
 $$;
 
--- Reports that other columns use the same tag. Called only if the caller did not name the tag.
+-- By a name that was made up, that is: a caller that names a tag means it.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7104,12 +7542,12 @@ $$;
 --   attach_notices
 --   citus
 
--- Tables of a Citus cluster. Each node has such a table without its rows, and evaluates its defaults itself, so each node is
--- changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
--- functions turn propagation off, and make the same changes on each worker in a separate transaction.
+-- Tables of a Citus cluster. Each node has such a table, without its rows, and evaluates its defaults by itself. So what is
+-- changed is changed on each: Citus would pass it on, but refuses it for distribution columns and identities. Here it is
+-- kept from that, and the same is done on the workers, each in a transaction of its own.
 --
--- Sequences of such a table count from group << 48 on a worker, so that two nodes never give the same number. A worker's own
--- numbers are in that range; the coordinator's are below 1 << 48.
+-- Sequences of such a table count from group << 48 on a worker, so that no two nodes give the same number. A node's own numbers
+-- are those of that range; the coordinator's are those below 1 << 48.
 
 CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7121,7 +7559,7 @@ BEGIN
 END
 $$;
 
--- Returns the node's group: 0 on the coordinator and without Citus.
+-- 0 on the coordinator, and without Citus.
 CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7132,7 +7570,7 @@ BEGIN
 END
 $$;
 
--- Returns the range of a group's numbers: above first, up to last.
+-- Numbers of a group are above first, and up to last.
 CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
@@ -7155,17 +7593,16 @@ BEGIN
 END
 $$;
 
--- Returns the registries that this database uses, or its own identity as a registry. The result must be the same on all
--- nodes.
+-- The registries that ids come from, or this database where it is one itself: the same on all nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
         snowflake_ids_internal.registry_identity())
 $$;
 
-/* Functions that run on the coordinator. */
+/* On the coordinator. */
 
--- Checks all nodes first. If one fails, no node is changed.
+-- Checks on all nodes beforehand: nothing is changed where one is not fit.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7178,7 +7615,7 @@ BEGIN
 END
 $$;
 
--- Fails in a transaction block, because workers commit by themselves and a rollback would leave them changed.
+-- Workers commit by themselves: what is rolled back here would leave them as they are then.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7191,7 +7628,7 @@ BEGIN
 END
 $$;
 
--- Runs attach on another connection. Returns an error in JSON, because Citus transmits only an error's message.
+-- Gives what failed, in JSON: Citus passes nothing on but an error's message.
 CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7209,13 +7646,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later ones.
+-- One who waits for a table holds up those who come after.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Detaches the workers, which continue with their own numbers above those in the column.
+-- Workers go on with their own numbers above those that are in the column.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7231,7 +7668,7 @@ BEGIN
 END
 $$;
 
--- Returns the highest id of a column in the range of a group; null if there is none. Ignores negative ids.
+-- The highest id of a column in the range of a group; null where there is none. Negative ids do not matter.
 CREATE FUNCTION snowflake_ids_internal.highest_of_group(node_group int, relation regclass, attribute name, expression text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -7246,7 +7683,7 @@ BEGIN
 END
 $$;
 
-/* Functions that run on a worker. If they also run on the coordinator, their comments say so. */
+/* On a worker, and where it says so on the coordinator, too. */
 
 CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
     generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
@@ -7361,7 +7798,7 @@ BEGIN
 END
 $$;
 
--- Discards ids of a tag that this node has in memory, or saved when it stopped. They may be below the column's ids.
+-- Ids that this node has reserved of a tag may be below the column's: those in memory, and those saved at a stop.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7371,8 +7808,7 @@ BEGIN
 END
 $$;
 
--- Binds the sequences that a column owns, and those of tables below. They count in their node's own range, so no tag is
--- raised above them.
+-- Binds the sequences that a column owns, and those below it. They stand in their own range, above which no tag is raised for them.
 CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7399,8 +7835,7 @@ BEGIN
 END
 $$;
 
--- Unbinds sequences, also on the coordinator. Each sequence returns to the node's own range, above the highest id in that
--- range.
+-- Also on the coordinator. Sequences go back into the node's own range, above an id that is in it.
 CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7436,12 +7871,11 @@ $$;
 
 /* <begin connected objects> */
 -- finalize
-/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the others.
-   */
+/* Every role may call functions that check the caller's rights, and those that only tell. The extension's owner may grant the rest. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
+    snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
     snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
     snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
     snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
@@ -7451,17 +7885,16 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
 TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
-    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
-    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
+    snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
+    snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
     snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
     snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
     snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
     snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
     snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
     snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
-    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health,
-    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag,
+    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.segment_check_tag,
     snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
     snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
     snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
@@ -7474,8 +7907,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.timeline
 TO PUBLIC;
 
-/* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
-   detach are not listed. They run with the caller's rights, or with those of a table owner that the caller could become. */
+/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
+   caller's rights, or with those of a table's owner that the caller could become. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7484,20 +7917,22 @@ BEGIN
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
-            'advance_sequence as_owner attach_here attach_in_session attach_shared attach_worker base_type bind_own bind_sequences
-            bounded_lock_timeout call_with check_alone check_column check_coordinator check_kind check_others_of_sequence check_registered
-            check_room_above check_snowflake_above check_table check_unnamed_tag check_uses check_worker check_workers citus_run
-            citus_run_on_workers column_maximum column_type columns_of_tag create_sequence create_sequence_for default_of default_tag
-            detach_worker detach_workers discard_received drop_identities drop_sequences former_identities free_sequence_name function_of
-            generator_keep highest_id highest_number highest_of_group highest_of_tag id_default identity_sequence in_transaction_block
-            is_default_of is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
+            'advance_sequence as_owner attach_error attach_group attach_here attach_in_session attach_shared attach_steps
+            attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns check_alone check_column
+            check_coordinator check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_shared
+            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_run
+            citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
+            default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
+            drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number
+            highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
+            is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
-            registry_identity restore_identities restore_identity restore_sequence resume_sequences seed_tag sequence_bind
+            registry_identity restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
             sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
-            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position sequence_put sequence_reach
-            sequence_record sequence_remember sequence_resume_above sequence_unbind sequences_of set_default set_rights set_sequence
-            shared_sequence table_and_below tag_of_default tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own
-            unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
+            sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users
+            sequences_of set_default set_rights set_sequence shared_sequence table_and_below tag_of_default tell_done
+            tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
             'SELECT, INSERT, UPDATE, DELETE'),
@@ -7575,28 +8010,24 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
     snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
 
-/* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
-   ids and the choice of registries concern other databases, too. The owner can dump those tables, but only administrators
-   can restore them. */
+/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
+   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
 SELECT snowflake_ids.administration_grant(part, 'pg_database_owner') FROM unnest(ARRAY['tags', 'generators', 'series']) AS part;
 GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
     snowflake_ids.sequence_binding TO pg_database_owner;
 
-/* The view shows the addresses of nodes. */
+/* It tells where nodes are. */
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
 
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
 
-/* Comments on functions that are written in Rust, and on columns of views. psql's \df+ and \d+ show them, and docs/reference
-   is generated from them. */
+/* Comments of what is written in Rust, and of the columns of views, as psql's \df+ and \d+ show them; docs/reference is made of them. */
 COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
 COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
 COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends: for its own functions';
-COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
-COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
 COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
 COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
 COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
@@ -7810,6 +8241,6 @@ COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
 
-/* Called after all objects exist. */
+/* Once all is there. */
 SELECT snowflake_ids_internal.citus_join();
 /* </end connected objects> */

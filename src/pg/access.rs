@@ -50,19 +50,25 @@ unsafe extern "C-unwind" fn on_access(
     }
     let is_watched = match class {
         pg_sys::DatabaseRelationId => true,
-        pg_sys::RelationRelationId => {
-            let is_altered = access == pg_sys::ObjectAccessType::OAT_POST_ALTER && utility::alters_sequence();
-            part == 0 && (is_altered || access == pg_sys::ObjectAccessType::OAT_DROP)
-        }
+        pg_sys::RelationRelationId => match access {
+            pg_sys::ObjectAccessType::OAT_POST_CREATE => utility::creates_columns(),
+            pg_sys::ObjectAccessType::OAT_POST_ALTER => part == 0 && utility::alters_sequence(),
+            _ => part == 0 && access == pg_sys::ObjectAccessType::OAT_DROP,
+        },
         _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && redirect::is_setval(object),
     };
     if is_watched {
-        notify(access, class, object);
+        notify(access, class, object, part);
     }
 }
 
 #[pg_guard]
-extern "C-unwind" fn notify(access: pg_sys::ObjectAccessType::Type, class: pg_sys::Oid, object: pg_sys::Oid) {
+extern "C-unwind" fn notify(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    part: c_int,
+) {
     use pg_sys::ObjectAccessType as Access;
     let Some(watch) = WATCH.get() else { return };
     match (class, access) {
@@ -71,6 +77,7 @@ extern "C-unwind" fn notify(access: pg_sys::ObjectAccessType::Type, class: pg_sy
         (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {
             (watch.sequence_dropped)(object);
         }
+        (pg_sys::RelationRelationId, Access::OAT_POST_CREATE) => utility::record_created(object, part),
         (pg_sys::RelationRelationId, Access::OAT_POST_ALTER) if sequence::is_sequence(object) => {
             utility::record_altered(object);
         }

@@ -1,10 +1,11 @@
 //! Utility hook: notices COPY FROM, ALTER SEQUENCE, RESTART IDENTITY and DISCARD.
 
 use super::process::PerProcess;
+use super::server;
 use super::transaction::{self, Hooks};
 use pgrx::{pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 /// True if the innermost utility statement is COPY FROM.
@@ -21,6 +22,11 @@ static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// when the statement ends.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
+/// True if the innermost utility statement may be a CREATE TABLE or ALTER TABLE whose columns are watched.
+static CREATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// The tables, with 0, and columns that such statements have made, those of an outer one first.
+static CREATED: PerProcess<RefCell<Vec<(pg_sys::Oid, c_int)>>> = PerProcess::new(RefCell::new(Vec::new()));
+
 /// Functions that are called after statements, within the same transaction. The functions may run SQL and may fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
@@ -30,6 +36,10 @@ pub struct Watch {
     pub identities_restarted: fn(),
     /// DISCARD ALL, DISCARD SEQUENCES or RESET ALL has run.
     pub session_discarded: fn(),
+    /// Returns whether new tables and columns are watched. Must not fail.
+    pub watches_columns: fn() -> bool,
+    /// CREATE TABLE has made this relation, with 0, or ADD COLUMN this column of it, unless an error has undone that.
+    pub columns_created: fn(pg_sys::Oid, c_int),
 }
 
 static WATCH: OnceLock<Watch> = OnceLock::new();
@@ -38,14 +48,15 @@ static WATCH: OnceLock<Watch> = OnceLock::new();
 /// no COPY FROM that still plans its defaults is running. An ALTER SEQUENCE may still be running, if one of its event
 /// triggers has caught the error.
 static AFTER_ERRORS: Hooks = Hooks {
-    committed: forget_altered,
+    committed: forget_changes,
     ended: || {
         end_after_error();
-        forget_altered();
+        forget_changes();
     },
     subtransaction_aborted: |_| {
         end_after_error();
         ALTERS.set(true);
+        CREATES.set(true);
     },
     ..Hooks::none()
 };
@@ -99,9 +110,30 @@ pub(super) fn record_altered(sequence: pg_sys::Oid) {
     }
 }
 
-fn forget_altered() {
+/// Returns whether the innermost utility statement may be a CREATE TABLE or ALTER TABLE whose columns are watched.
+pub(super) fn creates_columns() -> bool {
+    CREATES.get()
+}
+
+/// Notes a table, with 0, or a column that it has made.
+pub(super) fn record_created(relation: pg_sys::Oid, column: c_int) {
+    if let Ok(mut created) = CREATED.try_borrow_mut() {
+        created.push((relation, column));
+    }
+}
+
+fn forget_changes() {
     ALTERS.set(false);
     ALTERED.take();
+    CREATES.set(false);
+    CREATED.take();
+}
+
+/// Returns whether the columns of a CREATE TABLE or ALTER TABLE are watched: not those of an extension's script or of `pg_upgrade`.
+fn watches_columns() -> bool {
+    // SAFETY: a variable of this process's server.
+    let in_script = unsafe { pg_sys::creating_extension };
+    !in_script && !server::upgrading() && WATCH.get().is_some_and(|watch| (watch.watches_columns)())
 }
 
 fn end_after_error() {
@@ -132,7 +164,9 @@ unsafe extern "C-unwind" fn on_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    let outside = (COPIES_IN.get(), ALTERS.get());
+    let outside = (COPIES_IN.get(), ALTERS.get(), CREATES.get());
+    // New tables and columns of this statement are listed above those of an outer statement.
+    let first_created = CREATED.try_borrow().map_or(0, |created| created.len());
     // SAFETY: the server's arguments are passed on once, as the server would. The statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
@@ -140,11 +174,13 @@ unsafe extern "C-unwind" fn on_utility(
         let copies_in = !copy.is_null() && (*copy).type_ == pg_sys::NodeTag::T_CopyStmt && (*copy).is_from;
         let after = After::of(node);
         let alters = after == After::AlterSequence;
-        if copies_in || alters {
+        let creates = after == After::CreateColumns && watches_columns();
+        if copies_in || alters || creates {
             transaction::watch(&AFTER_ERRORS);
         }
         COPIES_IN.set(copies_in);
         ALTERS.set(alters);
+        CREATES.set(creates);
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
             query,
@@ -155,13 +191,14 @@ unsafe extern "C-unwind" fn on_utility(
             receiver,
             completion,
         );
-        after
+        if after == After::CreateColumns && !creates { After::Nothing } else { after }
     };
     COPIES_IN.set(outside.0);
     ALTERS.set(outside.1);
+    CREATES.set(outside.2);
     forget_planned();
     if after != After::Nothing {
-        follow(after);
+        follow(after, first_created);
     }
 }
 
@@ -171,6 +208,7 @@ unsafe extern "C-unwind" fn on_utility(
 enum After {
     Nothing,
     AlterSequence,
+    CreateColumns,
     RestartIdentity,
     Discard,
 }
@@ -186,6 +224,7 @@ impl After {
         unsafe {
             match (*statement.cast::<pg_sys::Node>()).type_ {
                 NodeTag::T_AlterSeqStmt => Self::AlterSequence,
+                NodeTag::T_CreateStmt | NodeTag::T_AlterTableStmt => Self::CreateColumns,
                 NodeTag::T_TruncateStmt if (*statement.cast::<pg_sys::TruncateStmt>()).restart_seqs => {
                     Self::RestartIdentity
                 }
@@ -205,7 +244,7 @@ impl After {
 
 /// Runs the action under a guard, because the action may panic.
 #[pg_guard]
-extern "C-unwind" fn follow(after: After) {
+extern "C-unwind" fn follow(after: After, first_created: usize) {
     let Some(watch) = WATCH.get() else { return };
     match after {
         After::Nothing => {}
@@ -217,6 +256,15 @@ extern "C-unwind" fn follow(after: After) {
         After::AlterSequence => {
             transaction::see_own_changes();
             ALTERED.take().into_iter().for_each(watch.sequence_altered);
+        }
+        After::CreateColumns => {
+            let mut created = CREATED.take();
+            let made = created.split_off(first_created.min(created.len()));
+            CREATED.replace(created);
+            transaction::see_own_changes();
+            for (relation, column) in made {
+                (watch.columns_created)(relation, column);
+            }
         }
     }
 }

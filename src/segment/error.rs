@@ -50,7 +50,10 @@ pub enum SegmentError {
     Exhausted(String, Exhausted),
     /// The transaction has changed the tag, and a parallel query asks for ids.
     #[error("cannot use segment tag \"{0}\" in a parallel query of the transaction that changed it")]
-    #[explain(Unsupported, detail = "Its ids come from the transaction's own memory until that commits.")]
+    #[explain(
+        Unsupported,
+        detail = "Ids of the tag come from the memory of that transaction until it commits."
+    )]
     #[explain(hint = "Run the query after COMMIT, or with SET LOCAL max_parallel_workers_per_gather = 0.")]
     Parallel(String),
     /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to that table.
@@ -208,7 +211,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
             "No background worker is running to reserve ids: it is about to start, or all max_worker_processes \
              are in use."
                 .to_owned(),
-            "Calls succeed as soon as there is one. If it lasts, raise max_worker_processes and restart the \
+            "Calls succeed as soon as one runs. If none starts, raise max_worker_processes and restart the \
              server."
                 .to_owned(),
         ),
@@ -218,7 +221,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
         ),
         Trouble::OutOfReach(0) => (
             "The background worker that reserves ids could not get the locks to connect to this database in time.".to_owned(),
-            "A transaction has the database, or a catalog that sessions begin with, locked: end it. To find it: SELECT \
+            "End the transaction that has locked the database or a system catalog. To find it: SELECT \
              pid, mode FROM pg_locks WHERE granted AND mode LIKE '%Exclusive%'."
                 .to_owned(),
         ),

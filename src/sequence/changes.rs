@@ -1,26 +1,32 @@
 //! Statements that change bound sequences. An altered or restarted sequence is set to its end (its maximum) again, so that
-//! the server's own nextval still fails. A dropped sequence loses its binding.
+//! the server's own nextval still fails. A dropped sequence loses its binding. New columns with a
+//! sequence are attached if the setting `snowflake_ids.new_columns` says so.
 
 use super::error::SequenceError;
 use super::{bind, cache};
+use crate::pg::extension;
 use crate::pg::process::PerProcess;
 use crate::pg::relation::Relation;
 use crate::pg::replication;
-use crate::pg::report::{raise, report};
+use crate::pg::report::{raise, report, spi};
 use crate::pg::sequence;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks};
 use crate::segment::error::SegmentError;
 use crate::segment::privilege;
+use crate::settings;
 use crate::store::sequence::Binding;
 use crate::store::tables::SEQUENCE_BINDING;
-use pgrx::pg_sys::BuiltinOid::{INT8OID, OIDOID, TEXTOID};
+use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
 use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::Cell;
+use std::ffi::c_int;
 
+static ATTACH: Statement =
+    Statement::new("SELECT snowflake_ids_internal.attach_created($1, $2, $3)", &[OIDOID, INT4OID, TEXTOID]);
 static RESTART: Statement =
     Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)", &[OIDOID, TEXTOID, INT8OID]);
 
@@ -56,6 +62,16 @@ pub fn sequence_dropped(of: Oid) {
 pub fn setval_called() {
     if cache::is_any_bound() {
         raise(report(&SequenceError::Unreached));
+    }
+}
+
+/// Attaches the columns of a new table, with number 0, or a new column, that have a sequence of their own.
+pub fn columns_created(relation: Oid, number: c_int) {
+    if let Some(kind) = settings::new_columns()
+        && extension::keep()
+    {
+        let attached = ATTACH.run(&[relation.into(), number.into(), kind.into()]);
+        attached.unwrap_or_else(|error| raise(spi(&error)));
     }
 }
 

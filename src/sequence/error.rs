@@ -51,18 +51,21 @@ pub enum SequenceError {
     )]
     TooMany(i64),
     #[error("sequence \"{0}\" is not at its maximum")]
-    #[explain(BadArgument, detail = "A bound sequence gives no numbers of its own.")]
+    #[explain(
+        BadArgument,
+        detail = "A bound sequence must be at its maximum, so that it gives no numbers of its own."
+    )]
     #[explain(hint = "Call snowflake_ids.bind_sequence, which puts it there.")]
     NotAtEnd(String),
     #[error("bound sequence \"{0}\" cannot cycle")]
-    #[explain(BadArgument, detail = "Ids do not come again.")]
+    #[explain(BadArgument, detail = "Ids are never issued twice.")]
     #[explain(hint = "Unbind it first, with snowflake_ids.unbind_sequence.")]
     Cycles(String),
     /// The server's setval is called by a statement that was not redirected.
     #[error("cannot call setval() here")]
     #[explain(
         Unsupported,
-        detail = "This database has bound sequences, and this call does not go through the planner, which redirects it.",
+        detail = "In a database with bound sequences setval() is replaced by the planner, and this call is not planned.",
         hint = "Call it in a SELECT of its own, or in a function in PL/pgSQL."
     )]
     Unreached,

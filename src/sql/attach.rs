@@ -136,3 +136,4 @@ extension_sql_file!(
     name = "attach_distributed",
     requires = ["attach_notices", "citus"]
 );
+extension_sql_file!("attach/schema.sql", name = "attach_schema", requires = ["attach_distributed"]);

@@ -88,8 +88,8 @@ mod snowflake_ids_internal {
             format!("ids are of layout \"{new}\" when the server has been restarted"),
             function_name!(),
         )
-        .set_detail("snowflake_ids.layout was set in postgresql.auto.conf. Ids of other servers may stay in the old layout up to \
-                     old_until of snowflake_ids.layout_check.")
+        .set_detail("snowflake_ids.layout was set in postgresql.auto.conf. Other servers may keep the old layout until \
+                     the time that snowflake_ids.layout_check shows as old_until.")
         .report(PgLogLevel::NOTICE);
         Ok(())
     }

@@ -33,7 +33,7 @@ BEGIN
         RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Correct this and repeat the call; changes that other nodes have made are kept or made again.';
+            HINT = 'Correct this and repeat the call, which keeps the changes of other nodes or makes them again.';
     END IF;
 END
 $$;
@@ -350,7 +350,7 @@ BEGIN
         SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
         RAISE EXCEPTION 'this database is a worker of a Citus cluster' USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'The nodes of a cluster are told their registry by its coordinator.',
+            DETAIL = 'The coordinator sets the registry of all nodes of its cluster.',
             HINT = format('CALL snowflake_ids.use_citus() on the coordinator%s.', place);
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0) THEN
         RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
@@ -383,8 +383,9 @@ BEGIN
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that has its ids from elsewhere is no registry.',
-            HINT = format('CALL snowflake_ids.use_citus(%L), or first SELECT snowflake_ids.use_local_registry().', used);
+            DETAIL = 'A database that uses a registry cannot be one itself.',
+            HINT = format('To share that registry, CALL snowflake_ids.use_citus(%L). '
+                'To make the coordinator the registry, first SELECT snowflake_ids.use_local_registry().', used);
     END IF;
     FOR place IN SELECT format('%s (%s:%s)', n.node_id, n.node_name, n.node_port) FROM snowflake_ids_internal.citus_nodes() AS n
         WHERE NOT n.is_active

@@ -3,7 +3,7 @@
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
+    snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
     snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
     snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
     snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
@@ -13,9 +13,9 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
 TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attention, snowflake_ids_internal.audit_check,
-    snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time,
-    snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
+    snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
+    snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
     snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
     snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
     snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
@@ -46,20 +46,22 @@ BEGIN
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
-            'advance_sequence as_owner attach_here attach_in_session attach_shared attach_worker base_type bind_own bind_sequences
-            bounded_lock_timeout call_with check_alone check_column check_coordinator check_kind check_others_of_sequence check_registered
-            check_room_above check_snowflake_above check_table check_unnamed_tag check_uses check_worker check_workers citus_run
-            citus_run_on_workers column_maximum column_type columns_of_tag create_sequence create_sequence_for default_of default_tag
-            detach_worker detach_workers discard_received drop_identities drop_sequences former_identities free_sequence_name function_of
-            generator_keep highest_id highest_number highest_of_group highest_of_tag id_default identity_sequence in_transaction_block
-            is_default_of is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
+            'advance_sequence as_owner attach_error attach_group attach_here attach_in_session attach_shared attach_steps
+            attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns check_alone check_column
+            check_coordinator check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_shared
+            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_run
+            citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
+            default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
+            drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number
+            highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
+            is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
-            registry_identity restore_identities restore_identity restore_sequence resume_sequences seed_tag sequence_bind
+            registry_identity restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
             sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
-            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position sequence_put sequence_reach
-            sequence_record sequence_remember sequence_resume_above sequence_unbind sequences_of set_default set_rights set_sequence
-            shared_sequence table_and_below tag_of_default tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own
-            unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
+            sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users
+            sequences_of set_default set_rights set_sequence shared_sequence table_and_below tag_of_default tell_done
+            tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
             'SELECT, INSERT, UPDATE, DELETE'),

@@ -71,8 +71,8 @@ fn takes_over() -> ErrorReport {
         format!("{SERVE}() cannot take over tags"),
         function_name!(),
     )
-    .set_detail("It does not move tags up, nor list them.")
-    .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text), and call that."))
+    .set_detail("This function neither lists tags nor raises their ids.")
+    .set_hint(format!("Call {TAKE_OVER}(text), which requires the EXECUTE privilege."))
 }
 
 /// Serves a request. Its row changes count as the extension's own, so ids in the tags' buffers stay valid.
@@ -121,14 +121,16 @@ fn in_a_block(function: &str) -> ErrorReport {
 fn leases_elsewhere(database: &str) -> ErrorReport {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "this database leases no worker ids",
+        "this database is not the registry of worker ids on this server",
         function_name!(),
     )
     .set_detail(format!(
-        "Database \"{database}\" of this server leases them, and nodes of both clusters would get the same ones."
+        "The registry of worker ids is database \"{database}\". If two databases leased them, two servers could get the \
+         same worker id."
     ))
     .set_hint(format!(
-        "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with its name."
+        "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with \
+         the name of the foreign server."
     ))
 }
 
@@ -138,8 +140,11 @@ fn is_no_registry(server: &str) -> ErrorReport {
         "this database is not a registry",
         function_name!(),
     )
-    .set_detail(format!("It takes its own ids from registry \"{server}\"."))
-    .set_hint("Use that registry, or call snowflake_ids.use_local_registry() here.")
+    .set_detail(format!("Its own ids come from registry \"{server}\"."))
+    .set_hint(
+        "Use the same registry as this database, or make this database a registry with SELECT \
+         snowflake_ids.use_local_registry().",
+    )
 }
 
 #[pg_schema]
@@ -252,7 +257,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
         )
         .set_detail("The table describes this server only, and rows of the publisher are not applied to it.")
         .set_hint(
-            "Have the publisher publish its own tables by their names, or without truncate; then skip this change with \
+            "On the publisher, list the tables to publish by name, or publish without truncate. Then skip this change with \
              ALTER SUBSCRIPTION ... SKIP.",
         )
     }

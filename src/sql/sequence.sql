@@ -39,7 +39,7 @@ BEGIN
             (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Its numbers are its owner''s to bind.',
+            DETAIL = 'Only its owner may bind a sequence.',
             HINT = 'Have its owner call snowflake_ids.bind_sequence.';
     END IF;
     NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
@@ -200,20 +200,36 @@ BEGIN
 END
 $$;
 
-/* Returns the reason that a sequence cannot be bound, after its type was widened; no row if it can. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+/* Obstacles to binding a sequence that no ALTER SEQUENCE of sequence_make_fit removes; no row where there is none. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    class pg_class;
-    terms pg_sequence;
+    increment bigint := (SELECT s.seqincrement FROM pg_sequence AS s WHERE s.seqrelid = sequence);
 BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = sequence;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF class.relpersistence = 't' THEN
+    IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
         message := format('cannot bind temporary sequence "%s"', sequence);
         detail := 'It ends with its session.';
         hint := 'Bind a sequence that stays.';
-    ELSIF class.relpersistence = 'u' THEN
+    ELSIF increment < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', increment);
+        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    END IF;
+END
+$$;
+
+/* Obstacles of both kinds. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    terms pg_sequence;
+BEGIN
+    SELECT o.message, o.detail, o.hint INTO message, detail, hint
+    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) AS o;
+    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF message IS NOT NULL THEN
+        RETURN;
+    ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
         detail := 'A crash would set it back to numbers that were given.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
@@ -223,12 +239,8 @@ BEGIN
         hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
-        detail := 'Ids do not come again.';
+        detail := 'Ids are never issued twice.';
         hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
-    ELSIF terms.seqincrement < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
     END IF;
 END
 $$;

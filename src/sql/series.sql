@@ -107,7 +107,7 @@ BEGIN
     IF TG_OP = 'UPDATE' AND OLD.kind = 'monotonic' AND OLD.name <> NEW.name THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot rename series "%s"', left(OLD.name, 128)),
-            DETAIL = 'It is monotonic: its sections are segment tags that are called after it.',
+            DETAIL = 'The sections of a monotonic series are segment tags that are named after it.',
             HINT = 'Create another series, with a start above the numbers of this one.';
     END IF;
     RETURN NEW;
@@ -246,8 +246,8 @@ BEGIN
     IF scope COLLATE "C" = 'shard' THEN
         RAISE feature_not_supported USING
             MESSAGE = 'cannot create a series of scope "shard"',
-            DETAIL = 'Its key table is made beside a distributed table.',
-            HINT = 'Leave scope out, and call snowflake_ids.series_distribute.';
+            DETAIL = 'The key table of such a series is created for a distributed table.',
+            HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
     -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
@@ -626,7 +626,7 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
             DETAIL = 'There is no trigger of the extension that fills it.',
-            HINT = 'Of a column that was renamed, give the name that it had when it was attached.';
+            HINT = 'If the column was renamed, give the name that it had when it was attached.';
     END IF;
     WHILE trigger_name IS NOT NULL LOOP
         EXECUTE format('DROP TRIGGER %I ON %s', trigger_name, relation);
@@ -711,7 +711,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
-            DETAIL = 'Gapless series give no numbers until the transaction ends.',
+            DETAIL = 'Gapless series would give no numbers until the end of the transaction block.',
             HINT = 'Call snowflake_ids.series_distribute outside of BEGIN and COMMIT, as a statement of its own.';
     END IF;
     PERFORM set_config('lock_timeout', snowflake_ids_internal.bounded_lock_timeout(), true),

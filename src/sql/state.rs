@@ -39,7 +39,7 @@ mod snowflake_ids {
         }
         if let Some(begins) = begins {
             ErrorReport::new(Code::ERRCODE_WARNING, format!("no snowflake ids are issued before {begins}"), function_name!())
-                .set_detail("Ids begin there, and the clock that they follow has not reached it.")
+                .set_detail("Ids begin at that time, which the clock has not reached yet.")
                 .set_hint("If that is wrong, call snowflake_ids.state_reset with the instant above which ids are to begin.")
                 .report(PgLogLevel::WARNING);
         }
@@ -98,7 +98,7 @@ mod snowflake_ids {
         not_ready(
             message,
             error.detail.clone(),
-            "Ids go on as before. Call it again when the registry answers.",
+            "Ids go on as before. Repeat the call when the registry answers.",
         )
     }
 
@@ -107,7 +107,8 @@ mod snowflake_ids {
         let message = format!("the clocks of this server and its registry differ by {}", human(by));
         not_ready(
             message,
-            "The clock is not followed: by it the worker id's lease, which follows the registry's clock, would end.",
+            "Ids do not follow this server's clock, because the lease of its worker id, which is timed by the registry's \
+             clock, would then end.",
             "Set the clocks of all servers by the same time service. Ids go on as before.",
         )
     }

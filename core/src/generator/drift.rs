@@ -71,7 +71,10 @@ pub enum GeneratorError {
     Drift(Drift),
     /// No positions are reserved, so the high-water mark must be raised first.
     #[error("no ids are reserved")]
-    #[explain(NotReady, detail = "The high-water mark was raised again and again, and not far enough.")]
+    #[explain(
+        NotReady,
+        detail = "The high-water mark was raised several times, but never far enough for this call."
+    )]
     #[explain(hint = "Look at snowflake_ids.status and at the server's log.")]
     Unreserved,
     #[error("the clock is before the epoch of the layout")]

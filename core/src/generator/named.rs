@@ -141,12 +141,12 @@ pub enum NamedError {
     )]
     LongName { bytes: usize },
     #[error("generator name has a control character in it")]
-    #[explain(detail = "It would break the lines that messages are written in.", hint = "{NAME_IT}")]
+    #[explain(detail = "It would break the lines of messages that contain the name.", hint = "{NAME_IT}")]
     ControlName,
     #[error("generator name \"{name}\" is reserved for a layout")]
     #[explain(
-        detail = "Functions that take a layout or a generator would take it for layout \"{layout}\".",
-        hint = "Choose another name. That of a known system is for a generator of its layout."
+        detail = "Functions that accept a layout or a generator would read it as layout \"{layout}\".",
+        hint = "Choose another name. The name of a preset layout is allowed only for a generator of that layout."
     )]
     Layoutlike { name: String, layout: Box<Layout> },
     #[error(transparent)]
@@ -164,7 +164,7 @@ pub enum NamedError {
     #[explain(hint = "Take a smaller modulus, or a layout with a wider sequence.")]
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
     #[error("remainder {remainder} is out of range")]
-    #[explain(detail = "It must be 0 to {}: modulus {modulus} leaves no other.", modulus - 1)]
+    #[explain(detail = "With modulus {modulus} it must be 0 to {}.", modulus - 1)]
     #[explain(hint = "{GIVE_BOTH}")]
     Remainder { remainder: i32, modulus: i64 },
     #[error("unrecognized value for sequence_start: \"{text}\"")]
@@ -177,7 +177,7 @@ pub enum NamedError {
 }
 
 const NAME_IT: &str = "Name the generator after what its ids are for, for example \"web\".";
-const GIVE_BOTH: &str = "Give both, as FOR VALUES WITH (modulus, remainder) of a hash partition has them.";
+const GIVE_BOTH: &str = "Give both, as for a hash partition: FOR VALUES WITH (MODULUS ..., REMAINDER ...).";
 
 fn create(name: &str) -> String {
     if name.len() <= EXCERPT_CHARS && !name.contains('\'') {

@@ -35,7 +35,8 @@ pub enum TextError {
     Negative { id: i64 },
     #[error("text is not a {format} id: it is empty")]
     Empty { format: &'static str },
-    #[error("text is not a {format} id: character \"{}\" at position {at} is not a digit of it", excerpt(&.found.to_string()))]
+    #[error("text is not a {format} id: character \"{}\" at position {at} is not a {format} digit",
+            excerpt(&.found.to_string()))]
     Digit { format: &'static str, found: char, at: usize },
     #[error("text is not a {format} id: its value is out of range")]
     #[explain(detail = "The largest id is {}.", i64::MAX)]

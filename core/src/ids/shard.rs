@@ -210,7 +210,7 @@ pub enum ShardError {
     #[explain(detail = "The modulus must be 1 to {MAX_MODULUS}.")]
     Modulus(i64),
     #[error("remainder {remainder} is out of range")]
-    #[explain(detail = "Of modulus {modulus} the remainder must be 0 to {}.", modulus - 1)]
+    #[explain(detail = "With modulus {modulus} it must be 0 to {}.", modulus - 1)]
     Remainder { modulus: i64, remainder: i64 },
     #[error("modulus {modulus} is more than the layout's sequence has room for")]
     #[explain(

@@ -51,7 +51,7 @@ pub enum UuidError {
     #[explain(detail_with = uuid.of_other_version())]
     OtherVersion { uuid: Uuid },
     #[error("uuid {uuid} was not made with layout \"{layout}\"")]
-    #[explain(detail = "The layout has no such tick in the millisecond of {}.", uuid.instant())]
+    #[explain(detail = "The uuid's tick number does not occur in the layout in the millisecond of {}.", uuid.instant())]
     #[explain(hint = "Name the layout that the uuid was made with.")]
     Foreign { uuid: Uuid, layout: Layout },
     #[error("timestamp is out of range for UUIDs of version 7")]

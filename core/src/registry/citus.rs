@@ -17,9 +17,9 @@ pub enum NoCoordinatorError {
     /// The server is the coordinator, or does not belong to a cluster.
     #[error("this database is not a worker of a Citus cluster")]
     #[explain(
-        detail = "\"{COORDINATOR}\" stands for the coordinator of a worker's cluster.",
-        hint = "The coordinator is its own registry; there, CALL snowflake_ids.use_citus(). A server that left its \
-                cluster: SELECT snowflake_ids.use_local_registry()."
+        detail = "\"{COORDINATOR}\" is the coordinator of the Citus cluster that a worker belongs to.",
+        hint = "On the coordinator, CALL snowflake_ids.use_citus(). On a server that has left its cluster, SELECT \
+                snowflake_ids.use_local_registry()."
     )]
     NotWorker,
     /// The worker node's catalog has no row for the coordinator.
@@ -30,7 +30,7 @@ pub enum NoCoordinatorError {
     /// A setting with connection options cannot be parsed. The setting may require TLS, so it is not ignored.
     #[error("invalid connection options in {0}")]
     #[explain(
-        detail = "It may ask for an sslmode, so it is not passed over.",
+        detail = "The setting may require an sslmode, so it is not ignored.",
         hint = "Write it like a connection string of libpq: name = value, separated by spaces."
     )]
     Options(&'static str),

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[error("this server is a worker of a Citus cluster, and uses no registry")]
 #[explain(
     NotReady,
-    detail = "Its own tables would give ids that other nodes give, too.",
+    detail = "Ids from its own tables could be the same as those of other nodes.",
     hint = "On the coordinator, CALL snowflake_ids.use_citus()."
 )]
 pub struct Unregistered;
@@ -257,7 +257,7 @@ impl RegistryError {
                 error.detail.clone().unwrap_or_default()
             }
             Self::Release(version) => format!("It has {version}, and this server {RELEASE}."),
-            Self::Itself => "The foreign server leads back here.".to_owned(),
+            Self::Itself => "The foreign server points to this database.".to_owned(),
             Self::Skew(skew) => skew.detail().unwrap_or_default(),
             Self::Elsewhere(_) => "Two registries could lease the same worker id to two servers.".to_owned(),
             Self::Unfit(_, unfit) => unfit.detail(),
@@ -271,16 +271,21 @@ impl RegistryError {
             Self::Failed(ConnectionError::Refused(SqlError { code, message, hint, .. })) => match code {
                 // The message names the function that the role may not call.
                 b"42501" if message.contains("registry_take_over") => {
-                    "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the user mapping."
+                    "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the \
+                     user mapping."
                 }
                 b"42501" => {
-                    "There, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping; \
-                     to hand tags over, that on snowflake_ids.registry_take_over(text), too."
+                    "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the \
+                     user mapping. To hand tags over, also GRANT EXECUTE ON FUNCTION \
+                     snowflake_ids.registry_take_over(text)."
                 }
                 b"42883" | b"3F000" => {
-                    "There, give CREATE EXTENSION snowflake_ids in the database that the foreign server names."
+                    "Run CREATE EXTENSION snowflake_ids in the database that the foreign server names."
                 }
-                b"25006" => "Name all of its servers as hosts, with target_session_attrs 'read-write'.",
+                b"25006" => {
+                    "Name the registry's primary and standbys as hosts of the foreign server, with target_session_attrs \
+                     'read-write'."
+                }
                 _ => hint.as_deref().unwrap_or("See the log of that server."),
             },
             Self::Failed(ConnectionError::TooLong) | Self::Version(_) | Self::Garbled(_) => {
@@ -296,19 +301,20 @@ impl RegistryError {
                      '...')."
                 }
                 b"28000" => {
-                    "There, see that the role of the user mapping exists and may log in, and that pg_hba.conf has a line for it, the \
-                     database and this server's address."
+                    "On the registry's server, check that the role of the user mapping exists and may log in, and that \
+                     pg_hba.conf has a line for it, the database and this server's address."
                 }
                 b"3D000" => {
                     "Set the database of the foreign server to the one that has the registry: ALTER SERVER ... OPTIONS (SET dbname '...')."
                 }
-                b"42501" => "There, GRANT CONNECT ON DATABASE to the role of the user mapping.",
-                b"53300" => "There, raise max_connections, or end sessions that nobody needs.",
+                b"42501" => "On the registry, GRANT CONNECT ON DATABASE to the role of the user mapping.",
+                b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
                 b"57P03" => "Wait until it has started; ids are then issued again.",
                 _ => "See the log of that server.",
             },
             Self::Failed(_) | Self::Before => {
-                "See that it runs, and that the foreign server has its host and port. Ids go on by themselves when it answers."
+                "Check that the registry runs, and that the foreign server has its host and port. Ids are issued again as \
+                 soon as it answers."
             }
             Self::Here(_) => "See the server's log for the reason; ids are issued again when the table can be written to.",
             Self::Clocks(_) => "Set the clocks of all servers by the same time service.",
@@ -324,7 +330,7 @@ impl RegistryError {
                 "Stop that server, and have the foreign server name the promoted one."
             }
             Self::Release(_) => {
-                "Install the same version on both servers. Those that use the registry already go on meanwhile."
+                "Install the same version on both servers. Servers that already use the registry are not affected."
             }
             Self::Itself => {
                 "Without a foreign server a database is its own registry: SELECT snowflake_ids.use_local_registry()."
@@ -347,7 +353,7 @@ pub enum UnusableRegistry {
     Failed(String, RegistryError),
     /// Two foreign servers point to the same registry.
     #[error("registry \"{0}\" is the same as another one")]
-    #[explain(BadArgument, detail = "Two foreign servers lead to one database.")]
+    #[explain(BadArgument, detail = "Two of the foreign servers point to the same database.")]
     Same(String),
 }
 

@@ -411,7 +411,7 @@ impl Preferred {
 pub enum Skew {
     /// The clock differs from the registry's clock.
     #[error("the clock of this server differs from the registry's")]
-    #[explain(detail = "It is {} {} it; snowflake_ids.max_clock_skew is {}.",
+    #[explain(detail = "It is {} {} the registry's; snowflake_ids.max_clock_skew is {}.",
               human(*by), if *is_ahead { "ahead of" } else { "behind" }, human(*max))]
     Registry {
         /// The difference.

@@ -28,22 +28,23 @@ pub enum BoundSequenceError {
     #[error("ids of the segment tag are not consecutive")]
     #[explain(
         NotReady,
-        detail = "The sequence has increment {increment}, so that a number stands for the ids around it. The tag counts in \
-                  steps of {step}; the ids between are other servers'.",
+        detail = "The sequence has increment {increment}, so clients may also use the ids just below or above each \
+                  number. The tag has increment {step}; the ids in between belong to other servers.",
         hint = "Bind the sequence to a tag with increment 1."
     )]
     Apart { increment: u32, step: i64 },
     #[error("the layout cannot give {} consecutive ids", ids_of(*.0))]
     #[explain(
         NotReady,
-        detail = "The sequence has increment {0}, so that a number stands for the ids around it.",
+        detail = "The sequence has increment {0}, so clients may also use the ids just below or above each number.",
         hint = "Alter the sequence to INCREMENT BY 1, or bind it to a segment tag."
     )]
     Layout(u32),
     /// Other sessions took ids in between, in all attempts.
     #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
-    #[explain(detail = "The sequence has increment {}, so that a number stands for the ids around it.", .0.0)]
+    #[explain(detail = "The sequence has increment {}, so clients may also use the ids just below or above each number.",
+              .0.0)]
     Interrupted(Increment),
 }
 

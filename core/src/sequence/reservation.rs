@@ -267,32 +267,33 @@ impl Unfit {
         let tag = tag.replace('\'', "''");
         match self {
             Self::SetBack { .. } => format!(
-                "It was set back, as by a restore. There, SELECT snowflake_ids.segment_raise('{tag}', id) with the \
-                 highest id that any server may have got."
+                "The registry's row was set back, for example by a restore. On the registry, SELECT \
+                 snowflake_ids.segment_raise('{tag}', id) with the highest id that any server may have got."
             ),
             Self::Period { .. } => {
-                "Use another tag here, or drop this one here or there if no column takes ids from it."
+                "Use another tag on this server. If no column takes ids from this tag, it can be dropped on this server \
+                 or on the registry instead."
                     .to_owned()
             }
             Self::Redated { .. } => format!(
-                "If that is intended and numbers may repeat: here, DELETE FROM snowflake_ids.received WHERE tag = \
+                "If that is intended and numbers may repeat: on this server, DELETE FROM snowflake_ids.received WHERE tag = \
                  '{tag}'. Else use another tag."
             ),
             Self::Dropped { .. } => format!(
-                "There, SELECT snowflake_ids.segment_create('{tag}', start => id) with an id above all that any server \
-                 may have got. Where it was dropped on purpose, and numbers may come again: here, DELETE FROM \
+                "On the registry, SELECT snowflake_ids.segment_create('{tag}', start => id) with an id above all issued ones. \
+                 If the tag was dropped on purpose and numbers may repeat: on this server, DELETE FROM \
                  snowflake_ids.received WHERE tag = '{tag}'."
             ),
             Self::HighWaterMark { high_water_mark, .. } => {
-                format!("There, SELECT snowflake_ids.segment_raise('{tag}', {high_water_mark}).")
+                format!("On the registry, SELECT snowflake_ids.segment_raise('{tag}', {high_water_mark}).")
             }
             Self::Clock { .. } => format!(
-                "Correct the clock that is wrong; ids are then issued again. If the registry's row is in a \
-                 period that has not begun: there, SELECT snowflake_ids.segment_set('{tag}', id, true) with the highest \
-                 id that any server may have got in the present one."
+                "Correct the clock that is wrong. If the registry's row is in a period that has not begun: on the registry, \
+                 SELECT snowflake_ids.segment_set('{tag}', id, true) with the highest id that any server may have got in \
+                 the present period."
             ),
             Self::Share { share: Share { index, of }, .. } => format!(
-                "There, SELECT snowflake_ids.segment_alter('{tag}', increment => {of}, remainder => {index})."
+                "On the registry, SELECT snowflake_ids.segment_alter('{tag}', increment => {of}, remainder => {index})."
             ),
         }
     }

@@ -29,7 +29,7 @@ pub enum SeriesError {
     )]
     LongName { bytes: usize },
     #[error("series name has a control character in it")]
-    #[explain(detail = "It would break the lines that messages are written in.", hint = "{NAME_IT}")]
+    #[explain(detail = "It would break the lines of messages that contain the name.", hint = "{NAME_IT}")]
     ControlName,
     #[error("unrecognized kind of series: \"{name}\"")]
     #[explain(detail = "A series is gapless or monotonic.")]
@@ -40,7 +40,7 @@ pub enum SeriesError {
     #[explain(hint = "Leave scope out for 'global', or give 'node' if each key is used on one server only.")]
     Scope { name: String },
     #[error("only gapless series have scope \"{scope}\"")]
-    #[explain(Unsupported, detail = "Nodes draw numbers of other kinds from one registry.")]
+    #[explain(Unsupported, detail = "For series of other kinds, all nodes draw numbers from one registry.")]
     #[explain(hint = "Leave scope out, or give kind 'gapless'.")]
     GaplessScope { scope: &'static str },
     #[error("series of kind \"{kind}\" have no {argument}")]
@@ -70,12 +70,12 @@ pub enum SeriesError {
     #[explain(hint = "{}", if step > max_step {
         "Lower step or raise max_step."
     } else {
-        "Set step to the count of numbers that a quiet series reserves at once."
+        "Set step to the count of numbers that the series reserves at once when it is rarely used."
     })]
     Step { step: i32, max_step: i32 },
     #[error("max_step {max_step} is out of range")]
     #[explain(detail = "It must be 1 to {MAX_STEP}.")]
-    #[explain(hint = "Set max_step to the most numbers that it may reserve at once.")]
+    #[explain(hint = "Set max_step to the largest count of numbers that the series may reserve at once.")]
     MaxStep { max_step: i32 },
     #[error("{sections} sections are out of range")]
     #[explain(detail = "A series has 1 to {MAX_SECTIONS} of them.")]
@@ -146,25 +146,26 @@ pub enum SeriesError {
     #[error("{kind} series are not supported in a database that draws from registry \"{registry}\"")]
     #[explain(
         Unsupported,
-        detail = "Its counters are in this database's tables: each node of the registry would count for itself, and the same \
-                  numbers would come from several.",
-        hint = "Where each key is on one node, create the series there with scope => 'node'. Otherwise create it in a database that uses no \
-                registry, or create a segment tag for each key."
+        detail = "Such a series counts in tables of this database, so each node of the registry would give the same \
+                  numbers.",
+        hint = "If each key is used on one node only, create the series there with scope => 'node'. Otherwise create it \
+                in a database that uses no registry, or create a segment tag for each key."
     )]
     Registry { kind: &'static str, registry: String },
     #[error("{kind} series are not supported in a database that draws from several registries")]
     #[explain(
         Unsupported,
-        detail = "Registries take turns, and each counts for itself: the numbers of a key would neither grow nor follow on each other.",
+        detail = "Numbers come from the registries in turn, and each registry counts separately, so those of a key would \
+                  be neither ascending nor consecutive.",
         hint = "Draw from one of them: snowflake_ids.use_registry."
     )]
     Registries { kind: &'static str },
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
     #[explain(
         Unsupported,
-        detail = "Its counters are in a database's tables: each node of the cluster would count for itself, and the same \
-                  numbers would come from several.",
-        hint = "On the coordinator, distribute it beside the table that has its keys: snowflake_ids.series_distribute."
+        detail = "Such a series counts in tables of one database, so each node of the cluster would give the same numbers.",
+        hint = "On the coordinator, call snowflake_ids.series_distribute with the distributed table that has the keys of \
+                the series."
     )]
     CitusWorker { kind: &'static str },
     /// The tag of a section does not exist.
@@ -177,11 +178,11 @@ pub enum SeriesError {
     })]
     NoSection { series: String, tag: String, registry: Option<String> },
     #[error("cannot set series \"{series}\" back")]
-    #[explain(Unsupported, detail = "It is monotonic: the numbers of a key only grow.")]
-    #[explain(hint = "Leave force out; keys go on above the value.")]
+    #[explain(Unsupported, detail = "The numbers of a key of a monotonic series only grow.")]
+    #[explain(hint = "Leave force out: it is not needed to set keys above their numbers.")]
     NoForce { series: String },
     #[error("there is no memory for the keys of {kind} series")]
-    #[explain(NotReady, detail = "snowflake_ids.series_memory has room for none of them.")]
+    #[explain(NotReady, detail = "snowflake_ids.series_memory is too small for such series.")]
     #[explain(hint = "Raise snowflake_ids.series_memory, and restart the server.")]
     NoMemory { kind: &'static str },
     /// The trigger would write to the counters with its caller's privileges.
@@ -192,7 +193,7 @@ pub enum SeriesError {
     #[error("the key table of series \"{series}\" does not exist")]
     #[explain(
         NotReady,
-        detail = "It is a distributed table of the owner of the extension.",
+        detail = "It is a distributed table that belongs to the owner of the extension.",
         hint = "On the coordinator, CALL snowflake_ids.use_citus(); after a restore, drop the series and create it again, above its numbers."
     )]
     NoKeyTable { series: String },

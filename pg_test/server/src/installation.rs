@@ -89,6 +89,14 @@ impl Installation {
         Ok(())
     }
 
+    /// Puts an extension there that has this script.
+    pub fn put_extension(&self, name: &str, script: &str) -> Result<()> {
+        let extension = self.folder("sharedir")?.join("extension");
+        fs::write(extension.join(format!("{name}.control")), "default_version = '1'")?;
+        fs::write(extension.join(format!("{name}--1.sql")), script)?;
+        Ok(())
+    }
+
     pub(crate) fn programs(&self) -> Result<Programs> {
         Ok(Programs::at(self.folder("bindir")?, self.owner, Arc::clone(&self.root)))
     }

@@ -57,7 +57,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         ("column" | "attribute", _) => "'id'",
         (_, "text" | "name") => "'t'",
         (_, "boolean") => "false",
-        (_, "integer" | "bigint" | "numeric") => "1",
+        (_, "integer" | "bigint" | "numeric" | "smallint") => "1",
         (_, "date") => "'2026-01-01'",
         (_, "timestamp with time zone") => "now()",
         (_, "interval") => "'1 day'",
@@ -65,6 +65,9 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         (_, "name[]" | "text[]") => "array['t']",
         (_, "uuid") => "'019ab1c8-7000-7000-8000-000000000000'",
         (_, "regtype") => "'bigint'",
+        (_, "regnamespace") => "'arguments'",
+        (_, "oid[]") => "array['arguments.t'::regclass::oid]",
+        (_, "smallint[]") => "'{1}'",
         (_, "jsonb" | "aclitem[]") => "'{}'",
         // The server alone has others.
         (_, "internal") => "null",
@@ -93,6 +96,7 @@ fn extremes(of: &str) -> Result<&'static [&'static str]> {
         ],
         "name" => &["''", "'unknown'", "repeat('x', 63)", "'it''s \\ \"a\" %s'", "'ctid'"],
         "boolean" => &["true", "false"],
+        "smallint" => &["-32768", "0", "32767"],
         "integer" => &["-2147483648", "-1", "0", "31", "2147483647"],
         "bigint" => {
             &["-9223372036854775808", "-1", "0", "4096", "9223372036854775806", "9223372036854775807"]
@@ -140,6 +144,8 @@ fn extremes(of: &str) -> Result<&'static [&'static str]> {
             "'2147483647 days 9223372036854775807 us'",
             "'-2147483648 days -9223372036854775808 us'",
         ],
+        "regnamespace" => &["0", "4294967295", "'pg_catalog'", "'information_schema'"],
+        "oid[]" | "smallint[]" => &["'{}'", "'{null}'", "'{0,1}'", "'{{1},{2}}'"],
         "regtype" => &["0", "4294967295", "'regtype'", "'arguments.t'", "'unknown'"],
         "jsonb" => &["'null'", "'[]'", "'{\"a\": {}}'", "'1e400'", "'\"\"'"],
         "aclitem[]" => &[

@@ -72,7 +72,7 @@ const TRAPS: &str = "
     reset search_path;";
 
 /// Statements of superusers.
-const USES: [&str; 22] = [
+const USES: [&str; 25] = [
     "create extension snowflake_ids",
     "select snowflake_nextval()",
     "select snowflake_ids.segment_create('a'), snowflake_ids.segment_create('b', reset => 'day', time_zone => 'Europe/Berlin')",
@@ -86,6 +86,9 @@ const USES: [&str; 22] = [
     "select * from snowflake_ids.registry_status",
     "select snowflake_ids.segment_grant('a', 'mallory', 'ALL'), snowflake_ids.segment_revoke('a', 'mallory', 'ALL')",
     "create table rows (id bigserial primary key); insert into rows select from generate_series(1, 10)",
+    "select * from snowflake_ids.attach_plan()",
+    "call snowflake_ids.attach_all()",
+    "call snowflake_ids.detach_all()",
     "select snowflake_ids.attach('rows', 'id')",
     "insert into rows default values",
     "select snowflake_ids.detach('rows', 'id')",

@@ -115,8 +115,8 @@ fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) ->
     let words = said(&error);
     for part in [
         "this database is not a registry",
-        "It takes its own ids from registry \"central\".",
-        "Use that registry, or call snowflake_ids.use_local_registry() here.",
+        "Its own ids come from registry \"central\".",
+        "Use the same registry as this database, or make this database a registry with SELECT snowflake_ids.use_local_registry().",
     ] {
         assert!(words.contains(part), "\"{part}\" is not said: {words}");
     }

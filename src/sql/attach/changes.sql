@@ -46,8 +46,8 @@ BEGIN
     ELSIF known.reset IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
-            DETAIL = 'A column''s ids would come again.',
-            HINT = 'Attach with a tag that has no reset, or without a tag: one is created.';
+            DETAIL = 'The ids of the column would repeat.',
+            HINT = 'Attach with a tag that has no reset, or leave the tag out to create a new one.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),

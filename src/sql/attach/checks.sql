@@ -67,8 +67,15 @@ BEGIN
         locked := locked || members;
     END LOOP;
     -- While we waited for a lock all of it may have changed.
+    PERFORM snowflake_ids_internal.check_tables(relation);
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.check_tables(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM unnest(members) m;
+    PERFORM snowflake_ids_internal.check_table(m, 'r', 'p', 'f') FROM snowflake_ids_internal.table_and_below(relation) m;
 END
 $$;
 
@@ -155,7 +162,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
-            HINT = 'To use this tag, name it in the call; otherwise name another tag.';
+            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
     END IF;
 END
 $$;
@@ -194,7 +201,10 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        FROM pg_constraint c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
+        -- By an index: those that depend on the tables.
+        FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
+                AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
+            CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
             JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.own
             JOIN pg_attribute r ON r.attrelid = c.confrelid AND r.attnum = k.other AND r.attname = check_uses.attribute COLLATE "C"
         WHERE c.contype = 'f' AND c.conparentid = 0 AND c.confrelid = ANY (members)

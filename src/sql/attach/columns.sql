@@ -3,22 +3,27 @@
 -- Returns the table, its partitions and its inheritance children at all levels. Parents come first, because an identity is
 -- dropped from the topmost table.
 CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
         UNION -- each once a level: there may be more ways down to a table than can be counted
         SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
     )
-    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
+    SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid;
+END
 $$;
 
 -- Returns the base type of a domain, and any other type unchanged.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    WITH RECURSIVE types (type, depth) AS (
-        SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
-    )
-    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
+        type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
+    END LOOP;
+    RETURN type;
+END
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint
@@ -41,7 +46,9 @@ $$;
 -- default; owner is the table whose column owns the sequence.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH columns AS (
         SELECT a.attrelid, a.attnum
         FROM snowflake_ids_internal.table_and_below(relation) t
@@ -58,7 +65,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     )
     SELECT s.oid::regclass, max(l.owner)::regclass
     FROM linked l JOIN pg_class s ON s.oid = l.relid AND s.relkind = 'S'
-    GROUP BY s.oid
+    GROUP BY s.oid;
+END
 $$;
 
 -- Returns a table's name with its schema, also for temporary tables, whose regclass prints without a schema.

@@ -2,10 +2,12 @@
 
 -- Returns the function of a default, qualified with the extension's schema as in printed defaults.
 CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
         || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids'
+    FROM pg_extension e WHERE e.extname = 'snowflake_ids');
+END
 $$;
 
 -- Returns a call with a text literal as PostgreSQL prints it (with standard_conforming_strings); quote_literal prints
@@ -28,25 +30,29 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
         WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
         ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f
+    FROM snowflake_ids_internal.function_of(kind) f);
+END
 $$;
 
 -- Returns the kind of a default: snowflake, segment, or null. Also returns null for a function of the same name in another
 -- schema or with other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
         ELSE (SELECT kind
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
                 -- One literal: quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END
+                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
+END
 $$;
 
 -- Returns the columns whose defaults use a tag, even if the tag does not exist. Searches by dependency on the functions,
@@ -77,10 +83,12 @@ $$;
 -- Returns a column's default. A synonym of this extension's functions is replaced, so that the default compares equal to one
 -- that attach has written.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
+END
 $$;

@@ -5,7 +5,9 @@
 -- of the relation and the tables below do not count.
 CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
 RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
     WITH named (relation, number) AS (
         SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
@@ -14,16 +16,19 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
             AND d.refobjsubid > 0
     ), used AS (
-        SELECT n.relation::regclass AS relation, a.attname AS attribute, snowflake_ids_internal.base_type(a.atttypid) AS type
+        SELECT n.relation::regclass AS relation, a.attname AS attribute, a.atttypid AS type
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
             JOIN pg_class c ON c.oid = n.relation
         WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
             -- Any role may name a sequence in a default, by its oid.
             AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
+    ), types AS MATERIALIZED (
+        SELECT t.type, b AS base, snowflake_ids_internal.type_maximum(b) AS most
+        FROM (SELECT DISTINCT u.type FROM used u) t, snowflake_ids_internal.base_type(t.type) b
     )
-    SELECT u.relation, u.attribute, u.type, snowflake_ids_internal.type_maximum(u.type)
-    FROM used u
-    ORDER BY 4, u.relation::text, u.attribute
+    SELECT u.relation, u.attribute, t.base, t.most FROM used u JOIN types t ON t.type = u.type
+    ORDER BY 4, u.relation::text, u.attribute;
+END
 $$;
 
 -- Returns whether a default is nextval of this sequence, in the form in which the server prints it.
@@ -43,23 +48,20 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+-- Fails where a sequence with several users cannot be bound for a column. The plan asks without a lock, attach_shared under it.
+CREATE FUNCTION snowflake_ids_internal.check_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
     bound snowflake_ids.sequence_binding;
-    highest bigint;
-    most bigint;
     obstacle record;
     member regclass;
-    former record;
-    holders text;
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'Unbound, it would give its own numbers beside the ids of the column.',
+            DETAIL = 'If it is not bound, its other users go on with its own numbers.',
             HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
@@ -72,8 +74,6 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    PERFORM snowflake_ids_internal.lock_relation(shared);
-    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
     -- A superuser may be calling, for a table whose owner has named a sequence of another's.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
@@ -81,8 +81,6 @@ BEGIN
             DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
             HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
     END IF;
-    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
-    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
     WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
     IF FOUND AND (bound.tag IS NULL) <> (kind COLLATE "C" = 'snowflake') OR tag <> bound.tag COLLATE "C"
@@ -97,15 +95,36 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle_lasting(shared);
+    IF obstacle.message IS NOT NULL THEN
+        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
+    END IF;
+END
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.attach_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
+    generator text, sequence text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+#variable_conflict use_variable
+DECLARE
+    bound snowflake_ids.sequence_binding;
+    highest bigint;
+    most bigint;
+    former record;
+    holders text;
+BEGIN
+    PERFORM snowflake_ids_internal.sequence_check_owned(shared);
+    PERFORM snowflake_ids_internal.lock_relation(shared);
+    PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, tag, generator, sequence);
+    SELECT least(snowflake_ids_internal.column_maximum(relation, attribute), min(o.most)) INTO most
+    FROM snowflake_ids_internal.others_of_sequence(shared, relation, attribute) o;
+    SELECT * INTO bound FROM snowflake_ids.sequence_binding b
+    WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
         -- Its columns say where it ends then.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
-        SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared);
-        IF obstacle.message IS NOT NULL THEN
-            RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-        END IF;
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN

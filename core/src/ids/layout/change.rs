@@ -156,13 +156,13 @@ fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
 pub enum ChangeError {
     #[error("ids of layout \"{new}\" would not be above those of \"{old}\" now")]
     #[explain(
-        detail = "They are from {above_from} on.",
-        hint = "Change it then, or take a layout whose ids are larger: an earlier epoch, a shorter unit, or more bits \
+        detail = "They will be above them from {above_from} on.",
+        hint = "Change the layout then, or take one whose ids are larger: an earlier epoch, a shorter unit, or more bits \
                 beside the ticks."
     )]
     Overlap { old: String, new: String, above_from: UnixMicros },
     #[error("ids of layout \"{new}\" are never above those of \"{old}\"")]
-    #[explain(detail = "The new layout ends before that.")]
+    #[explain(detail = "The new layout ends before its ids are above those of the old one.")]
     #[explain(hint = "Take a layout with more bits, or an earlier epoch.")]
     Never { old: String, new: String },
 }

@@ -14,19 +14,19 @@ pub enum DefinitionError {
     #[explain(hint = "{}", if step > max_step {
         "Lower step or raise max_step."
     } else {
-        "Raise step: it counts the ids of the smallest segment."
+        "Raise step, the number of ids in the smallest segment."
     })]
     Step { step: i64, max_step: i64 },
     #[error("max_step {max_step} is out of range")]
     #[explain(detail = "The largest step must be 1 to {MAX_STEP} ids.")]
-    #[explain(hint = "Set max_step to the number of ids that one segment may have at most.")]
+    #[explain(hint = "Set max_step to the largest number of ids that a segment may have.")]
     MaxStep { max_step: i64 },
     #[error("increment {increment} is out of range")]
     #[explain(detail = "The increment must be 1 to {MAX_STEP}.")]
     #[explain(hint = "Set increment to 1, or to the number of registries that share the tag.")]
     Increment { increment: i64 },
     #[error("remainder {remainder} is out of range")]
-    #[explain(detail = "Division by the increment {increment} leaves 0 to {}.", increment.saturating_sub(1))]
+    #[explain(detail = "With increment {increment} it must be 0 to {}.", increment.saturating_sub(1))]
     #[explain(hint = "Set remainder to a number below increment, or raise increment.")]
     Remainder { remainder: i64, increment: i64 },
     #[error("start {start} is negative")]

@@ -17,7 +17,7 @@ pub enum FormatError {
     #[explain(hint = "Shorten the text around the fields.")]
     TooLong { bytes: usize },
     #[error("format has an unbalanced brace at position {at}")]
-    #[explain(detail = "A field stands between braces, and a brace itself is doubled.")]
+    #[explain(detail = "Fields are written in braces, and a literal brace is doubled.")]
     #[explain(hint = "Write {{{{ for {{ and }}}} for }}.")]
     Brace { at: usize },
     #[error("unrecognized field \"{{{field}}}\" in format")]
@@ -25,31 +25,33 @@ pub enum FormatError {
     #[explain(hint = "Write fields as listed, in the same case.")]
     UnknownField { field: String },
     #[error("width \"{width}\" of the number in format is not valid")]
-    #[explain(detail = "The number has at least 1 to {MAX_WIDTH} digits.")]
+    #[explain(detail = "The width must be 1 to {MAX_WIDTH} digits.")]
     #[explain(hint = "Write {{n:6}} for six digits, or {{n}} for as many as the number has.")]
     Width { width: String },
     #[error("format must have the number exactly once")]
     #[explain(detail_with = how_often(*count), hint = "Write {{n}} once, or {{n:6}} for six digits.")]
     Number { count: usize },
     #[error("format has the date field \"{{{field}}}\", but there is no reset")]
-    #[explain(detail = "Its numbers belong to no date.")]
+    #[explain(detail = "Without a reset, numbers belong to no date.")]
     #[explain(hint = "Set reset, or leave the date fields out of format.")]
     WithoutReset { field: &'static str },
     /// The date field changes within a period.
     #[error("format has the date field \"{{{field}}}\", but numbers start anew each {reset}")]
-    #[explain(detail = "Within one {reset}, the date in a key does not change.")]
+    #[explain(
+        detail = "Date fields show the first day of the {reset}, so {{{field}}} would not change within it."
+    )]
     #[explain(hint = "Leave {{{field}}} out, or choose a shorter reset.")]
     TooFine { field: &'static str, reset: Reset },
     /// Numbers of different periods would have the same text.
     #[error("format lacks the {missing}, but numbers start anew each {reset}")]
-    #[explain(detail = "The numbers are the same each {reset}, so keys would come twice.")]
+    #[explain(detail = "Each {reset} has the same numbers, so formatted numbers would repeat.")]
     #[explain(hint = "Add {}.", fields_for(*missing))]
     Missing { missing: Reset, reset: Reset },
 }
 
 fn how_often(count: usize) -> String {
     match count {
-        0 => "It has none, so all keys would be the same.".into(),
+        0 => "It has none, so all formatted numbers would be the same.".into(),
         _ => format!("It has it {count} times."),
     }
 }

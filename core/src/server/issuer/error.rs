@@ -16,11 +16,16 @@ pub enum IssuerError {
     Untrusted(#[from] StateError),
     #[error("could not read the state file of snowflake_ids")]
     #[explain(kind_with = Kind::of_io(.0), detail = "\"{FILE}\" in the data directory: {0}.")]
-    #[explain(hint = "Let the server's account read the file; ids go on by themselves then.")]
+    #[explain(
+        hint = "Make the file readable for the server's operating system account; ids are then issued again."
+    )]
     Unreadable(#[source] io::Error),
     #[error("{UNWRITABLE}")]
     #[explain(kind_with = Kind::of_io(.0), detail = "\"{FILE}\" in the data directory: {0}.")]
-    #[explain(hint = "Make room, or let the server's account write there; ids go on by themselves then.")]
+    #[explain(
+        hint = "Free disk space, or make the directory writable for the server's operating system account; ids are \
+                      then issued again."
+    )]
     Unwritable(#[source] io::Error),
     #[error("this server has no worker id yet")]
     #[explain(NotReady, detail = "It has to be leased from the registry.")]
@@ -60,8 +65,8 @@ fn in_use(slots: usize, held: usize, free: usize) -> String {
         );
     }
     format!(
-        "snowflake_ids.max_generators is {slots}. This database has {held} of these slots and others have {}; a database takes no \
-         more than half of those that are free, unless another one has two more.",
+        "snowflake_ids.max_generators is {slots}. This database has {held} of these slots and others have {}. It may take \
+         another slot if it has fewer slots than are free, or at least two fewer than another database.",
         slots.saturating_sub(held + free)
     )
 }

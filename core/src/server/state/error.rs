@@ -12,7 +12,7 @@ pub enum StateError {
     #[error("the state file of snowflake_ids is missing")]
     #[explain(
         Damaged,
-        detail = "It says how far ids were issued; without it they could come again after a step back of the clock.",
+        detail = "It records the highest ids issued. Without it, ids could be issued again after the clock was set back.",
         hint = "{RESET}"
     )]
     Missing,
@@ -33,9 +33,9 @@ pub enum StateError {
     #[explain(
         NotReady,
         detail = "It was written for layout \"{stored}\"; snowflake_ids.layout is \"{ours}\". Ids of two layouts can be equal.",
-        hint = "Set snowflake_ids.layout back to '{stored}' and restart the server; SELECT snowflake_ids.layout_change() then \
-                changes it where ids of the new layout are above those of the old one. If no id of that layout was kept, \
-                SELECT snowflake_ids.state_reset() begins anew."
+        hint = "Set snowflake_ids.layout back to '{stored}' and restart the server; then change it with SELECT \
+                snowflake_ids.layout_change('{ours}'). If no id of the old layout is in use, SELECT \
+                snowflake_ids.state_reset() instead."
     )]
     Layout { stored: Layout, ours: Layout },
     /// The data directory is a copy of a directory that issues, or issued, as the same worker; or an administrator
@@ -44,17 +44,18 @@ pub enum StateError {
     #[error("{}", said_of_copy(homes))]
     #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {
-        "SELECT snowflake_ids.state_adopt() goes on above the present time. If the server whose state it was runs \
-         elsewhere, set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the server."
+        "To continue above the current time, SELECT snowflake_ids.state_adopt(). If the server that the copy comes from \
+         runs elsewhere, set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the \
+         server."
     } else {
         "Set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the server. \
-         If the other one is gone for good, SELECT snowflake_ids.state_adopt() goes on in its place."
+         If the other server is gone for good, SELECT snowflake_ids.state_adopt() to continue with its worker id."
     })]
     Copy { homes: Box<[DataDirectory; 2]>, datacenter: u32, worker: u32 },
 }
 
-const RESET: &str = "If it cannot be restored, SELECT snowflake_ids.state_reset() begins a new one, from which ids \
-                     start above the present time.";
+const RESET: &str = "If it cannot be restored, SELECT snowflake_ids.state_reset() creates a new one; ids then start above \
+                     the current time.";
 
 fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {
     if homes[0].is_in(&homes[1]) {

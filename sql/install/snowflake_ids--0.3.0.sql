@@ -9,8 +9,8 @@ The ordering of items is not stable, it is driven by a dependency graph.
 /* <begin connected objects> */
 -- bootstrap
 
-/* Nothing that others could have put into a schema of theirs is found from here on. The control file names the schema
-   pg_catalog, so that the server does the same for every script. */
+/* Objects in users' schemas are not found from here on. The control file names the schema pg_catalog, so that the server
+   sets the same search_path for every other script. */
 SET LOCAL search_path = pg_catalog, pg_temp;
 /* </end connected objects> */
 
@@ -79,6 +79,10 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::repor
 /* </end connected objects> */
 
 /* <begin connected objects> */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::safe_position::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
 /* </end connected objects> */
 
@@ -92,6 +96,30 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::serie
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::safe_position::snowflake_ids_internal::safe_id_holders
+CREATE  FUNCTION snowflake_ids_internal."safe_id_holders"() RETURNS SETOF INT /* i32 */
+STRICT VOLATILE PARALLEL RESTRICTED
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'safe_id_holders_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::safe_position::snowflake_safe_id
+CREATE  FUNCTION "snowflake_safe_id"() RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+STRICT STABLE PARALLEL RESTRICTED
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_safe_id_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::safe_position::snowflake_safe_time
+CREATE  FUNCTION "snowflake_safe_time"() RETURNS timestamp with time zone /* Result < Option < TimestampWithTimeZone > , ErrorReport > */
+STRICT STABLE PARALLEL RESTRICTED
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_safe_time_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -118,8 +146,8 @@ AS 'MODULE_PATHNAME', 'snowflake_min_uuid_wrapper';
 --   min_id_of_layout
 --   snowflake_min_uuid
 
--- Rows of a span of time, by their ids: from the tick that it begins in to the one before that in which it ends. The planner puts the
--- two comparisons in the place of a call, so that an index on the ids is used and partitions are pruned.
+-- Returns whether an id is in a span of time. The tick in which the span ends does not count. The planner inlines the
+-- function as two comparisons, so that it can use an index on the ids and prune partitions.
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
@@ -311,7 +339,7 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 -- requires:
 --   report
 
--- The ids of a table, sorted and compared by the server: one statement, in the snapshot of the call.
+-- Checks of the ids of a table. The server sorts and compares them in one statement, with the snapshot of the call.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -349,7 +377,8 @@ BEGIN
 END
 $$;
 
--- A query that reads the same table on a foreign server through a temporary view: whoever reads it, its owner's user mapping is used.
+-- Returns a query that reads the same table on a foreign server through a temporary view. The user mapping of the view's
+-- owner is used, whoever reads the view.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -380,7 +409,7 @@ BEGIN
 END
 $$;
 
--- An instant in UTC, as findings have it.
+-- Returns a time in UTC, in the form that findings use.
 CREATE FUNCTION snowflake_ids_internal.audit_time(micros bigint) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT regexp_replace(to_char(timestamp 'epoch' + $1 * interval '1 microsecond', 'YYYY-MM-DD"T"HH24:MI:SS.US'), '[.]?0*$', 'Z')
@@ -665,7 +694,7 @@ AS 'MODULE_PATHNAME', 'dense_counts_wrapper';
 
 /* <begin connected objects> */
 
-/* The next number of a key of a series. */
+/* Returns the next number of a key of a series. */
 CREATE FUNCTION series_nextval(series text, key bigint) RETURNS bigint
 VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_bigint_wrapper';
 CREATE FUNCTION series_nextval(series text, key text) RETURNS bigint
@@ -680,7 +709,7 @@ CREATE FUNCTION nextval_support(internal) RETURNS internal
 STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'nextval_support_wrapper';
 COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps its batches';
 
-/* No SQL can call these: it has no value of type internal. */
+/* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_nextval()';
@@ -697,18 +726,18 @@ COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of
 --   nextval_support
 
 
-/* The next UUID of version 7: unique across all servers of a layout, and growing from call to call of a session. */
+/* Returns the next UUID of version 7. It is unique across all servers of a layout, and increases within a session. */
 CREATE FUNCTION snowflake_uuid() RETURNS uuid
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
 
-/* The same as 32 digits, without dashes. */
+/* Returns the next UUID as 32 hexadecimal digits without dashes. */
 CREATE FUNCTION snowflake_uuid_text() RETURNS text
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text() IS 'the same as snowflake_uuid(), as text without dashes';
 
-/* The next UUID of a named generator: unique in its layout, across all servers. */
+/* Returns the next UUID of a named generator. It is unique across all servers within the generator's layout. */
 CREATE FUNCTION snowflake_uuid(generator text) RETURNS uuid
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_of_generator_wrapper';
@@ -717,7 +746,7 @@ STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_of_generator_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_text(text) IS 'the same as snowflake_uuid(generator), as text without dashes';
 
-/* No SQL can call these: it has no value of type internal. */
+/* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_uuid_in_copy(internal) RETURNS uuid
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
 COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_uuid()';
@@ -737,12 +766,12 @@ COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FR
 --   nextval_support
 
 
-/* The next id of a tag: dense, and growing from call to call of a session. */
+/* Returns the next id of a tag. Ids of a tag are dense, and increase within a session. */
 CREATE FUNCTION segment_nextval(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
 
-/* The same for tools that take a default with "nextval" in it for a sequence's, and the tag for the sequence. */
+/* Does the same. Some tools take a default that contains "nextval" for one of a sequence named like the tag. */
 CREATE FUNCTION segment_id(tag text) RETURNS bigint
 VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
@@ -754,23 +783,23 @@ COMMENT ON FUNCTION segment_id IS 'the same as segment_nextval(tag)';
 --   nextval_support
 
 
-/* The next id: unique across all servers, and growing from call to call of a snowflake. */
+/* Returns the next id. It is unique across all servers, and increases within a session. */
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 
-/* The same for tools that take a default with "nextval" in it for a sequence's. */
+/* Does the same. Some tools take a default that contains "nextval" for one of a sequence. */
 CREATE FUNCTION snowflake_id() RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 COMMENT ON FUNCTION snowflake_id() IS 'the same as snowflake_nextval()';
 
-/* The next id of a named generator: unique in its layout, across all servers. */
+/* Returns the next id of a named generator. It is unique across all servers within the generator's layout. */
 CREATE FUNCTION snowflake_nextval(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
 
-/* The same for tools that take a default with "nextval" in it for a sequence's, and the name for the sequence. */
+/* Does the same. Some tools take a default that contains "nextval" for one of a sequence with this name. */
 CREATE FUNCTION snowflake_id(generator text) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE SUPPORT nextval_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
@@ -2197,8 +2226,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 --   snowflake_nextval
 --   status_view
 
-/* Named generators. A name stands for a layout and for rules; what issues is, on each server, one counter a layout. So rows may be
-   written by hand, dumped, restored and copied: no id comes twice in a layout. */
+/* Named generators. A name stands for a layout and for rules. Each server has one counter for a layout, which issues the ids
+   of all its generators. Therefore rows may be written by hand, dumped, restored and copied: ids of a layout stay unique. */
 CREATE TABLE snowflake_ids.generator (
     name           text COLLATE "C" PRIMARY KEY,
     layout         text NOT NULL,
@@ -2216,7 +2245,7 @@ COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
-/* Whatever writes a row. */
+/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2238,7 +2267,7 @@ CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generato
 CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
 
-/* Fails where a name is taken, by whichever transaction. The caller may write the table. */
+/* Fails because a name is taken, even by an uncommitted transaction. The caller may write to the table. */
 CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2273,7 +2302,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
 
-/* Fails where there is no generator of this name; else keeps it until the transaction ends: for any role, with the table owner's rights. */
+/* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
+   owner's rights. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2284,7 +2314,8 @@ BEGIN
 END
 $$;
 
-/* Fails where columns take their default from a generator, or sequences are bound to it. Other sessions' temporary tables do not count. */
+/* Fails if defaults of columns use a generator, or sequences are bound to it. Other sessions' temporary tables do not count.
+   */
 CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change text, bound boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -2365,7 +2396,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
 
-/* A row each. What is in the table all roles may see; what the counter of a layout does, too, as in the view of the server's own. */
+/* One row for each generator. All roles may see the table's rows and the counter of a layout, as in the view `status`. */
 CREATE VIEW snowflake_ids.generator_status AS
 SELECT g.name, g.layout, g.modulus, g.remainder,
        CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
@@ -2380,7 +2411,8 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 -- requires:
 --   generators
 
-/* Another layout, whose ids are all above those of the present one: for a named generator at once, for the server at its next start. */
+/* Changes a layout. All ids of the new layout must be above the present ones. A named generator changes at once, the server
+   at its next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2544,8 +2576,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 --   tags
 --   status_view
 
-/* Tags, and how far their ids are reserved. What is in here is the truth: a process that has ids to give out in shared
-   memory has reserved them here before. Rows may be written by hand, too. */
+/* Tags and the highest reserved id of each. This table is the truth: ids in shared memory were reserved in it before. Rows
+   may be written by hand. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
     max_id      bigint      NOT NULL DEFAULT 0,
@@ -2565,7 +2597,7 @@ CREATE TABLE snowflake_ids.segment (
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
-) WITH (fillfactor = 50);  -- reserving rewrites a row: on its own page, without touching the index
+) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
@@ -2580,15 +2612,15 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster that this timeline is of, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that are open only to roles with privileges on them. A table of its own: it restores even where a role of the next
-   one is missing, and what was restricted is not open then. */
+/* Tags that only roles with privileges on them may use. A separate table: it restores even if a role of the next table is
+   missing, so restricted tags do not become open. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
 COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that take privileges to be used; others are open to everybody';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
 
-/* Rights of this database's roles, also on tags that are a registry's. Roles are dumped by their names. */
+/* Privileges of this database's roles, also on tags of a registry. Dumps contain the roles' names. */
 CREATE TABLE snowflake_ids.segment_privilege (
     tag        text COLLATE "C" NOT NULL,
     grantee    regrole          NOT NULL,
@@ -2598,7 +2630,7 @@ CREATE TABLE snowflake_ids.segment_privilege (
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
-/* Not those of roles that were dropped: where they are restored, their numbers may be other roles'. */
+/* Skips roles that were dropped, because their oids may belong to other roles after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
@@ -2607,7 +2639,8 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges follow a tag that is deleted or renamed, and bound sequences one that is renamed. Calls of those of a deleted one fail. */
+/* Privileges follow a tag that is deleted or renamed. Bound sequences follow a renamed tag; if their tag is deleted, their
+   calls fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2631,7 +2664,7 @@ CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
-/* What is restored from a dump is of this cluster from now on, and of its present timeline: there is no standby that lags. */
+/* Assigns restored rows to this cluster and its present timeline, because no standby can lag behind them. */
 CREATE FUNCTION snowflake_ids_internal.segment_adopt() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2662,7 +2695,7 @@ CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_tuned AFTER UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed('tuned');
 
-/* The triggers above would not see it. */
+/* Forbids TRUNCATE, because the triggers above do not fire for it. */
 CREATE FUNCTION snowflake_ids_internal.segment_keep() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2676,7 +2709,7 @@ $$;
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
-/* A number as a bigint, with an error that says which it was. */
+/* Returns a number as a bigint. Its error names the argument. */
 CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2691,7 +2724,7 @@ BEGIN
 END
 $$;
 
-/* An error for a tag that is not there. */
+/* Fails with the error for a tag that does not exist. */
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2703,7 +2736,7 @@ BEGIN
 END
 $$;
 
-/* Refuses where the tags are kept by registries on other servers. */
+/* Fails if registries on other servers keep the tags. */
 CREATE FUNCTION snowflake_ids_internal.segment_check_home() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2739,8 +2772,8 @@ BEGIN
 END
 $$;
 
-/* A row that is written by hand would give no ids, and nobody would be told. What is restored from a dump is let in: it was
-   written before this transaction, or on another cluster. */
+/* Rejects new rows if registries keep the tags: they would give no ids, and nobody would notice. Rows from a dump are
+   accepted; they were written before this transaction, or on another cluster. */
 CREATE FUNCTION snowflake_ids_internal.segment_admit() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2795,7 +2828,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
 
-/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/tag.rs. */
+/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/tag.rs. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,
@@ -2845,13 +2878,13 @@ BEGIN
 END
 $$;
 
-/* The first day of the period that a dated tag is in now; null of others. */
+/* Returns the first day of a dated tag's present period; null for other tags. */
 CREATE FUNCTION snowflake_ids_internal.segment_period(reset text, time_zone text) RETURNS date
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT date_trunc(reset, clock_timestamp() AT TIME ZONE time_zone)::date
 $$;
 
-/* Locks a tag, so that no session can reserve from it; gives the highest id reserved. */
+/* Locks a tag against reservations of all sessions; returns the highest reserved id. */
 CREATE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2868,8 +2901,8 @@ BEGIN
 END
 $$;
 
-/* Unless what is given is exact, ids that a former primary may have reserved stay to be passed over. Forced back, the tag
-   begins another life, and leaves a period that has not begun. */
+/* Sets the highest reserved id. Unless the value is exact, ids that a previous primary may have reserved are still skipped.
+   With `force`, the tag gets a new generation, and leaves a period that lies in the future. */
 CREATE FUNCTION snowflake_ids_internal.segment_move(
     tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
 ) RETURNS void
@@ -2884,7 +2917,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
-/* An error for a value below ids that may be in use. */
+/* Fails for a value below ids that may be in use. */
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2931,7 +2964,7 @@ BEGIN
 END
 $$;
 
-/* The role of a name; 0 for PUBLIC, which no role can be called. */
+/* Returns the oid of a role; 0 for PUBLIC, which cannot be a role's name. */
 CREATE FUNCTION snowflake_ids_internal.segment_grantee(role name) RETURNS oid
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2951,7 +2984,8 @@ BEGIN
 END
 $$;
 
-/* Notes that a tag takes privileges from now on; whether it did not before. Its row, where it has one here, stays meanwhile. */
+/* Restricts a tag to roles with privileges, and returns whether it was open before. Locks the tag's row if this database has
+   it. */
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3070,9 +3104,10 @@ GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 --   metrics
 --   attach_attach
 
--- The report of this server and this database: rows that need attention, and a report of all, which the status page draws.
+-- The report on this server and this database: rows that need attention, and the whole report, which the status page shows.
 
--- The rows of segment_status, and how the tags stand: the worst first; of those that stand alike, the one that waited most.
+-- Returns the rows of segment_status with the standing of each tag (from 'without ids' to 'idle'), the worst first. Tags of
+-- the same standing are ordered by their waits.
 CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH tags AS (
@@ -3094,7 +3129,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM stands AS s
 $$;
 
--- As far as the caller may read the views; the worst first.
+-- Returns the problems, the worst first, as far as the caller may read the views.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -3195,6 +3230,11 @@ BEGIN
             'Free a slot of max_worker_processes; the launcher restarts within a second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
         UNION ALL
+        SELECT 'warning', 'readers', format('process %s holds snowflake_safe_id() back by an open transaction', a.pid),
+            'Commit it, or end it with pg_terminate_backend (docs/outbox.md, "Readers that stand still").', a.xact_start
+        FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_stat_activity AS a USING (pid)
+        WHERE a.xact_start < now() - interval '1 minute'
+        UNION ALL
         SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
             '(docs/operations.md, "Places for tags").', NULL
@@ -3272,7 +3312,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
 
--- PostgREST and its like take this for the type of a response.
+-- PostgREST and similar servers use the domain's name as the media type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
 COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
@@ -3309,7 +3349,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
 --   status_view
 --   segments
 
-/* The leases of worker ids. Every change compares the token with the one that was read. */
+/* The leases of worker ids. Each change compares the row's token with the token that was read before. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -3341,8 +3381,8 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
     'its holder had it of a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
-/* A server without a registry chooses its worker id itself, and what it knows of that is in a file. A standby that is promoted
-   without a copy of the file knows this much. */
+/* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
+   without a copy of that file reads it from this table. */
 CREATE TABLE snowflake_ids.worker_chosen (
     datacenter_id     integer     NOT NULL,
     worker_id         integer     NOT NULL,
@@ -3419,8 +3459,8 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives a leased worker id up
 --   generators
 --   segments
 
-/* Sequences whose numbers are ids of ours. Calls of nextval and its like go to the functions below where a sequence is bound;
-   the sequence itself stands at its end, so that a call that is not redirected fails. */
+/* Bound sequences, whose numbers are ids of this extension. Calls of nextval and similar functions are redirected to the
+   functions below. The sequence itself stands at its end, so that a call that is not redirected fails. */
 CREATE TABLE snowflake_ids.sequence_binding (
     sequence    regclass PRIMARY KEY,
     tag         text COLLATE "C",
@@ -3444,15 +3484,15 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started a
 COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
     'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
-/* Not those of sequences that were dropped: where they are restored, their numbers may be other relations'. */
+/* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
 
 CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.sequence_binding
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
 
-/* No role writes the table by hand, but for the database's owner, who restores a dump of it: rows of sequences that are its own, or
-   of roles that it is a member of. A dump puts sequences at their end later, or before. */
+/* Only the database's owner may write to the table by hand, to restore a dump. The sequences must belong to the owner, or to
+   a role that the owner is a member of. A dump may put sequences at their end before or after it loads this table. */
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3470,7 +3510,7 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* A generator that is renamed takes its sequences with it. */
+/* Renames a generator in its bindings, too. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3481,7 +3521,7 @@ $$;
 CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
     FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
 
-/* For every role: they check the rights that the server's functions check. */
+/* All roles may call these functions; they check the same rights as the server's functions. */
 CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
 CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
@@ -3493,11 +3533,11 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
 
-/* The number of a column's default, noted as its sequence's: for currval. */
+/* Records the number of a column's default as its sequence's last number, for currval. */
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
-/* setval of a sequence that is bound to a tag: gives how far the tag has come. Runs with the rights of the table's owner. */
+/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the table's owner. */
 CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3511,8 +3551,8 @@ BEGIN
 END
 $$;
 
-/* Whether a tag gives ids to more than a bound sequence, and the table of its column with those below that: by another sequence, or a
-   default, of a column or a domain, with a call for it. Any login can make temporary tables: other sessions' do not count. */
+/* Returns whether another sequence, or a default of another column or a domain, uses a bound sequence's tag. Other sessions'
+   temporary tables do not count, because any login can create them. */
 CREATE FUNCTION snowflake_ids_internal.sequence_tag_is_shared(sequence oid, tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -3536,7 +3576,7 @@ BEGIN
 END
 $$;
 
-/* Fails where the caller does not manage tags. What these functions do is refused to others in any case, function by function. */
+/* Fails if the caller does not manage tags. This is for a clear error; the functions themselves also check the rights. */
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3550,7 +3590,7 @@ BEGIN
 END
 $$;
 
-/* Whether this database gives ids of its tags to workers of a Citus cluster, too. */
+/* Returns whether workers of a Citus cluster take ids from this database's tags. */
 CREATE FUNCTION snowflake_ids_internal.has_workers() RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3561,7 +3601,8 @@ BEGIN
 END
 $$;
 
-/* RESTART of a bound sequence. Runs with the rights of the table's owner: whoever may restart the sequence may. */
+/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner; a role that may restart the sequence may
+   do this. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3589,7 +3630,7 @@ BEGIN
 END
 $$;
 
-/* Removes the bindings of sequences that are not there any more; waits for no row that others have locked. */
+/* Removes the bindings of dropped sequences. Skips rows that other transactions have locked. */
 CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
@@ -3597,7 +3638,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-/* Fails unless this is a sequence of the caller's. */
+/* Fails unless this is a sequence of the caller. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3665,7 +3706,7 @@ BEGIN
 END
 $$;
 
-/* Has a sequence fit to be bound, as far as that can be undone; gives what it was. */
+/* Makes a sequence fit to be bound, as far as this can be undone; returns its previous properties. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -3680,7 +3721,7 @@ BEGIN
 END
 $$;
 
-/* Makes a sequence that was bound what it was before: of its type, as long as its numbers are. */
+/* Restores the properties that a sequence had before it was bound. It stays a bigint if its numbers need that. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
     unlogged boolean, number bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3704,7 +3745,7 @@ BEGIN
 END
 $$;
 
-/* Puts a sequence at its end, or elsewhere, so that the change is the transaction's: RESTART gives it a file of its own. */
+/* Sets a sequence's position within the transaction. Uses RESTART, which a rollback undoes because it writes a new file. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3714,7 +3755,7 @@ BEGIN
 END
 $$;
 
-/* Binds a sequence that was found fit, and is locked. What it is bound to is above what it gave, by the caller's doing. */
+/* Binds a sequence that is fit and locked. The caller has raised the target above the sequence's numbers. */
 CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
     most bigint DEFAULT 9223372036854775807) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3753,7 +3794,7 @@ BEGIN
 END
 $$;
 
-/* Gives a sequence its own numbers back, above all that were given, and above an id. */
+/* Gives a sequence its own numbers back. They begin above all issued numbers and above the id `above`. */
 CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -3885,7 +3926,8 @@ GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 --   snowflake_ids::has_series_privilege
 --   segments
 
-/* Series, and the counters of their keys. A number of a gapless series is taken by changing its key's row in the caller's transaction. */
+/* Series, and the counters of their keys. A gapless series takes a number by updating the key's row in the caller's
+   transaction. */
 CREATE TABLE snowflake_ids.series (
     name        text COLLATE "C" PRIMARY KEY,
     kind        text    NOT NULL DEFAULT 'gapless',
@@ -3914,7 +3956,7 @@ COMMENT ON COLUMN snowflake_ids.series.scope IS
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
-/* A table for each type of keys. A number rewrites a row: on its own page, without touching the index. */
+/* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
 CREATE TABLE snowflake_ids.series_bigint (
     series     bigint NOT NULL,
     key        bigint NOT NULL,
@@ -3949,7 +3991,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
-/* Roles are dumped by their names; not those that were dropped: where they are restored, their numbers may be other roles'. */
+/* Privileges on series. Dumps contain the roles' names, without dropped roles: their oids may belong to other roles after a
+   restore. */
 CREATE TABLE snowflake_ids.series_privilege (
     series     bigint  NOT NULL,
     grantee    regrole NOT NULL,
@@ -3962,7 +4005,7 @@ COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE,
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
-/* Whatever writes a row. */
+/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4005,7 +4048,7 @@ CREATE TRIGGER series_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON sn
 CREATE TRIGGER series_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.series_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* Privileges and counters go with their series, whichever role deletes it. */
+/* Deletes the privileges and counters of a deleted series, whichever role deletes it. */
 CREATE FUNCTION snowflake_ids_internal.series_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4021,13 +4064,14 @@ $$;
 CREATE TRIGGER series_follow AFTER DELETE ON snowflake_ids.series
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.series_follow();
 
-/* The segment tags that the sections of a monotonic series take their numbers from; of others there are none. */
+/* Returns the segment tags of a monotonic series' sections; other series have none. */
 CREATE FUNCTION snowflake_ids_internal.series_sections(name text, sections integer) RETURNS text[]
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
-/* Makes them; where the tags are kept by registries on other servers, they are made there, by the series of the same name. */
+/* Creates the tags of the sections. If registries on other servers keep the tags, the series of the same name creates them
+   there. */
 CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4064,7 +4108,7 @@ BEGIN
 END
 $$;
 
-/* The steps of the sections follow the series. */
+/* Sets the steps of the sections' tags to those of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4151,7 +4195,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
 
-/* The functions from here on run with the rights of the tables' owner, after the caller's were checked: src/sql/series.rs. */
+/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
     name        text,
     max_value   bigint,
@@ -4199,7 +4243,8 @@ BEGIN
 END
 $$;
 
-/* Fails where triggers fill columns from a series. Any login can make temporary tables: other sessions' do not count. */
+/* Fails if triggers fill columns from a series. Other sessions' temporary tables do not count, because any login can create
+   them. */
 CREATE FUNCTION snowflake_ids_internal.series_check_unused(name text, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4255,7 +4300,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, EXCLUDED.privileges, '')
 $$;
 
-/* The series' id, which takes privileges to be used from now on. What is left of roles that were dropped goes. */
+/* Restricts a series to roles with privileges, and returns its id. Also deletes privileges of dropped roles. */
 CREATE FUNCTION snowflake_ids_internal.series_restrict(name text, OUT series_id bigint, OUT was_open boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4306,7 +4351,7 @@ BEGIN
 END
 $$;
 
-/* A trigger that fills a column, or takes its numbers into account; null where there is none. */
+/* Returns the trigger that fills a column, or counts its numbers; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
@@ -4318,8 +4363,9 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY t.tgname LIMIT 1
 $$;
 
-/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. Nobody else may make triggers of
-   this function, which takes numbers with the rights of a table's owner: a role with TRIGGER on the table would have those. */
+/* Adds the trigger that fills a column. Runs with the rights of the extension's owner, after src/sql/series.rs has checked
+   the caller's rights. No other role may create triggers with series_fill, which takes numbers with the rights of a table's
+   owner. A role with TRIGGER on the table would gain those rights. */
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -4518,8 +4564,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
 
-/* Distributed series: the counter of a key is on the shard of a Citus cluster where that key's rows are, in a table of the series'
-   own. Citus passes on who may write to it; the series itself is passed on from the coordinator. */
+/* Distributed series. The counter of a key is on the Citus shard that has the key's rows, in a table of the series. Citus
+   propagates the privileges on that table; the coordinator propagates the series itself. */
 CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
@@ -4536,7 +4582,7 @@ BEGIN
 END
 $$;
 
-/* Has all nodes know a distributed series, or that it is gone, and who may use it. */
+/* Propagates a distributed series, its end, and its privileges to all nodes. */
 CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -4568,8 +4614,9 @@ BEGIN
 END
 $$;
 
-/* Runs with the rights of the extension's owner, after the caller's were checked: src/sql/series.rs. The series has another id from
-   then on: a session that waits for a counter in the former table begins no new one there. */
+/* Moves a series' counters to shards. Runs with the rights of the extension's owner, after src/sql/series.rs has checked the
+   caller's rights. The series gets a new id, so a session that waits for a counter in the old table does not create a new
+   one there. */
 CREATE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -4660,7 +4707,7 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
     'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
 
-/* A row each that the reader may see. Keys are counted up to 10,000, so that a look stays cheap. */
+/* One row for each series that the reader may see. Keys are counted up to 10,000, so that a query stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
 SELECT s.name, s.kind, s.key_type, c.keys, c.keys < 10000 AS all_keys_counted, s.start, s.max_value, s.reset, s.time_zone,
        s.format, s.restricted, s.description, s.step, s.max_step, s.sections
@@ -4674,7 +4721,7 @@ COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may s
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* A row each for a key's counter. A condition on the key in the column of its type uses the index. */
+/* One row for each key's counter. A condition on the key column of the series' type uses the index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
@@ -4708,7 +4755,7 @@ GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 --   sequences
 --   workers
 
-/* The registries on other servers that this database takes its ids from; none where it is its own. */
+/* The registries on other servers from which this database takes its ids; empty if the database is its own registry. */
 CREATE TABLE snowflake_ids.registry_server (
     position integer     PRIMARY KEY CHECK (position >= 0),
     server   name        NOT NULL UNIQUE,
@@ -4722,7 +4769,8 @@ COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'tells it from other
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
-/* How far ids were received: written before they are handed out, so that a registry that was set back is noticed. */
+/* The highest ids received from registries. A row is written before its ids are handed out, to detect a registry that was
+   restored from a backup. */
 CREATE TABLE snowflake_ids.received (
     identity    text        NOT NULL,
     tag         text        COLLATE "C" NOT NULL,
@@ -4736,9 +4784,9 @@ COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag 
 COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
-/* What these tables say is of this server alone. A publication FOR ALL TABLES would have another server's rows written over
-   ours, without a word to sessions, and both would give the same ids. So what arrives by logical replication is passed over,
-   before any other trigger looks at it (they fire in the order of their names). */
+/* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
+   would overwrite them with another server's rows; sessions would not notice, and both servers would issue the same ids.
+   These triggers fire before all others, because triggers fire in the order of their names. */
 DO $$
 DECLARE
     name text;
@@ -4756,8 +4804,8 @@ BEGIN
 END
 $$;
 
-/* A database's owner restores what was dumped. Which worker ids are leased to whom, and how far ids came from a registry, is not
-   the owner's to say: the server finds out anew. Which registry counts, an administrator says. */
+/* Skips rows of these tables when the database's owner restores a dump. The owner must not set leases of worker ids or
+   received ids; the server finds them out again. Only an administrator may set the registry. */
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4779,17 +4827,19 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
-/* What sessions know of series says whether this database draws from a registry. */
+/* The sessions' cache of series contains the registries that this database uses. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* Where the server has its worker id from says which databases use a registry, and which lease worker ids to others. */
+/* The state file that has the server's worker id also lists the databases that use a registry, or lease worker ids to
+   others. */
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
-/* The others fire for every writer: also for a function that runs where rows arrive, and under session_replication_role. */
+/* All other triggers are enabled always: they also fire in functions that logical replication calls, and under
+   session_replication_role. */
 DO $$
 DECLARE
     table_name regclass;
@@ -4803,7 +4853,7 @@ BEGIN
 END
 $$;
 
-/* Nothing can be reserved or received until the transaction ends: what is compared stays true. */
+/* Blocks reservations and receipts of ids until the transaction ends, so that comparisons stay valid. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4822,15 +4872,15 @@ BEGIN
 END
 $$;
 
-/* How far each tag has come in this database, whether here or by what it received. */
+/* The highest id of each tag in this database, reserved or received. */
 CREATE VIEW snowflake_ids_internal.registry_reached AS
 SELECT DISTINCT ON (tag) tag, period, max_id
 FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Notes how far a tag had come when it was handed over, as use_registry does of all: a registry that is set back to before must
-   be noticed, too. What was left over of the tag at a stop may be below that, and is not taken up any more. */
+/* Records the highest id of a tag that was handed over, as use_registry does for all tags. A registry that is restored from
+   an earlier backup is noticed then. Saved ranges of the tag may be below that id, and are not used any more. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)
@@ -4882,7 +4932,7 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
-/* A role that may call functions that ask where ids come from has to be able to look. */
+/* Roles that may call functions for ids must be able to see their registry. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;
 /* </end connected objects> */
 
@@ -4894,7 +4944,8 @@ GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO 
 --   series
 --   status_view
 
-/* Runs a statement here for another node. Citus passes nothing on but an error's message: so that has all of it. */
+/* Runs a statement for another node. Citus transmits only an error's message, so the message contains the detail and the
+   hint, too. */
 CREATE FUNCTION snowflake_ids_internal.citus_run(command text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -4910,8 +4961,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
-/* Runs a statement on each active worker of a Citus cluster: by a connection of Citus' own, as the present user, in a
-   transaction of its own there. What was done on some nodes stays done where others fail. */
+/* Runs a statement on each active worker of a Citus cluster. Each worker runs it over a connection of Citus, as the current
+   user, in its own transaction. If some nodes fail, the others keep their changes. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -4933,7 +4984,8 @@ BEGIN
 END
 $$;
 
-/* By which defaults the cluster's tables take ids here: the same on all nodes. Null where there are no such tables. */
+/* Returns the defaults by which the cluster's tables take ids; null if there are no such tables. The defaults must be the
+   same on all nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
@@ -4948,8 +5000,8 @@ BEGIN
 END
 $$;
 
-/* What the coordinator has each node have: named generators, rights on restricted tags, and series that all nodes number in. Roles are
-   those of this database, by their names. */
+/* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that count on
+   all nodes. Roles of this database are given by name. */
 CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
@@ -4961,8 +5013,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Has this node have what the coordinator has. Generators, and series that count in a registry, are added and not changed; no tag and
-   no series is opened. Roles that are not here get nothing. */
+/* Takes over the coordinator's definitions. Generators, and series that count in a registry, are added but not changed. No
+   restricted tag or series becomes open. Roles that this node lacks get no rights. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5020,7 +5072,7 @@ BEGIN
 END
 $$;
 
-/* What this node says of itself to others of its cluster, in JSON. */
+/* Returns this node's report for the other nodes of its cluster, in JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_report() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT json_build_object('datacenter_id', s.datacenter_id, 'worker_id', s.worker_id, 'layout', s.layout, 'state', s.state,
@@ -5043,7 +5095,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
           FROM snowflake_ids.registry_server) AS r
 $$;
 
-/* Refuses where this database belongs to no cluster. */
+/* Fails if this database belongs to no cluster. */
 CREATE FUNCTION snowflake_ids_internal.citus_check() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -5056,7 +5108,8 @@ BEGIN
 END
 $$;
 
-/* The nodes that can have ids of their own, in Citus' catalog; no standbys. Columns that not every version has are read as JSON. */
+/* Returns the nodes of Citus' catalog that can issue ids, without standbys. Columns that some versions lack are read through
+   JSON. */
 CREATE FUNCTION snowflake_ids_internal.citus_nodes()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, is_active boolean)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -5068,7 +5121,7 @@ BEGIN
 END
 $$;
 
-/* What is wrong with each node. Nodes are asked first for what every server can tell. */
+/* Returns each node's problem, if any. Nodes are first asked for data that servers without the extension can give, too. */
 CREATE FUNCTION snowflake_ids_internal.citus_look()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
                version text, problem text, may_pass boolean)
@@ -5103,7 +5156,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
 
-/* Makes this node's user mapping for a registry. Returns an error, raises none: the statement, with a password, would be logged. */
+/* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
+   statement with its password. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5125,7 +5179,8 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Has this node use the registry of this identity, unless it does already; takes it from no other, which other nodes may draw from. */
+/* Makes this node use the registry of this identity, unless it does already. Never replaces another registry, because other
+   nodes may use that one. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5156,7 +5211,7 @@ BEGIN
 END
 $$;
 
-/* Runs a statement on the active workers, or on the coordinator alone. Gives what went wrong, or was answered, by the numbers of nodes. */
+/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results by the nodes' numbers. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5175,7 +5230,8 @@ BEGIN
 END
 $$;
 
-/* Records leases that nodes have from elsewhere, so that no other node is granted them. By the token its holder takes one over. */
+/* Records leases that nodes have from other sources, so that no other node gets the same worker id. The holder takes over
+   the lease by its token. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5401,8 +5457,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
 
-/* A new worker joins by itself, in the transaction that creates the extension there. While the coordinator's own is being created
-   its workers cannot see that yet, and wait for use_citus. */
+/* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
+   extension itself, its workers cannot see that yet and wait for use_citus. */
 CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -5444,8 +5500,8 @@ $$;
 --   generators
 --   registries
 
-/* Metrics, as Prometheus names them: a column of the view metric_X is the metric snowflake_ids_X_<column>, in base units, counters
-   with _total; columns of text are labels. All of a view's rows are of one query, for whichever exporter. */
+/* Metrics with Prometheus' conventions: column <column> of view metric_X is the metric snowflake_ids_X_<column>. Units are
+   base units, counters end in _total, and text columns are labels. Each view is one query, so any exporter can use it. */
 
 CREATE VIEW snowflake_ids.metric AS
 SELECT k.kind, k.issued_total
@@ -5517,7 +5573,7 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids that 
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no place, and got one.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their place to others.';
 
-/* Restricted tags show to those who may read all statistics, too: an exporter is no user of tags. */
+/* Roles that may read all statistics also see restricted tags, because an exporter does not use tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,
@@ -5623,17 +5679,17 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 --   registries
 --   segment_nextval
 
--- Adoption: turning a column that a sequence, an identity or nothing fills into one with our default, and back.
+-- Attaching: replaces the sequence, identity or missing default of a column by a default of this extension. Detaching is the
+-- reverse.
 --
--- Everything is done with ALTER TABLE and the like, so what is left dumps, restores and upgrades as any other
--- default. They read past no row security: a policy that hides rows from them is an error, as with pg_dump.
+-- All changes are made by ALTER TABLE and similar statements, so the result dumps, restores and upgrades like any other
+-- default. Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
 --
--- The table must be the caller's own, but code that comes with it (what an index computes, a check, a policy, whatever says
--- of itself that it is immutable) is its owner's, and a superuser may be calling. So
--- * what is read of a table, and what changes it, goes through as_owner, table by table: partitions and children may
---   have owners of their own;
--- * what concerns tags is done with the caller's rights, as is the making of sequences, which runs no code of the table's;
--- * what was looked at before a lock is looked at again after it, and by oid.
+-- The table must belong to the caller. A superuser may call for another role's table. That table may contain code of its
+-- owner: index expressions, checks, policies, and functions. Therefore:
+-- * Each table is read and changed by as_owner, because partitions and children may have different owners.
+-- * Tags are changed, and sequences are created, with the caller's rights, because that runs no code of the owner.
+-- * Checks that were made before a lock are repeated after it, by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
@@ -5690,7 +5746,8 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
     'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
 
--- Citus passes nothing on meanwhile: a sequence stays one of the cluster when its table is none any more, and it refuses to alter it.
+-- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
+-- still treats as distributed, although its table is not distributed any more.
 CREATE FUNCTION snowflake_ids_internal.attach_here(relation regclass, "column" name, kind text, tag text, sequence text,
     generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
@@ -5908,9 +5965,9 @@ BEGIN
 END
 $$;
 
--- ACCESS EXCLUSIVE, as ALTER TABLE takes it: at once, as two sessions that both raise a weaker lock would wait
--- for each other. From here to the commit no session inserts between the largest id and the new default, and none makes a
--- view of a table, gives it away, or puts another below it.
+-- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgrade a weaker lock would wait for
+-- each other. Until the commit, no session can insert rows, create a view on a table, change its owner, or add a table below
+-- it.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5945,7 +6002,8 @@ BEGIN
 END
 $$;
 
--- A foreign table is refused, but as a partition: others may insert where it really is, and it cannot be locked against them.
+-- Checks the kind of a table. Refuses a foreign table, except as a partition: other servers may insert into the remote
+-- table, and it cannot be locked against them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6016,7 +6074,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             AND string_to_array(p.privileges, ',') && ARRAY['USAGE', 'UPDATE', 'OWNER'])
 $$;
 
--- A superuser may be calling for a table, or a sequence, whose owner has called it as another's tag. A tag that is named is meant.
+-- Checks the right to a tag whose name comes from a table or a sequence, not from the caller. The caller may be a superuser,
+-- and the owner may have chosen a name that leads to another role's tag.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6031,7 +6090,8 @@ BEGIN
 END
 $$;
 
--- Uses of the column that would fail at an INSERT because of the ids to come, or be lost: named before anything is changed.
+-- Checks for uses of the column that would make INSERT fail with the new ids, or that would be lost. Reports them before any
+-- change.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6140,7 +6200,7 @@ BEGIN
 END
 $$;
 
--- Fails where a default's next id is not above the ids of a column.
+-- Fails if a default's next id is not above the ids of a column.
 CREATE FUNCTION snowflake_ids_internal.check_snowflake_above(relation regclass, attribute name, highest bigint, expression text)
 RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -6166,7 +6226,8 @@ $$;
 
 -- Properties of a column.
 
--- Partitions and inheritance children at all depths. Parents come first: an identity is dropped from above.
+-- Returns the table, its partitions and its inheritance children at all levels. Parents come first, because an identity is
+-- dropped from the topmost table.
 CREATE FUNCTION snowflake_ids_internal.table_and_below(relation regclass) RETURNS SETOF regclass
 LANGUAGE plpgsql ROWS 4 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6180,7 +6241,7 @@ BEGIN
 END
 $$;
 
--- The type that a domain is of; else the type itself.
+-- Returns the base type of a domain, and any other type unchanged.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6207,7 +6268,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Sequences that the column, or one below it, owns or names in its default. owner: the table whose column owns it.
+-- Returns the sequences of a column, and of this column in the tables below. The column owns them, or names them in its
+-- default; owner is the table whose column owns the sequence.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
@@ -6233,14 +6295,15 @@ BEGIN
 END
 $$;
 
--- Of temporary tables too: their regclass reads without a schema.
+-- Returns a table's name with its schema, also for temporary tables, whose regclass prints without a schema.
 CREATE FUNCTION snowflake_ids_internal.qualified_name(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%I.%I', n.nspname, c.relname)
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation
 $$;
 
--- As they are, or were before their sequences were bound. By the oid of the table: a for ALWAYS, d for BY DEFAULT.
+-- Returns the kind of identity that the column has in each table, or had before its sequence was bound. Keys are oids of
+-- tables; values are a for ALWAYS and d for BY DEFAULT.
 CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6272,7 +6335,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 
--- The options of a sequence, and its position; the type is left out, as an identity takes its column's.
+-- Returns the options and the position of a sequence. The type is left out, because an identity takes its column's type.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
@@ -6280,7 +6343,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
 $$;
 
--- A number that was taken and not stored counts: it may still be inserted. A descending sequence was highest at its start.
+-- Returns the highest number of a sequence. A number that was taken but not stored counts, because it may still be inserted.
+-- The highest number of a descending sequence is its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6309,7 +6373,7 @@ BEGIN
 END
 $$;
 
--- As far as this database was given ids.
+-- Returns the highest id of a tag that this database has reserved or received.
 CREATE FUNCTION snowflake_ids_internal.highest_of_tag(tag text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6320,7 +6384,8 @@ BEGIN
 END
 $$;
 
--- Stored in the table or below, or given by the column's sequences and tags. Negative ids do not matter.
+-- Returns the highest id that is stored in the table or below, or was issued by the column's sequences and tags. Ignores
+-- negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -6822,7 +6887,8 @@ $$;
 
 -- Changes that attach and detach make.
 
--- A tag that is made here can be moved by the owner of what it is for: setval and TRUNCATE ... RESTART IDENTITY go on working.
+-- Creates or raises a tag. Grants the owner of the column the right to move a new tag, so that setval and TRUNCATE ...
+-- RESTART IDENTITY still work.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6885,7 +6951,8 @@ BEGIN
 END
 $$;
 
--- Of partitions and children too: rows inserted into one directly get its own default.
+-- Changes the default of partitions and children too, because a row that is inserted into a partition directly gets that
+-- partition's default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6894,7 +6961,8 @@ BEGIN
 END
 $$;
 
--- An identity's sequence goes with it. To keep it is to make another of the same name and course.
+-- Drops identities. An identity's sequence is dropped with it; to keep the sequence, creates another one of the same name
+-- and options.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6924,7 +6992,7 @@ BEGIN
 END
 $$;
 
--- Belongs to the table's owner from the beginning, as it must to be owned by a column, whichever role is calling.
+-- Creates a sequence that belongs to the table's owner, because a column can own only such a sequence.
 CREATE FUNCTION snowflake_ids_internal.create_sequence(relation regclass, attribute name, sequence_name text, options text)
 RETURNS regclass LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6943,7 +7011,7 @@ BEGIN
 END
 $$;
 
--- Its owner grants them: what others granted becomes the owner's grant.
+-- Grants the rights on a sequence again. The owner becomes the grantor of all, also of rights that others granted.
 CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6974,7 +7042,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         format('SELECT setval(%L::regclass, %s, %L)', sequence::oid, last_value, is_called))
 $$;
 
--- Those that others use stay.
+-- Drops the sequences that a column owns, except those that other objects use.
 CREATE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6994,7 +7062,8 @@ BEGIN
 END
 $$;
 
--- Those whose defaults name it, and that get ids, too. One that ends before most would fail at the first id that it cannot hold.
+-- Checks other columns that use the sequence in their defaults, because they will get ids too. A column of a narrower type
+-- would fail at the first id that it cannot hold.
 CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name, most bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7015,7 +7084,8 @@ BEGIN
 END
 $$;
 
--- Those that the column owns. One that cannot be bound would give old numbers: it goes, and the caller is told.
+-- Binds the sequences that the column owns. A sequence that cannot be bound would repeat old numbers, so it is dropped with
+-- a notice.
 CREATE FUNCTION snowflake_ids_internal.bind_sequences(relation regclass, attribute name, kind text, tag text,
     generator text, identities jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7048,7 +7118,8 @@ BEGIN
 END
 $$;
 
--- Those that were bound when the extension was dropped stand at the end of bigint, where no sequence comes by counting.
+-- Resumes sequences that were bound when the extension was dropped. They stand at the maximum of bigint, which no sequence
+-- reaches by counting.
 CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -7084,7 +7155,7 @@ BEGIN
 END
 $$;
 
--- A table below that has a sequence of its own takes its default from that.
+-- Restores nextval defaults. A partition or child that has a sequence of its own gets its default from that sequence.
 CREATE FUNCTION snowflake_ids_internal.restore_sequence(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7105,7 +7176,8 @@ BEGIN
 END
 $$;
 
--- From below: what goes with the sequence of a table goes with those of the tables below it, too.
+-- Restores identities, the lowest tables first, because restoring a table's identity drops the sequences of the tables below
+-- it.
 CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7132,7 +7204,7 @@ BEGIN
 END
 $$;
 
--- Its sequence goes on as one that is kept; where there is none, options are those of a new one.
+-- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, it gets `options`.
 CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
     options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7169,7 +7241,8 @@ BEGIN
 END
 $$;
 
--- The sequence that a column owns, or null; widened to the column's type, as after a serial of integer was, if numbers to come need it.
+-- Returns the sequence that a column owns, or null. Widens the sequence to the column's type if the next numbers do not fit.
+-- The column may have been an integer when the sequence was created.
 CREATE FUNCTION snowflake_ids_internal.kept_sequence(relation regclass, attribute name, highest bigint) RETURNS regclass
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7184,7 +7257,7 @@ BEGIN
 END
 $$;
 
--- As serial names them: cut to fit, and numbered when the name is taken.
+-- Returns a name as serial chooses it: cut to the longest name, and numbered if the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7208,7 +7281,8 @@ BEGIN
 END
 $$;
 
--- To a number that the sequence would have come to: one that counts in twos keeps to its half. One that counts down never meets our ids.
+-- Advances a sequence to a number that it would have reached by its own increment. A descending sequence never meets this
+-- extension's ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7229,9 +7303,9 @@ $$;
 -- requires:
 --   attach_columns
 
--- Our defaults, written as Postgres writes them back, so that they can be recognised.
+-- This extension's defaults in the form in which PostgreSQL prints them, so that they can be recognised.
 
--- Qualified with the extension's schema where defaults are.
+-- Returns the function of a default, qualified with the extension's schema as in printed defaults.
 CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7241,13 +7315,16 @@ BEGIN
 END
 $$;
 
--- Written as Postgres writes it back (with standard_conforming_strings), which quote_literal does not.
+-- Returns a call with a text literal as PostgreSQL prints it (with standard_conforming_strings); quote_literal prints
+-- another form.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- A name with a dot is quoted, and beside one a name that begins with a quote: else a table of another schema could have the same tag.
+-- Returns the tag for a column that is attached without one: the names of the schema and the table, with a dot between them.
+-- A name with a dot is quoted. If either name has a dot, a name that begins with a quote is quoted, too. Otherwise columns
+-- of two schemas could get the same tag.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -7267,7 +7344,8 @@ BEGIN
 END
 $$;
 
--- snowflake, segment, or null: also for functions of these names in other schemas or with other arguments, and for more than one call.
+-- Returns the kind of a default: snowflake, segment, or null. Also returns null for a function of the same name in another
+-- schema or with other arguments, and for more than one call.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7282,7 +7360,8 @@ BEGIN
 END
 $$;
 
--- By their default, whether there is such a tag or not. What depends on a function has an index.
+-- Returns the columns whose defaults use a tag, even if the tag does not exist. Searches by dependency on the functions,
+-- because pg_depend has an index for that.
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.adrelid::regclass, a.attname
@@ -7297,7 +7376,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY d.adrelid, d.adnum
 $$;
 
--- A table has rows where its file has pages: to see that takes no right to read them.
+-- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages, because no right
+-- to read it is needed for that.
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
@@ -7305,7 +7385,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
--- With a synonym of ours it means the same, and is compared as if it were written as attach writes it.
+-- Returns a column's default. A synonym of this extension's functions is replaced, so that the default compares equal to one
+-- that attach has written.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7322,10 +7403,11 @@ $$;
 -- requires:
 --   attach_changes
 
--- A sequence that a column does not have for itself: others take numbers of it, too. It is bound, and the columns keep their defaults,
--- so that all of them, nextval by name and the functions that call it draw from the same ids.
+-- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. Then all
+-- users draw from the same ids: the columns, nextval by name, and functions that call it.
 
--- Columns outside of a tree of tables that take numbers of a sequence by default, or own it, and the highest number that they hold.
+-- Returns other columns that use a sequence in their default or own it, and the highest number that they can hold. Columns
+-- of the relation and the tables below do not count.
 CREATE FUNCTION snowflake_ids_internal.others_of_sequence(sequence regclass, relation regclass, attribute name)
 RETURNS TABLE (other regclass, other_attribute name, type regtype, most bigint)
 LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
@@ -7354,14 +7436,15 @@ BEGIN
 END
 $$;
 
--- As the server writes a default of nextval.
+-- Returns whether a default is nextval of this sequence, in the form in which the server prints it.
 CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
 
--- The sequence of a column's default, where the column does not have it for itself. One that is bound already has its terms; of one
--- that no column owns, others may call nextval by its name.
+-- Returns the sequence of a column's default if the column is not the sequence's only user. A bound sequence counts as
+-- shared, because it has its own tag or generator. So does a sequence that no column owns, because other code may call
+-- nextval with its name.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
@@ -7484,7 +7567,7 @@ $$;
 
 -- Notices for the user.
 
--- Of defaults that are neither ours nor of a sequence that the column owns.
+-- Reports defaults that were replaced, unless they are this extension's or use a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7517,7 +7600,7 @@ BEGIN
 END
 $$;
 
--- By a name that was made up, that is: a caller that names a tag means it.
+-- Reports that other columns use the same tag. Called only if the caller did not name the tag.
 CREATE FUNCTION snowflake_ids_internal.tell_shared_tag(relation regclass, attribute name, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7542,12 +7625,12 @@ $$;
 --   attach_notices
 --   citus
 
--- Tables of a Citus cluster. Each node has such a table, without its rows, and evaluates its defaults by itself. So what is
--- changed is changed on each: Citus would pass it on, but refuses it for distribution columns and identities. Here it is
--- kept from that, and the same is done on the workers, each in a transaction of its own.
+-- Tables of a Citus cluster. Each node has the definition of such a table, and evaluates its defaults itself, so each node
+-- is changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
+-- functions turn propagation off, and make the same changes on each worker in a separate transaction.
 --
--- Sequences of such a table count from group << 48 on a worker, so that no two nodes give the same number. A node's own numbers
--- are those of that range; the coordinator's are those below 1 << 48.
+-- Sequences of such a table count from group << 48 on a worker, so that two nodes never give the same number. A worker's own
+-- numbers are in that range; the coordinator's are below 1 << 48.
 
 CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7559,7 +7642,7 @@ BEGIN
 END
 $$;
 
--- 0 on the coordinator, and without Citus.
+-- Returns the node's group: 0 on the coordinator and without Citus.
 CREATE FUNCTION snowflake_ids_internal.node_group() RETURNS int
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7570,7 +7653,7 @@ BEGIN
 END
 $$;
 
--- Numbers of a group are above first, and up to last.
+-- Returns the range of a group's numbers: above first, up to last.
 CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
@@ -7593,16 +7676,17 @@ BEGIN
 END
 $$;
 
--- The registries that ids come from, or this database where it is one itself: the same on all nodes.
+-- Returns the registries that this database uses, or its own identity as a registry. The result must be the same on all
+-- nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
         snowflake_ids_internal.registry_identity())
 $$;
 
-/* On the coordinator. */
+/* Functions that run on the coordinator. */
 
--- Checks on all nodes beforehand: nothing is changed where one is not fit.
+-- Checks all nodes first. If one fails, no node is changed.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7615,7 +7699,7 @@ BEGIN
 END
 $$;
 
--- Workers commit by themselves: what is rolled back here would leave them as they are then.
+-- Fails in a transaction block, because workers commit by themselves and a rollback would leave them changed.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7628,7 +7712,7 @@ BEGIN
 END
 $$;
 
--- Gives what failed, in JSON: Citus passes nothing on but an error's message.
+-- Runs attach on another connection. Returns an error in JSON, because Citus transmits only an error's message.
 CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7646,13 +7730,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- One who waits for a table holds up those who come after.
+-- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later ones.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Workers go on with their own numbers above those that are in the column.
+-- Detaches the column on the workers. Each worker continues in its own range of numbers, above those in the column.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7668,7 +7752,7 @@ BEGIN
 END
 $$;
 
--- The highest id of a column in the range of a group; null where there is none. Negative ids do not matter.
+-- Returns the highest id of a column in the range of a group; null if there is none. Ignores negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_of_group(node_group int, relation regclass, attribute name, expression text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -7683,7 +7767,7 @@ BEGIN
 END
 $$;
 
-/* On a worker, and where it says so on the coordinator, too. */
+/* Functions that run on a worker. If they also run on the coordinator, their comments say so. */
 
 CREATE FUNCTION snowflake_ids_internal.check_worker(relation_name text, attribute name, kind text, generator text,
     generator_layout text, layout text, registries text, highest bigint, expression text, identity boolean) RETURNS void
@@ -7798,7 +7882,7 @@ BEGIN
 END
 $$;
 
--- Ids that this node has reserved of a tag may be below the column's: those in memory, and those saved at a stop.
+-- Discards ids of a tag that this node has in memory, or saved when it stopped. They may be below the column's ids.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7808,7 +7892,8 @@ BEGIN
 END
 $$;
 
--- Binds the sequences that a column owns, and those below it. They stand in their own range, above which no tag is raised for them.
+-- Binds the sequences that a column owns, and those of tables below. They count in their node's own range, so no tag is
+-- raised above them.
 CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7835,7 +7920,8 @@ BEGIN
 END
 $$;
 
--- Also on the coordinator. Sequences go back into the node's own range, above an id that is in it.
+-- Unbinds sequences, also on the coordinator. Each sequence returns to the node's own range, above the highest id in that
+-- range.
 CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7871,7 +7957,8 @@ $$;
 
 /* <begin connected objects> */
 -- finalize
-/* Every role may call functions that check the caller's rights, and those that only tell. The extension's owner may grant the rest. */
+/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the others.
+   */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
@@ -7894,7 +7981,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
     snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
     snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
-    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.segment_check_tag,
+    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health,
+    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag,
     snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
     snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
     snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
@@ -7907,8 +7995,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.timeline
 TO PUBLIC;
 
-/* Administration in parts. What each takes stands here, and nowhere else. What attach and detach are made of runs with the
-   caller's rights, or with those of a table's owner that the caller could become. */
+/* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
+   detach are not listed. They run with the caller's rights, or with those of a table owner that the caller could become. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -8010,24 +8098,28 @@ REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
     snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
 
-/* The owner of the database manages its tags, generators and series, and can dump and restore it. Which worker ids are leased to whom, and which
-   registry counts, concern more than this database: rows of those tables are dumped, and restored by administrators. */
+/* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
+   ids and the choice of registries concern other databases, too. The owner can dump those tables, but only administrators
+   can restore them. */
 SELECT snowflake_ids.administration_grant(part, 'pg_database_owner') FROM unnest(ARRAY['tags', 'generators', 'series']) AS part;
 GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
     snowflake_ids.sequence_binding TO pg_database_owner;
 
-/* It tells where nodes are. */
+/* The view shows the addresses of nodes. */
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
 
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
 
-/* Comments of what is written in Rust, and of the columns of views, as psql's \df+ and \d+ show them; docs/reference is made of them. */
+/* Comments on functions that are written in Rust, and on columns of views. psql's \df+ and \d+ show them, and docs/reference
+   is generated from them. */
 COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
 COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
 COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends: for its own functions';
+COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
+COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
 COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
 COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
 COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
@@ -8241,6 +8333,6 @@ COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
 
-/* Once all is there. */
+/* Called after all objects exist. */
 SELECT snowflake_ids_internal.citus_join();
 /* </end connected objects> */

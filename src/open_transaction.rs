@@ -28,6 +28,7 @@ pub fn announce(shared: &Shared) {
 
 #[cold]
 fn announce_first(shared: &Shared) {
+    shared.frontier.keep_up(&shared.generator, &shared.layout);
     if let Some(own) = shared.own_transaction() {
         own.announce(&shared.frontier, server::database());
     }

@@ -3,11 +3,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::generator::safe_position::{
-    Answers, EndedTransaction, EndedTransactions, Recorded, SnapshotTooOld, SnapshotXids,
+    Answers, EndedTransaction, EndedTransactions, Frontier, Recorded, SnapshotTooOld, SnapshotXids,
 };
 use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::guard::{Guard, leave_out};
-use snowflake_ids_core::{Layout, NodeBits, Position};
+use snowflake_ids_core::{Generator, Layout, NodeBits, Position, UnixMicros};
 
 const DATABASE: u32 = 5;
 
@@ -103,14 +103,36 @@ fn a_transaction_keeps_so_many_answers() {
 }
 
 #[test]
-fn the_least_id_is_exact_at_the_next_position_and_else_the_ticks() {
+fn the_least_id_is_exact_in_the_open_term_and_else_the_ticks() {
     let layout: Layout = "41/5/5/12 epoch=2020-01-01".parse().unwrap();
     let node_bits = NodeBits(7 << 12);
-    let next = NextPosition { position: Position(5 << 12 | 3), node_bits: Some(node_bits) };
-    assert_eq!(next.least_id(&layout, next.position), layout.id(next.position, node_bits));
-    assert_eq!(next.least_id(&layout, Position(4 << 12 | 3)), 4 << 22);
-    let closed = NextPosition { node_bits: None, ..next };
-    assert_eq!(closed.least_id(&layout, closed.position), 5 << 22);
+    let [first, next] = [5 << 12 | 3, 6 << 12 | 9].map(Position);
+    let open = NextPosition { position: next, term: Some((first, node_bits)) };
+    for safe in [first, next] {
+        assert_eq!(open.least_id(&layout, safe), layout.id(safe, node_bits));
+    }
+    assert_eq!(open.least_id(&layout, Position(5 << 12 | 2)), 5 << 22, "another node may have issued it");
+    let closed = NextPosition { term: None, ..open };
+    assert_eq!(closed.least_id(&layout, next), 6 << 22);
     let last = layout.end_position();
-    assert!(next.least_id(&layout, last) <= layout.id(Position(last.0 - 1), NodeBits(0)));
+    assert!(closed.least_id(&layout, last) <= layout.id(Position(last.0 - 1), NodeBits(0)));
+}
+
+#[test]
+fn transactions_move_an_old_frontier_once_there_are_readers() {
+    let layout: Layout = "41/5/5/12 epoch=2020-01-01".parse().unwrap();
+    let generator = Generator::new();
+    let at = |milliseconds: i64| layout.position_at(UnixMicros(1_770_000_000_000_000 + milliseconds * 1_000));
+    let frontier = Frontier::default();
+    let moved = |milliseconds| {
+        generator.begin(NodeBits(0), at(milliseconds), layout.end_position());
+        frontier.keep_up(&generator, &layout);
+        frontier.position()
+    };
+    assert_eq!(moved(0), Position::ZERO, "nobody reads");
+    frontier.publish(&generator);
+    assert_eq!(moved(49), at(0));
+    let generation = generator.generation();
+    assert_eq!(moved(50), at(50));
+    assert!(generator.generation() > generation);
 }

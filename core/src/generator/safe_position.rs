@@ -28,9 +28,14 @@
 use crate::error::Explain;
 use crate::generator::snowflake::{Generator, NextPosition};
 use crate::guard::{Guard, holds};
+use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::sync::{AtomicU64, Ordering, fence};
 use std::cmp::Reverse;
+use std::time::Duration;
+
+/// The age of the frontier from which a transaction moves it.
+const MAX_AGE: Duration = Duration::from_millis(50);
 
 /// The highest next position that readers have published; 0 before the first reader.
 #[derive(Debug)]
@@ -46,6 +51,15 @@ impl Frontier {
     /// The frontier.
     pub fn position(&self) -> Position {
         Position(self.0.load(Ordering::Acquire))
+    }
+
+    /// Moves the frontier if it is old, so that a transaction that begins now does not hold readers back for longer than needed.
+    pub fn keep_up(&self, generator: &Generator, layout: &Layout) {
+        let told = self.position();
+        let has_readers = told > Position::ZERO;
+        if has_readers && layout.instant_of(generator.next()).since(layout.instant_of(told)) >= MAX_AGE {
+            self.publish(generator);
+        }
     }
 
     /// Moves the frontier to the generator's next position, and returns that. Announcements are read after this.

@@ -84,16 +84,17 @@ pub struct TakenPositions {
 pub struct NextPosition {
     /// The position.
     pub position: Position,
-    /// The bits of the node that issues; None while no node does.
-    pub node_bits: Option<NodeBits>,
+    /// The first position of the open term, and the bits of its node; None if no term is open.
+    pub term: Option<(Position, NodeBits)>,
 }
 
 impl NextPosition {
-    /// Returns the least id that a position at or above `safe` can have.
+    /// Returns the least id that positions from `safe` on can have. Positions of a term have ids of its node. Of an earlier term
+    /// only the tick is known.
     pub fn least_id(&self, layout: &Layout, safe: Position) -> u64 {
         let safe = safe.min(Position(layout.end_position().0 - 1));
-        match self.node_bits.filter(|_| safe == self.position) {
-            Some(node_bits) => layout.id(safe, node_bits),
+        match self.term.filter(|(first, _)| safe >= *first) {
+            Some((_, node_bits)) => layout.id(safe, node_bits),
             None => layout.id(layout.first_of(layout.tick_of(safe)), NodeBits(0)),
         }
     }
@@ -509,13 +510,14 @@ impl Generator {
         })
     }
 
-    /// The next position, and the bits of the node that will issue it, if a term has begun.
+    /// Returns the next position, with the term that it belongs to.
     pub fn next_of_term(&self) -> NextPosition {
         let term = self.term.load(Ordering::Acquire);
+        let first = Position(self.first.load(Ordering::Acquire));
         let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
         let position = self.next();
         let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
-        NextPosition { position, node_bits: same.then_some(node_bits) }
+        NextPosition { position, term: same.then_some((first, node_bits)) }
     }
 
     /// Returns the position above all positions issued in any term. Must not be called while a term begins or ends.

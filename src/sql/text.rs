@@ -4,10 +4,10 @@ use crate::pg::report::report;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::Format;
+use snowflake_ids_core::PrefixedFormat;
 
-/// An id as text in base62, base58, base36, crockford32 or hex; with `fixed_width` padded so that text
-/// sorts (under collation "C") like the ids.
+/// An id as text in base62, base58, base36, crockford32 or hex, after a prefix in the case of `cus_base58`; with `fixed_width`
+/// padded so that text sorts (under collation "C") like the ids.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_encode(
     id: i64,
@@ -30,6 +30,6 @@ fn snowflake_try_decode_text(text: Text<'_>, format: Text<'_>) -> Result<Option<
     Ok(text.read("text").ok().and_then(|text| format.decode(&text).ok()))
 }
 
-fn named(format: &Text<'_>) -> Result<Format, ErrorReport> {
+fn named(format: &Text<'_>) -> Result<PrefixedFormat, ErrorReport> {
     format.read("format")?.parse().map_err(|error| report(&error))
 }

@@ -3278,6 +3278,40 @@ BEGIN
 END
 $$;
 
+/* A type whose JSON is a string. */
+CREATE TYPE snowflake_ids.snowflake_id;
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id) RETURNS cstring
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id) RETURNS bytea
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
+CREATE TYPE snowflake_ids.snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
+    RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
+COMMENT ON TYPE snowflake_ids.snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+
+CREATE CAST (snowflake_ids.snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS snowflake_ids.snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
+-- The literal 1 is an integer, and drivers send small numbers as smallint.
+CREATE CAST (integer AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (smallint AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+REVOKE EXECUTE ON FUNCTION
+    snowflake_ids_internal.snowflake_id_in(cstring),
+    snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id),
+    snowflake_ids_internal.snowflake_id_recv(internal),
+    snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id)
+FROM PUBLIC;
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE types (type, depth) AS (
+        SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
+    )
+    SELECT coalesce(nullif(t.type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype)::regtype
+    FROM types t ORDER BY t.depth DESC LIMIT 1
+$$;
+
 /* What the functions in schema snowflake_ids are made of has its comments in the sources alone. */
 DO $$
 DECLARE

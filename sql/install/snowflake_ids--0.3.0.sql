@@ -95,6 +95,34 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- requires:
+--   segments
+
+-- A bigint whose JSON is a string, so that JavaScript does not round it. The operators and operator classes of bigint serve it. With
+-- category N, it becomes a bigint beside one in UNION or COALESCE. It has no max and min of its own: the planner reads the end of an
+-- index only for a sort operator of the aggregate's own type, and would read the whole table.
+
+CREATE TYPE snowflake_ids.snowflake_id;
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id) RETURNS cstring
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id) RETURNS bytea
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
+CREATE TYPE snowflake_ids.snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
+    RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
+COMMENT ON TYPE snowflake_ids.snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+
+CREATE CAST (snowflake_ids.snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS snowflake_ids.snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
+-- The literal 1 is an integer, and drivers send small numbers as smallint.
+CREATE CAST (integer AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (smallint AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::report::snowflake_ids_internal::failed_calls
 CREATE  FUNCTION snowflake_ids_internal."failed_calls"() RETURNS bigint /* i64 */
 STRICT VOLATILE PARALLEL SAFE
@@ -6140,6 +6168,7 @@ $$;
 /* <begin connected objects> */
 -- requires:
 --   attach_checks
+--   id_type
 
 -- Properties of a column.
 
@@ -6154,13 +6183,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
 $$;
 
--- The type that a domain is of; else the type itself.
+-- The type that a domain is of, which is bigint for snowflake_id; else the type itself.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE types (type, depth) AS (
         SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
     )
-    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
+    SELECT coalesce(nullif(t.type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype)::regtype
+    FROM types t ORDER BY t.depth DESC LIMIT 1
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint

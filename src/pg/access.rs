@@ -1,7 +1,7 @@
-//! Events of objects that the server tells of: a database is created, a sequence altered or dropped, a function about to be
-//! called.
+//! Events of objects that the server tells of: a database is created, a sequence altered or dropped, a type dropped, a function about
+//! to be called.
 
-use super::{redirect, sequence, utility};
+use super::{extension, redirect, sequence, utility};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -49,6 +49,7 @@ unsafe extern "C-unwind" fn on_access(
     }
     let is_watched = match class {
         pg_sys::DatabaseRelationId => true,
+        pg_sys::TypeRelationId => access == pg_sys::ObjectAccessType::OAT_DROP,
         pg_sys::RelationRelationId => {
             let is_altered = access == pg_sys::ObjectAccessType::OAT_POST_ALTER && utility::alters_sequence();
             part == 0 && (is_altered || access == pg_sys::ObjectAccessType::OAT_DROP)
@@ -67,6 +68,7 @@ extern "C-unwind" fn notify(access: pg_sys::ObjectAccessType::Type, class: pg_sy
     match (class, access) {
         (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
+        (pg_sys::TypeRelationId, Access::OAT_DROP) => extension::keep_columns_of(object),
         (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {
             (watch.sequence_dropped)(object);
         }

@@ -281,7 +281,7 @@ unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
     unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
 }
 
-/// Where a value hangs before it is made an integer, a smallint or one of a domain.
+/// Where a value hangs before it is made an integer, a smallint, a `snowflake_id` or one of a domain.
 ///
 /// # Safety
 /// The slot holds a node or null.
@@ -291,6 +291,10 @@ unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
         loop {
             if is_node(*slot, pg_sys::NodeTag::T_CoerceToDomain) {
                 slot = (&raw mut (*(*slot).cast::<pg_sys::CoerceToDomain>()).arg).cast();
+                continue;
+            }
+            if is_node(*slot, pg_sys::NodeTag::T_RelabelType) {
+                slot = (&raw mut (*(*slot).cast::<pg_sys::RelabelType>()).arg).cast();
                 continue;
             }
             if !is_node(*slot, pg_sys::NodeTag::T_FuncExpr) {

@@ -11,13 +11,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid
 $$;
 
--- The type that a domain is of; else the type itself.
+-- The type that a domain is of, which is bigint for snowflake_id; else the type itself.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE types (type, depth) AS (
         SELECT $1, 0 UNION ALL SELECT p.typbasetype, t.depth + 1 FROM types t JOIN pg_type p ON p.oid = t.type WHERE p.typtype = 'd'
     )
-    SELECT t.type::regtype FROM types t ORDER BY t.depth DESC LIMIT 1
+    SELECT coalesce(nullif(t.type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype)::regtype
+    FROM types t ORDER BY t.depth DESC LIMIT 1
 $$;
 
 CREATE FUNCTION snowflake_ids_internal.type_maximum(type regtype) RETURNS bigint

@@ -3242,6 +3242,32 @@ BEGIN
 END
 $$;
 
+/* A type whose JSON is a string. */
+CREATE TYPE snowflake_ids.snowflake_id;
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id) RETURNS cstring
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id) RETURNS bytea
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
+CREATE TYPE snowflake_ids.snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
+    RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
+COMMENT ON TYPE snowflake_ids.snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+
+CREATE CAST (snowflake_ids.snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS snowflake_ids.snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
+-- The literal 1 is an integer, and drivers send small numbers as smallint.
+CREATE CAST (integer AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (smallint AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+REVOKE EXECUTE ON FUNCTION
+    snowflake_ids_internal.snowflake_id_in(cstring),
+    snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id),
+    snowflake_ids_internal.snowflake_id_recv(internal),
+    snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id)
+FROM PUBLIC;
+
 /* A bound below which readers miss no row. */
 CREATE FUNCTION snowflake_safe_id() RETURNS bigint STRICT STABLE PARALLEL RESTRICTED
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_safe_id_wrapper';
@@ -3287,7 +3313,7 @@ BEGIN
     WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
         type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
     END LOOP;
-    RETURN type;
+    RETURN coalesce(nullif(type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype);
 END
 $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)

@@ -43,7 +43,7 @@ pub use generator::block::Block;
 pub use generator::drift::{Cause, Drift, GeneratorError};
 pub use generator::rules::{ClockRollback, Rules, SequenceStart};
 pub use generator::snowflake::{Generator, Snapshot, StepBack, TakenPositions};
-pub use ids::encode::{Format, TextError};
+pub use ids::encode::{Format, PrefixedFormat, TextError};
 pub use ids::id::{Decoded, IdError, Node};
 pub use ids::layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Widths};
 pub use ids::position::{Issued, NodeBits, Position, PositionRange, Tick};

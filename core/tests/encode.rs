@@ -1,7 +1,7 @@
 //! Text forms: known values, corrupted text, fixed width.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use snowflake_ids_core::{Explain, Format, Kind, TextError};
+use snowflake_ids_core::{Explain, Format, Kind, PrefixedFormat, TextError};
 
 #[test]
 fn known_values() {
@@ -69,4 +69,38 @@ fn unknown_formats_are_refused_with_the_known_ones() {
     assert!(error.hint().is_some_and(|hint| hint.contains("base62") && hint.contains("crockford32")));
     assert_eq!("Base62".parse::<Format>(), Ok(Format::Base62));
     assert_eq!(Format::Base62.encode(-1, false), Err(TextError::Negative { id: -1 }));
+}
+
+#[test]
+fn prefixes_are_written_and_required() {
+    let customers: PrefixedFormat = "cus_base58".parse().unwrap();
+    assert_eq!(customers.encode(57, false).unwrap(), "cus_z");
+    assert_eq!(customers.encode(57, true).unwrap(), "cus_1111111111z");
+    assert_eq!(customers.decode("cus_1111111111z"), Ok(57));
+    for other in ["z", "cus", "usr_z", "CUS_z", "cus-z", "cu", "", "é"] {
+        assert_eq!(customers.decode(other), Err(TextError::OtherPrefix { prefix: "cus".into() }), "{other}");
+    }
+    assert_eq!(customers.decode("cus_"), Err(TextError::Empty { format: "base58" }));
+    assert_eq!(customers.decode("cus_é"), Err(TextError::Digit { format: "base58", found: 'é', at: 5 }));
+    assert_eq!(customers.decode("cus_cus_z"), Err(TextError::Digit { format: "base58", found: '_', at: 8 }));
+
+    let plain: PrefixedFormat = "Base58".parse().unwrap();
+    assert_eq!(plain.encode(57, false), Format::Base58.encode(57, false));
+    let live: PrefixedFormat = "sk_live_2_HEX".parse().unwrap();
+    assert_eq!(live.encode(255, false).unwrap(), "sk_live_2_ff");
+    assert_eq!(live.decode("sk_live_2_FF"), Ok(255));
+}
+
+#[test]
+fn prefixes_are_short_and_lower_case() {
+    let longest = "a234567890123456";
+    assert!(format!("{longest}_hex").parse::<PrefixedFormat>().is_ok());
+    for prefix in ["", "_", "_a", "Cus", "cus-", "c s", "é", &format!("{longest}7")] {
+        let name = format!("{prefix}_hex");
+        let error = name.parse::<PrefixedFormat>().unwrap_err();
+        assert_eq!((error.kind(), error), (Kind::BadArgument, TextError::Prefix { name }));
+    }
+    for name in ["cus_morse", "cus_", "_", "hex_cus", "cus hex"] {
+        assert_eq!(name.parse::<PrefixedFormat>(), Err(TextError::UnknownFormat { name: name.into() }));
+    }
 }

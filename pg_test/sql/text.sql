@@ -16,6 +16,17 @@ GROUP BY format ORDER BY format;
 -- What people misread.
 SELECT snowflake_decode_text('0s9v-1kbx-wowo6', 'crockford32') = snowflake_decode_text('0S9V1KBXW0W06', 'crockford32') AS same;
 
+-- A prefix tells kinds of ids apart.
+SELECT snowflake_encode(57, 'cus_base58'), snowflake_encode(57, 'sk_live_hex', true), snowflake_decode_text('cus_z', 'cus_base58'),
+       snowflake_try_decode_text('usr_z', 'cus_base58'), snowflake_try_decode_text('z', 'cus_base58');
+SELECT snowflake_decode_text('usr_z', 'cus_base58');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_decode_text('cus_0', 'cus_base58');
+SELECT snowflake_encode(57, 'Cus_base58');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_encode(57, 'a2345678901234567_base58');
+SELECT snowflake_encode(57, 'cus_morse');
+
 -- Errors.
 SELECT snowflake_encode(1, 'base64');
 \echo :LAST_ERROR_SQLSTATE

@@ -6223,6 +6223,7 @@ $$;
 /* <begin connected objects> */
 -- requires:
 --   attach_checks
+--   id_type
 
 -- Properties of a column.
 

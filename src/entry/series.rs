@@ -171,6 +171,10 @@ impl CallingTable<'_> {
                     let key = checked.and_then(|()| Key::text(bytes_of(value)));
                     Some(key.map_err(|long| Box::new(report(&long)))?)
                 }
+                // Such as snowflake_id.
+                of if pg_sys::IsBinaryCoercible(of, pg_sys::INT8OID) => {
+                    i64::from_datum(value, false).map(Key::Bigint)
+                }
                 _ => None,
             }
         }

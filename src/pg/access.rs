@@ -1,6 +1,6 @@
 //! Object access hook: reports new, dropped and altered objects, and calls of `setval`.
 
-use super::{redirect, sequence, utility};
+use super::{extension, redirect, sequence, utility};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
@@ -50,6 +50,7 @@ unsafe extern "C-unwind" fn on_access(
     }
     let is_watched = match class {
         pg_sys::DatabaseRelationId => true,
+        pg_sys::TypeRelationId => access == pg_sys::ObjectAccessType::OAT_DROP,
         pg_sys::RelationRelationId => match access {
             pg_sys::ObjectAccessType::OAT_POST_CREATE => utility::creates_columns(),
             pg_sys::ObjectAccessType::OAT_POST_ALTER => part == 0 && utility::alters_sequence(),
@@ -74,6 +75,7 @@ extern "C-unwind" fn notify(
     match (class, access) {
         (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
+        (pg_sys::TypeRelationId, Access::OAT_DROP) => extension::keep_columns_of(object),
         (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {
             (watch.sequence_dropped)(object);
         }

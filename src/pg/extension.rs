@@ -2,7 +2,8 @@
 
 use super::report::{not_ready, raise};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, Spi, function_name, pg_sys};
+use std::ffi::{CStr, CString};
 
 /// Returns the error for a call during which the extension was dropped.
 #[cold]
@@ -70,4 +71,58 @@ pub fn function(signature: &str) -> Option<pg_sys::Oid> {
     let found: Option<pg_sys::Oid> =
         unsafe { pgrx::direct_function_call(pg_sys::to_regprocedure, &[signature.into_datum()]) };
     found.filter(|function| of_member(pg_sys::ProcedureRelationId, *function).is_some())
+}
+
+/// Fails if columns have this type of the extension, which is being dropped: CASCADE would take them, and whole tables that are partitioned
+/// by them. They are dropped before their type, so they are sought as they were when the statement began.
+pub fn keep_columns_of(dropped: pg_sys::Oid) {
+    if of_member(pg_sys::TypeRelationId, dropped).is_none() {
+        return;
+    }
+    // Domains, arrays and ranges are types that depend on it. All names are qualified: the search_path is the caller's.
+    let sql = format!(
+        "WITH RECURSIVE types (type) AS (SELECT {dropped}::pg_catalog.oid UNION SELECT d.objid
+            FROM types AS t, pg_catalog.pg_depend AS d WHERE d.refobjid OPERATOR(pg_catalog.=) t.type
+                AND d.refclassid OPERATOR(pg_catalog.=) {types} AND d.classid OPERATOR(pg_catalog.=) {types}),
+        columns (name) AS (SELECT pg_catalog.format('%I.%I.%I', n.nspname, c.relname, a.attname)
+            FROM types AS t, pg_catalog.pg_depend AS d, pg_catalog.pg_attribute AS a, pg_catalog.pg_class AS c, pg_catalog.pg_namespace AS n
+            WHERE d.refobjid OPERATOR(pg_catalog.=) t.type AND d.refclassid OPERATOR(pg_catalog.=) {types}
+                AND d.classid OPERATOR(pg_catalog.=) {relations} AND c.oid OPERATOR(pg_catalog.=) d.objid
+                AND a.attrelid OPERATOR(pg_catalog.=) d.objid AND a.attnum OPERATOR(pg_catalog.=) d.objsubid
+                AND n.oid OPERATOR(pg_catalog.=) c.relnamespace)
+        SELECT pg_catalog.format('Columns of the type, %s in all: %s.', pg_catalog.count(*),
+            pg_catalog.array_to_string((pg_catalog.array_agg(c.name ORDER BY c.name))[1:5], ', '))
+        FROM columns AS c HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0",
+        dropped = dropped.to_u32(),
+        types = format_args!("{}::pg_catalog.oid", pg_sys::TypeRelationId.to_u32()),
+        relations = format_args!("{}::pg_catalog.oid", pg_sys::RelationRelationId.to_u32()),
+    );
+    let sql = CString::new(sql).unwrap_or_default();
+    // SAFETY: within a transaction, which drops something. An error ends it, with the snapshot that is pushed here. This is a copy of
+    // the latest one, as DROP sees commits since the statement began, too; it also sees the rows that this statement has deleted.
+    let columns = unsafe {
+        let began = if pg_sys::ActiveSnapshotSet() { (*pg_sys::GetActiveSnapshot()).curcid } else { 0 };
+        pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
+        (*pg_sys::GetActiveSnapshot()).curcid = began;
+        // Read-only: otherwise SPI would take another snapshot, and pgrx decides that by itself.
+        let columns = Spi::connect(|_| {
+            pg_sys::SPI_execute(sql.as_ptr(), true, 1);
+            (pg_sys::SPI_processed > 0).then(|| {
+                let rows = pg_sys::SPI_tuptable;
+                CStr::from_ptr(pg_sys::SPI_getvalue(*(*rows).vals, (*rows).tupdesc, 1))
+                    .to_string_lossy()
+                    .into_owned()
+            })
+        });
+        pg_sys::PopActiveSnapshot();
+        columns
+    };
+    if let Some(columns) = columns {
+        let code = PgSqlErrorCode::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
+        let message = "cannot drop type snowflake_ids.snowflake_id because columns depend on it";
+        let report = ErrorReport::new(code, message, function_name!())
+            .set_detail(columns)
+            .set_hint("First change them to bigint: ALTER TABLE ... ALTER COLUMN ... TYPE bigint;");
+        raise(report);
+    }
 }

@@ -280,7 +280,7 @@ unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
     unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
 }
 
-/// Strips the casts to integer, smallint and domains. Returns the slot of the value below the casts.
+/// Strips the casts to integer, smallint, `snowflake_id` and domains. Returns the slot of the value below the casts.
 ///
 /// # Safety The slot holds a node or null.
 unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
@@ -289,6 +289,10 @@ unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
         loop {
             if is_node(*slot, pg_sys::NodeTag::T_CoerceToDomain) {
                 slot = (&raw mut (*(*slot).cast::<pg_sys::CoerceToDomain>()).arg).cast();
+                continue;
+            }
+            if is_node(*slot, pg_sys::NodeTag::T_RelabelType) {
+                slot = (&raw mut (*(*slot).cast::<pg_sys::RelabelType>()).arg).cast();
                 continue;
             }
             if !is_node(*slot, pg_sys::NodeTag::T_FuncExpr) {

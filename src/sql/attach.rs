@@ -126,7 +126,8 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!("attach/checks.sql", name = "attach_checks", requires = ["attach_attach"]);
-extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks"]);
+extension_sql_file!("id_type.sql", name = "id_type", requires = ["segments"]);
+extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks", "id_type"]);
 extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = ["attach_columns"]);
 extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
 extension_sql_file!("attach/shared.sql", name = "attach_shared", requires = ["attach_changes"]);

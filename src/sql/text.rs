@@ -4,10 +4,10 @@ use crate::pg::report::report;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::Format;
+use snowflake_ids_core::PrefixedFormat;
 
-/// Returns an id as text in base62, base58, base36, crockford32 or hex. With `fixed_width`, the text is padded and sorts
-/// like the ids under collation "C".
+/// Returns an id as text in base62, base58, base36, crockford32 or hex, with a prefix if the format is `cus_base58`. With
+/// `fixed_width`, the text is padded and sorts like the ids under collation "C".
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_encode(
     id: i64,
@@ -30,6 +30,6 @@ fn snowflake_try_decode_text(text: Text<'_>, format: Text<'_>) -> Result<Option<
     Ok(text.read("text").ok().and_then(|text| format.decode(&text).ok()))
 }
 
-fn named(format: &Text<'_>) -> Result<Format, ErrorReport> {
+fn named(format: &Text<'_>) -> Result<PrefixedFormat, ErrorReport> {
     format.read("format")?.parse().map_err(|error| report(&error))
 }

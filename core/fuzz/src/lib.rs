@@ -8,7 +8,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::series::serial::{self, Reset};
 use snowflake_ids_core::server::saved_ranges;
 use snowflake_ids_core::server::state::State;
-use snowflake_ids_core::{Explain, Format, Layout};
+use snowflake_ids_core::{Explain, Format, Layout, PrefixedFormat};
 
 /// Something that reads bytes of others.
 pub struct Target {
@@ -188,7 +188,7 @@ fn id_text(bytes: &[u8]) {
             Err(error) => is_fit(&error),
         }
     }
-    text.parse::<Format>().map_or_else(|error| is_fit(&error), drop);
+    text.parse::<PrefixedFormat>().map_or_else(|error| is_fit(&error), drop);
 }
 
 /// A format says itself again, and keys of two numbers and of two periods differ.

@@ -1,7 +1,8 @@
 //! Ids as short text: base62, base58, base36, Crockford's base32 and hexadecimal.
 //!
 //! Every alphabet is in ASCII order, so texts of equal length sort like their ids under collation "C". Text of fixed
-//! width is padded with the alphabet's first digit.
+//! width is padded with the alphabet's first digit. A prefix with an underscore, as in `cus_base58`, distinguishes ids of one
+//! kind from ids of other kinds.
 
 use crate::error::{Explain, excerpt};
 use std::str::FromStr;
@@ -30,6 +31,13 @@ pub enum TextError {
     #[error("unrecognized text format \"{name}\"")]
     #[explain(hint = "Known formats are {}.", Format::ALL.map(Format::name).join(", "))]
     UnknownFormat { name: String },
+    #[error("invalid prefix in text format \"{name}\"")]
+    #[explain(
+        detail = "A prefix has 1 to {MAX_PREFIX} of the characters a to z, 0 to 9 and _, and does not begin with _."
+    )]
+    Prefix { name: String },
+    #[error("text is not an id with prefix \"{prefix}\"")]
+    OtherPrefix { prefix: String },
     #[error("id {id} is negative")]
     #[explain(detail = "Ids are 0 or more.")]
     Negative { id: i64 },
@@ -88,10 +96,15 @@ impl Format {
 
     /// Parses an id, padded or not.
     pub fn decode(self, text: &str) -> Result<i64, TextError> {
+        self.decode_after(0, text)
+    }
+
+    /// Reads an id that begins after so many characters.
+    fn decode_after(self, prefix: usize, text: &str) -> Result<i64, TextError> {
         let format = self.name();
         let radix = self.alphabet().len() as u64;
         let mut value = None;
-        for (at, found) in text.chars().enumerate() {
+        for (at, found) in text.chars().enumerate().skip(prefix) {
             if self == Self::Crockford32 && found == '-' {
                 continue;
             }
@@ -138,5 +151,52 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Self, TextError> {
         let known = Self::ALL.into_iter().find(|format| format.name().eq_ignore_ascii_case(name));
         known.ok_or_else(|| TextError::UnknownFormat { name: excerpt(name) })
+    }
+}
+
+/// The longest prefix, in characters, without the underscore after it.
+const MAX_PREFIX: usize = 16;
+
+/// A format, and a prefix that each text begins with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrefixedFormat {
+    /// Ends with an underscore, or is empty.
+    prefix: String,
+    format: Format,
+}
+
+impl PrefixedFormat {
+    /// Writes an id as [`Format::encode`] does, after the prefix.
+    pub fn encode(&self, id: i64, fixed: bool) -> Result<String, TextError> {
+        let mut text = self.format.encode(id, fixed)?;
+        text.insert_str(0, &self.prefix);
+        Ok(text)
+    }
+
+    /// Reads an id, and refuses another prefix.
+    pub fn decode(&self, text: &str) -> Result<i64, TextError> {
+        if !text.starts_with(&self.prefix) {
+            let prefix = self.prefix.strip_suffix('_').unwrap_or_default();
+            return Err(TextError::OtherPrefix { prefix: prefix.to_owned() });
+        }
+        self.format.decode_after(self.prefix.len(), text)
+    }
+}
+
+impl FromStr for PrefixedFormat {
+    type Err = TextError;
+
+    fn from_str(name: &str) -> Result<Self, TextError> {
+        let (prefix, of) = name.rsplit_once('_').map_or((None, name), |(prefix, of)| (Some(prefix), of));
+        let format = of.parse().map_err(|_| TextError::UnknownFormat { name: excerpt(name) })?;
+        let Some(prefix) = prefix else { return Ok(Self { prefix: String::new(), format }) };
+        let is_allowed = |letter| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        if !(1..=MAX_PREFIX).contains(&prefix.len())
+            || prefix.starts_with('_')
+            || !prefix.bytes().all(is_allowed)
+        {
+            return Err(TextError::Prefix { name: excerpt(name) });
+        }
+        Ok(Self { prefix: format!("{prefix}_"), format })
     }
 }

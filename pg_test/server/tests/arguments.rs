@@ -17,7 +17,7 @@ struct Function {
     is_trigger: bool,
 }
 
-/// The functions of the extension. What changes more than a transaction comes last.
+/// The functions of the extension, without those of its type, whose code is the server's. What changes more than a transaction comes last.
 fn functions(client: &mut Client) -> Result<Vec<Function>> {
     let rows = client.query(
         "select p.oid::regproc::text, p.proisstrict, p.prorettype = 'trigger'::regtype,
@@ -28,7 +28,8 @@ fn functions(client: &mut Client) -> Result<Vec<Function>> {
          from pg_extension as e
               join pg_depend as d on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
               join pg_proc as p on d.classid = 'pg_proc'::regclass and d.objid = p.oid
-         where e.extname = 'snowflake_ids' and d.deptype = 'e'
+              join pg_language as l on l.oid = p.prolang
+         where e.extname = 'snowflake_ids' and d.deptype = 'e' and l.lanname <> 'internal'
          order by p.proname like 'state_%', p.oid::regprocedure::text collate \"C\"",
         &[],
     )?;

@@ -15,14 +15,14 @@ BEGIN
 END
 $$;
 
--- Returns the base type of a domain, and any other type unchanged.
+-- Returns the base type of a domain, bigint for snowflake_id, and any other type unchanged.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
         type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
     END LOOP;
-    RETURN type;
+    RETURN coalesce(nullif(type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype);
 END
 $$;
 

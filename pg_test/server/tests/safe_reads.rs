@@ -254,8 +254,11 @@ fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<Vec<i64
         5 => {
             client.run("begin")?;
             let kept = client.column(several)?;
-            client
-                .run(&format!("prepare transaction '{name}'; {}; commit prepared '{name}'", pause(random)))?;
+            for statement in
+                [format!("prepare transaction '{name}'"), pause(random), format!("commit prepared '{name}'")]
+            {
+                client.run(&statement)?;
+            }
             Ok(kept)
         }
         _ => {

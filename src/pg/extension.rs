@@ -73,8 +73,8 @@ pub fn function(signature: &str) -> Option<pg_sys::Oid> {
     found.filter(|function| of_member(pg_sys::ProcedureRelationId, *function).is_some())
 }
 
-/// Fails if columns have this type of the extension, which is being dropped: CASCADE would take them, and whole tables that are partitioned
-/// by them. They are dropped before their type, so they are sought as they were when the statement began.
+/// Fails if columns have this type of the extension, which is being dropped: CASCADE would take them, and whole tables that
+/// are partitioned by them. They are dropped before their type, so they are sought as they were when the statement began.
 pub fn keep_columns_of(dropped: pg_sys::Oid) {
     if of_member(pg_sys::TypeRelationId, dropped).is_none() {
         return;
@@ -98,8 +98,9 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
         relations = format_args!("{}::pg_catalog.oid", pg_sys::RelationRelationId.to_u32()),
     );
     let sql = CString::new(sql).unwrap_or_default();
-    // SAFETY: within a transaction, which drops something. An error ends it, with the snapshot that is pushed here. This is a copy of
-    // the latest one, as DROP sees commits since the statement began, too; it also sees the rows that this statement has deleted.
+    // SAFETY: within a transaction, which drops something. An error ends it, with the snapshot that is pushed here. This is
+    // a copy of the latest one, as DROP sees commits since the statement began, too; it also sees the rows that this
+    // statement has deleted.
     let columns = unsafe {
         let began = if pg_sys::ActiveSnapshotSet() { (*pg_sys::GetActiveSnapshot()).curcid } else { 0 };
         pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());

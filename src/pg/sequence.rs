@@ -187,7 +187,7 @@ pub fn name(sequence: pg_sys::Oid) -> String {
     unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
 }
 
-/// The use of a sequence that privileges are checked for.
+/// A way to use a sequence, for which privileges are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SequenceUse {
     /// Taking the next number.

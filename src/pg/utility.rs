@@ -129,7 +129,8 @@ fn forget_changes() {
     CREATED.take();
 }
 
-/// Returns whether the columns of a CREATE TABLE or ALTER TABLE are watched: not those of an extension's script or of `pg_upgrade`.
+/// Returns whether the columns of a CREATE TABLE or ALTER TABLE are watched: not those of an extension's script or of
+/// `pg_upgrade`.
 fn watches_columns() -> bool {
     // SAFETY: a variable of this process's server.
     let in_script = unsafe { pg_sys::creating_extension };

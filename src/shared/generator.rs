@@ -39,8 +39,8 @@ impl Deref for Shared {
     }
 }
 
-/// Number of ids taken by the processes that had this process number, one after another. Only the present process writes
-/// the number, so no atomic addition is needed. Each counter has its own cache line, so that processes do not slow each
+/// Count of the ids taken by the processes that had this process number, one after another. Only the present process writes
+/// the count, so no atomic addition is needed. Each counter has its own cache line, so that processes do not slow each
 /// other down.
 #[derive(Default)]
 #[repr(C, align(64))]

@@ -83,7 +83,7 @@ mod snowflake_ids_internal {
         shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())
     }
 
-    /// Returns the names of the layouts of known systems.
+    /// Returns the names of the preset layouts, which are those of other id systems, such as Twitter's.
     #[pg_extern(immutable, parallel_safe)]
     fn presets() -> SetOfIterator<'static, &'static str> {
         SetOfIterator::new(PRESETS.iter().map(|(name, _)| *name))

@@ -1,28 +1,31 @@
-//! A safe place to read from: a position below which no transaction that a snapshot does not see has one.
+//! The safe position to read from: every transaction with a position below it is visible to the reader's snapshot, or was rolled
+//! back.
 //!
-//! A position is taken before the row that carries its id can be seen. A reader that goes on "after the last id" therefore
-//! loses the rows of transactions that commit late. The answer is the least of
+//! A transaction takes a position before others can see the row that carries the id. A reader that continues after the last
+//! id therefore misses rows of transactions that commit late. The safe position is the lowest of
 //!
-//! 1. the next position of the generator, as no later call takes one below it;
-//! 2. the announcements of open transactions;
+//! 1. the generator's next position, because no later call takes a lower one
+//! 2. the announcements of open transactions
 //! 3. the announcements of transactions that ended after the snapshot was taken.
 //!
-//! *Announcing.* A transaction [announces](OpenTransaction::announce) itself before its first position, by the *frontier*: the
-//! highest next position that a reader has published. All of its positions are at or above its announcement:
-//! - One that it takes from the generator lies at or above the next position. The announcement precedes the step that takes it,
-//!   so a reader that sees the step sees the announcement.
-//! - One that the session took earlier may lie below the frontier. So a reader that moves the frontier first makes all held
-//!   positions stale. A transaction that read the new frontier sees this, and takes anew. Of a transaction that read the old
-//!   frontier and the reader, at least one sees the other's step, as both have a fence between their two steps.
+//! *Announcing.* A transaction [announces](OpenTransaction::announce) the *frontier* before it takes its first position. The
+//! frontier is the highest next position that was published. All positions of the transaction are at or above it:
 //!
-//! *Ending.* A committed transaction is [recorded](EndedTransactions::record) with its transaction id (xid) after other
-//! transactions can see its rows, and before its announcement is cleared. A reader looks at announcements first. So it sees the one or
-//! the other, and counts the recorded ones whose xid its snapshot does not see. Rolled-back transactions have no rows.
+//! - Positions that it takes from the generator are at or above the next position. The transaction announces before it takes,
+//!   so a reader that sees the higher next position also sees the announcement.
+//! - Positions that the session already held may be below a new frontier. So publishing makes all held positions stale before
+//!   it moves the frontier. A transaction that announces the new frontier sees this, and takes new positions. A transaction
+//!   that announces the old frontier, and the reader, have a fence between their two steps: at least one of them sees the step
+//!   of the other.
 //!
-//! *Forgetting.* The record has room for so many transactions. An old snapshot, or a prepared transaction, may need one that was dropped. Then
-//! there is no answer, which is safe: the reader gets no rows for now.
+//! *Ending.* A committed transaction is [recorded](EndedTransactions::record) with its transaction id (xid) after its rows become
+//! visible and before its announcement is cleared. Readers read announcements first, so they find the announcement or the
+//! record. A record counts if the reader's snapshot does not see its xid. Rolled-back transactions have no rows.
 //!
-//! *Other nodes.* Terms of other nodes begin in a later tick than all positions that readers were told, also after a restart: see
+//! *Dropping.* The memory holds a fixed number of records. If an old snapshot or a prepared transaction needs a dropped record,
+//! there is no safe position for now, and the reader gets no rows.
+//!
+//! *Other nodes.* Terms of other nodes begin in a later tick than all published positions, also after a restart: see
 //! [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
 
 use crate::error::Explain;
@@ -96,8 +99,8 @@ impl Default for OpenTransaction {
 }
 
 impl OpenTransaction {
-    /// Announces that the transaction is about to take positions. A parallel worker announces in its leader's place, where an
-    /// earlier announcement stays.
+    /// Announces that the transaction is about to take positions. Parallel workers use the leader's announcement, and keep
+    /// an earlier one.
     pub fn announce(&self, frontier: &Frontier, database: u32) {
         let first = frontier.position().0.max(1);
         self.database.store(database.into(), Ordering::Relaxed);

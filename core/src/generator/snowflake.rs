@@ -42,7 +42,7 @@ pub struct Generator {
     limit: AtomicU64,
     /// The last observed tick of the wall clock. It falls only after a step back.
     observed: AtomicU64,
-    /// The number of the term; odd while the term changes or no node issues.
+    /// The number of the term; odd while the term changes, and while no node may issue ids.
     term: AtomicU64,
     /// The bits of the node that issues, shifted into their place.
     node_bits: AtomicU64,
@@ -229,7 +229,7 @@ impl Generator {
     }
 
     /// Takes positions in one atomic step. The first position's id belongs to the shard. The range is long enough for
-    /// `want` ids of the shard on average. Fewer are taken as in [`Generator::take`]. Positions before the first are used
+    /// `want` ids of the shard on average; [`Generator::take`] says when it is shorter. Positions before the first are used
     /// up.
     pub fn take_fitting(
         &self,
@@ -255,7 +255,7 @@ impl Generator {
                     },
                 };
                 seen = Some((node_bits, from..=first));
-                // If no position below the limit fits, all are used up. The limit is then raised from there, even if the
+                // If no position below the limit fits, the call uses up all of them. The limit is then raised, even if the
                 // first fitting position is far ahead.
                 let limit = self.limit.load(Ordering::Relaxed);
                 if from < limit && limit <= first {
@@ -273,7 +273,7 @@ impl Generator {
     }
 
     /// Takes positions in one term. `choose` gets the node's bits and the next position, and returns the range to take.
-    /// Fewer are taken as in [`Generator::take`].
+    /// [`Generator::take`] says when fewer are taken.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the body of two functions")]
     fn take_chosen(

@@ -64,7 +64,7 @@ pub trait TagRows {
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
     /// Returns true if the tag exists, or an open transaction may create it. Does not wait.
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
-    /// Creates a tag with the ids of this share, unless the tag exists.
+    /// Creates a tag, unless it exists. Its ids are this registry's share, one of `share.of`.
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
     /// Writes that ids up to `max_id` are handed out or reserved in this period. Also writes the cluster's system
     /// identifier and its timeline.

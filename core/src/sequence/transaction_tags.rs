@@ -81,7 +81,7 @@ struct TransactionTag<T, S> {
     changes: Vec<Made<S>>,
     /// The row after the last change.
     row: Option<TagRow>,
-    /// The period and highest id that the transaction handed out and has not written to the row.
+    /// The highest id that the transaction handed out but has not written to the row yet, and the period of this id.
     issued: Option<Reached>,
     /// The tag's generation before the transaction, which a rollback restores; None if the tag did not exist.
     tag_generation: Option<i64>,

@@ -159,9 +159,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(taken)
     }
 
-    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation raises
-    /// the high-water marks of all nodes, so that readers' positions stay below later ids, also after a restart as another node.
-    /// While the clock is behind, the server therefore waits for it instead of issuing as another node.
+    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation
+    /// raises the high-water marks of all nodes, so that readers' positions stay below later ids, also after a restart as
+    /// another node. While the clock is behind, the server therefore waits for it instead of issuing as another node.
     pub fn admit_readers(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if issuing.has_readers {

@@ -11,8 +11,8 @@ use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The time after the last id during which the high-water marks are still kept ahead. Within it, a session that takes an id
-/// now and then does not wait for the disk.
+/// For this long after the last id, the launcher still raises the high-water marks ahead of ids. A session that takes an id
+/// now and then therefore does not wait for the disk.
 const WARM: Duration = Duration::from_mins(10);
 /// The pause after a failed write of the state file.
 const RETRY: Duration = Duration::from_secs(1);

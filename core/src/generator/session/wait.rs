@@ -116,8 +116,8 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     SessionError::Refused(refusal, hint)
 }
 
-/// Most lease requests in one call. Two may be in vain: the first may have begun before the server knew that this
-/// layout needs a smaller worker id, and the second may serve another session.
+/// The largest number of lease requests in one call. Two may be in vain: the first may have begun before the server knew
+/// that this layout needs a smaller worker id, and the second may serve another session.
 const MAX_LEASES: u32 = 3;
 
 /// Runs `work`, and repeats `work` after a lease request if the server had no worker id, or none that fits the layout.

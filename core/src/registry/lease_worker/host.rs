@@ -44,7 +44,7 @@ pub enum RegistryLocation {
     On(Endpoint),
     /// No registry: this database does not use one and is not one, or does not have the extension.
     Nowhere,
-    /// The coordinator of this Citus cluster, which this node does not use yet.
+    /// The coordinator of this Citus cluster. This node does not use that registry yet.
     Unregistered,
 }
 

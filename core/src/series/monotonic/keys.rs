@@ -13,7 +13,7 @@ const SLOT_BITS: u32 = 20;
 /// counter. A shared counter is harmless: it grows, and gives no number twice.
 const FINGERPRINT_BITS: u32 = 31 - SLOT_BITS;
 
-/// The keys of all sections, in shared memory.
+/// The keys of all sections (the parts into which a hash divides a series' keys), in shared memory.
 #[derive(Debug)]
 pub struct Keys<'m> {
     buckets: &'m [Bucket],

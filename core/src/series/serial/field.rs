@@ -27,7 +27,7 @@ impl DateField {
         }
     }
 
-    /// Returns the longest period that the field distinguishes from the next one.
+    /// Returns the period that the field shows: a month for `MM`.
     pub(super) const fn period(self) -> Reset {
         match self {
             Self::Year | Self::YearOfCentury => Reset::Year,

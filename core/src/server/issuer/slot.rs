@@ -43,7 +43,7 @@ pub struct Occupancy {
 /// The data that the state lock guards.
 #[derive(Debug, Default)]
 pub struct Issuing {
-    /// The node whose term is open in the generator of the server's own layout; None while the generator is closed.
+    /// The node that issues through the generator of the server's own layout; None while the generator is closed.
     pub node: Option<Node>,
     /// True if a process has opened the state since the server's start.
     pub opened: bool,

@@ -126,8 +126,9 @@ impl State {
         Some(Lease::chosen(datacenter, worker, here.token))
     }
 
-    /// Chooses a worker id for a layout with fewer worker ids than the server's own. First choice is the server's
-    /// worker id modulo the number of worker ids; second choice another one of the server's share (see `of_timeline`).
+    /// Chooses a worker id for a layout with fewer worker ids than the server's own. The first choice is the server's
+    /// worker id modulo the number of worker ids. The second choice is another worker id in the share of the server's
+    /// timeline (see `of_timeline`).
     ///
     /// After `pg_upgrade`, the whole share may belong to other servers, because the previous cluster's rows are still
     /// there. The server then chooses from another share. Returns true if a worker id was found.
@@ -155,7 +156,7 @@ impl State {
 
     /// Takes over the rows of one database's table, in which each server records the first worker id that it chose. The
     /// oldest row comes first. Rows of this cluster, or of a cluster from which it was upgraded, may be from other
-    /// servers. This server does not choose the worker ids of other servers.
+    /// servers. This server marks the worker ids of other servers, and never chooses one of them for itself.
     pub fn record_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
         if !holds(Guard::RecordedNamed) {

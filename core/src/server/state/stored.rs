@@ -27,7 +27,7 @@ pub struct State {
     /// The server's own layout after the next restart, if an administrator has allowed a change.
     #[serde(default)]
     pub next_layout: Option<Layout>,
-    /// The clock reference at the time of writing.
+    /// The clock reference (the furthest trusted reading of the clock) at the time of writing.
     pub clock: Reading,
     /// The wall clock's time at the time of writing.
     pub seen: UnixMicros,

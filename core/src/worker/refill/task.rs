@@ -113,7 +113,8 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         self.denials.get()
     }
 
-    /// Records that a registry has no ids of the tag. The last of all registries answers the waiting sessions.
+    /// Records that a registry has no ids of the tag. Once no registry is left, the waiting sessions get the last denial as
+    /// their answer.
     pub fn deny(&self, denial: &Outcome, registries: usize) {
         self.denials.set(self.denials.get() + 1);
         if self.denials.get() < registries {

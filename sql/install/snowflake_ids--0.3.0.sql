@@ -99,6 +99,34 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- requires:
+--   segments
+
+-- A bigint whose JSON is a string, so that JavaScript does not round it. The operators and operator classes of bigint serve it. With
+-- category N, it becomes a bigint beside one in UNION or COALESCE. It has no max and min of its own: the planner reads the end of an
+-- index only for a sort operator of the aggregate's own type, and would read the whole table.
+
+CREATE TYPE snowflake_ids.snowflake_id;
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id) RETURNS cstring
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_ids.snowflake_id
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id) RETURNS bytea
+LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
+CREATE TYPE snowflake_ids.snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
+    RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
+COMMENT ON TYPE snowflake_ids.snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+
+CREATE CAST (snowflake_ids.snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS snowflake_ids.snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
+-- The literal 1 is an integer, and drivers send small numbers as smallint.
+CREATE CAST (integer AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (smallint AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::safe_position::snowflake_ids_internal::safe_id_holders
 CREATE  FUNCTION snowflake_ids_internal."safe_id_holders"() RETURNS SETOF INT /* i32 */
 STRICT VOLATILE PARALLEL RESTRICTED
@@ -6242,14 +6270,14 @@ BEGIN
 END
 $$;
 
--- Returns the base type of a domain, and any other type unchanged.
+-- Returns the base type of a domain, bigint for snowflake_id, and any other type unchanged.
 CREATE FUNCTION snowflake_ids_internal.base_type(type oid) RETURNS regtype
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
         type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
     END LOOP;
-    RETURN type;
+    RETURN coalesce(nullif(type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype);
 END
 $$;
 

@@ -386,6 +386,11 @@ BEGIN
         FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_stat_activity AS a USING (pid)
         WHERE a.xact_start < now() - interval '1 minute'
         UNION ALL
+        SELECT 'warning', 'readers', format('prepared transaction "%s" may hold snowflake_safe_id() back', p.gid),
+            'COMMIT PREPARED or ROLLBACK PREPARED (docs/outbox.md, "Readers that stand still").', p.prepared
+        FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_prepared_xacts AS p ON h.pid = 0
+        WHERE p.prepared < now() - interval '1 minute'
+        UNION ALL
         SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
             '(docs/operations.md, "Places for tags").', NULL

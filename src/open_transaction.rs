@@ -5,6 +5,7 @@ use crate::pg::process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
 use crate::shared::generator::{self, Shared};
+use snowflake_ids_core::Position;
 use snowflake_ids_core::generator::safe_position::{EndedTransaction, OpenTransaction};
 use std::cell::Cell;
 
@@ -38,6 +39,11 @@ fn announce_first(shared: &Shared) {
 /// Records the transaction if it took positions and may have rows.
 fn record() {
     let Some(shared) = generator::shared().filter(|_| !transaction::is_of_leader()) else { return };
+    // Before the first reader all transactions count as dropped. A transaction that misses the reader here has a lower xid
+    // than the reader takes as the next one.
+    if shared.frontier.position() == Position::ZERO {
+        return;
+    }
     let first = shared.own_transaction().and_then(OpenTransaction::first);
     if let (Some(first), Some(xid)) = (first, transaction::xid()) {
         shared.ended.write().record(EndedTransaction { xid, first, database: server::database() });
@@ -56,7 +62,8 @@ fn end() {
         return;
     }
     ANNOUNCED.set(false);
-    if let Some(own) = generator::shared().and_then(Shared::own_transaction) {
+    let own = generator::shared().and_then(Shared::own_transaction);
+    if let Some(own) = own.filter(|own| own.first().is_some()) {
         own.clear();
     }
 }

@@ -3,28 +3,38 @@
 use crate::issuer::issuer;
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
+use crate::pg::server;
+use crate::pg::snapshot::{self, Raw};
 use crate::pg::transaction::{self, Hooks};
-use crate::pg::{server, snapshot};
+use crate::settings;
 use crate::shared::generator::{self, Shared};
 use crate::snowflake;
 use crate::store::citus;
-use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::{Explain, NotReadyError};
 use snowflake_ids_core::generator::safe_position::{Answers, SnapshotTooOld, SnapshotXids};
 use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::ids::position::Position;
 use snowflake_ids_core::server::issuer::IssuerError;
+use snowflake_ids_core::{Clock, ClockRollback};
 use std::cell::RefCell;
 
 /// The answers that the present transaction was given.
-static ANSWERS: PerProcess<RefCell<Answers<Option<Safe>>>> = PerProcess::new(RefCell::new(Answers::new()));
+struct Given {
+    given: Answers<Option<Safe>>,
+    /// The snapshot that asked last, and its answer.
+    latest: Option<(Raw, Option<Safe>)>,
+}
+
+static ANSWERS: PerProcess<RefCell<Given>> =
+    PerProcess::new(RefCell::new(Given { given: Answers::new(), latest: None }));
 
 static HOOKS: Hooks = Hooks { committed: forget, ended: forget, ..Hooks::none() };
 
 fn forget() {
     if let Ok(mut answers) = ANSWERS.try_borrow_mut() {
-        answers.clear();
+        answers.given.clear();
+        answers.latest = None;
     }
 }
 
@@ -52,6 +62,13 @@ pub enum SafePositionError {
     #[error("cannot execute {0}() without a snapshot of a query")]
     #[explain(Unsupported, hint = "Call it in a query that reads rows.")]
     NoSnapshot(&'static str),
+    #[error("cannot execute {0}() while snowflake_ids.clock_rollback is switch")]
+    #[explain(
+        NotReady,
+        detail = "After a step back of the clock, other nodes may issue ids below those that were read."
+    )]
+    #[explain(hint = "Set snowflake_ids.clock_rollback to wait or error.")]
+    Switches(&'static str),
     #[error("cannot execute {0}() in a database of a Citus cluster")]
     #[explain(Unsupported, detail = "The nodes of a cluster commit one after the other.")]
     #[explain(hint = "Read rows by an order of your own, such as numbers of a gapless series.")]
@@ -68,9 +85,25 @@ pub fn of_statement(function: &'static str, skips_tick: bool) -> Result<Option<S
     if citus::is_there() {
         return Err(SafePositionError::Citus(function));
     }
-    let snapshot = snapshot::of_statement().ok_or(SafePositionError::NoSnapshot(function))?;
+    if settings::rollback() == ClockRollback::Switch {
+        return Err(SafePositionError::Switches(function));
+    }
     transaction::watch(&HOOKS);
-    ANSWERS.borrow_mut().get(&snapshot, || find(shared, &snapshot, skips_tick))
+    let mut answers = ANSWERS.try_borrow_mut().map_err(|_| SafePositionError::NoSnapshot(function))?;
+    // A scan may ask for each row.
+    if let Some((raw, answer)) = &answers.latest
+        && raw.is_of_statement()
+    {
+        return Ok(*answer);
+    }
+    let raw = Raw::of_statement().ok_or(SafePositionError::NoSnapshot(function))?;
+    if citus::is_there() {
+        return Err(SafePositionError::Citus(function));
+    }
+    let snapshot = raw.xids();
+    let answer = answers.given.get(&snapshot, || find(shared, &snapshot, skips_tick))?;
+    answers.latest = Some((raw, answer));
+    Ok(answer)
 }
 
 fn find(
@@ -83,24 +116,26 @@ fn find(
         snowflake::skip_one(shared)?;
         issuer(shared).admit_readers()?;
     } else if skips_tick && shared.layout.instant_of(shared.generator.next()) < SystemClock.now() {
-        // If this fails, rows of the last tick are read later.
-        let _ = snowflake::skip_one(shared);
+        snowflake::skip_at_once(shared);
     }
-    let database = server::database();
     let next = shared.frontier.publish(&shared.generator);
+    if !shared.ended.read().is_kept() {
+        let next_xid = snapshot::next_xid();
+        shared.ended.write().keep_from(next_xid);
+    }
     // Announcements are read first, because a transaction is recorded before its announcement is cleared.
+    let database = server::database();
     let open = shared.open_transactions().iter().filter_map(|open| open.first_in(database)).min();
-    let recorded = shared.ended.read().unseen_by(snapshot, database);
-    let Some(recorded) =
-        recorded.filter(|recorded| recorded.unknown.iter().all(|xid| snapshot::runs_in_process(*xid)))
-    else {
-        return Ok(None);
-    };
-    let position = [open, recorded.first].into_iter().flatten().fold(next.position, Position::min);
-    Ok(Some(Safe { position, next }))
+    let mut found = snapshot.room();
+    let (recorded, dropped) = shared.ended.read().unseen_by(snapshot, database, &mut found);
+    let is_known = |xid: &u64| snapshot::runs_in_process(*xid) || snapshot::was_rolled_back(*xid);
+    let is_complete = snapshot.unknown(dropped, &found).is_some_and(|unknown| unknown.iter().all(is_known));
+    let position = [open, recorded].into_iter().flatten().fold(next.position, Position::min);
+    Ok(is_complete.then_some(Safe { position, next }))
 }
 
-/// Returns the processes of this database with an open transaction that took positions.
+/// Returns the processes of this database with an open transaction that took positions, and 0 for prepared transactions.
+/// Nothing before the first reader.
 pub fn open_processes() -> Vec<i32> {
     let Some(shared) = generator::shared().filter(|shared| shared.frontier.position() > Position::ZERO)
     else {
@@ -108,5 +143,6 @@ pub fn open_processes() -> Vec<i32> {
     };
     let numbered = shared.open_transactions().iter().enumerate();
     let open = numbered.filter(|(_, open)| open.first_in(server::database()).is_some());
-    open.map(|(number, _)| snapshot::process_id(number)).filter(|pid| *pid != 0).collect()
+    let processes = open.map(|(number, _)| snapshot::process_id(number)).filter(|pid| *pid != 0);
+    std::iter::once(0).chain(processes).collect()
 }

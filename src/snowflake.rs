@@ -383,6 +383,11 @@ pub fn skip_one(shared: &'static Shared) -> Result<(), SessionError> {
     take_several(shared, None, None, NonZeroU32::MIN).map(|_| ())
 }
 
+/// Takes a position of the server's own layout if that needs no wait, and leaves it unused.
+pub fn skip_at_once(shared: &Shared) {
+    let _ = session::take(&**shared, &settings::rules(), &SystemClock, NonZeroU32::MIN);
+}
+
 /// Takes up to `want` positions from the generator, not from the session's block. Returns them with their layout.
 fn take_several(
     shared: &'static Shared,

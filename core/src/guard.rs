@@ -94,7 +94,7 @@ pub enum Guard {
     /// A reader makes held positions stale before it moves the frontier.
     FrontierStales,
     /// All nodes begin above the positions that readers were told.
-    ReadsRaise,
+    ToldKept,
     /// A transaction that is dropped from the record is known to be missing.
     DroppedKnown,
     /// A snapshot has one answer.

@@ -3,11 +3,12 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::generator::safe_position::{
-    Answers, EndedTransaction, EndedTransactions, Frontier, Recorded, SnapshotTooOld, SnapshotXids,
+    Answers, EndedTransaction, EndedTransactions, Frontier, SnapshotTooOld, SnapshotXids,
 };
 use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::guard::{Guard, leave_out};
-use snowflake_ids_core::{Generator, Layout, NodeBits, Position, UnixMicros};
+use snowflake_ids_core::{Generator, Layout, NodeBits, Position, Rules, SequenceStart, UnixMicros};
+use std::num::NonZeroU32;
 
 const DATABASE: u32 = 5;
 
@@ -32,38 +33,53 @@ fn snapshot(xmax: u64, running: &[u64]) -> SnapshotXids {
     SnapshotXids::new(xmax, running.to_vec())
 }
 
+/// The lowest announcement, and the xids that may have been dropped.
+fn unseen(
+    ended: &EndedTransactions,
+    snapshot: &SnapshotXids,
+    database: u32,
+) -> (Option<Position>, Option<Vec<u64>>) {
+    let mut found = snapshot.room();
+    let (lowest, dropped) = ended.unseen_by(snapshot, database, &mut found);
+    (lowest, snapshot.unknown(dropped, &found))
+}
+
 #[test]
 fn transactions_that_ended_after_the_snapshot_count() {
     let ended = recorded(8, [100, 110, 120]);
-    let first = |snapshot: &SnapshotXids, database| ended.unseen_by(snapshot, database).unwrap().first;
-    assert_eq!(first(&snapshot(130, &[]), DATABASE), None, "it sees all of them");
-    assert_eq!(first(&snapshot(130, &[110]), DATABASE), Some(Position(11)));
-    assert_eq!(first(&snapshot(110, &[]), DATABASE), Some(Position(11)), "one that began later is not seen");
-    assert_eq!(first(&snapshot(130, &[110, 100]), DATABASE), Some(Position(10)));
-    assert_eq!(first(&snapshot(130, &[110]), 6), None, "it is of another database");
+    let lowest = |snapshot: &SnapshotXids, database| unseen(&ended, snapshot, database).0;
+    assert_eq!(lowest(&snapshot(130, &[]), DATABASE), None, "it sees all of them");
+    assert_eq!(lowest(&snapshot(130, &[110]), DATABASE), Some(Position(11)));
+    assert_eq!(lowest(&snapshot(110, &[]), DATABASE), Some(Position(11)), "one that began later is not seen");
+    assert_eq!(lowest(&snapshot(130, &[110, 100]), DATABASE), Some(Position(10)));
+    assert_eq!(lowest(&snapshot(130, &[110]), 6), None, "it is of another database");
 }
 
 #[test]
 fn a_transaction_that_was_dropped_may_be_one_that_the_snapshot_does_not_see() {
     needs(Guard::DroppedKnown, || {
         let ended = recorded(2, [100, 110, 120]);
-        let unknown = ended.unseen_by(&snapshot(130, &[100]), DATABASE).map(|recorded| recorded.unknown);
-        unknown == Some(vec![100]) && ended.unseen_by(&snapshot(100, &[]), DATABASE).is_none()
+        let unknown = |snapshot| unseen(&ended, &snapshot, DATABASE).1;
+        unknown(snapshot(130, &[100])) == Some(vec![100]) && unknown(snapshot(99, &[])) == Some(vec![99, 100])
     });
-    // One that is younger than all that were dropped would be there.
+    // A transaction with a higher xid than all dropped ones would be in the record.
     let ended = recorded(2, [100, 110, 120]);
-    assert_eq!(
-        ended.unseen_by(&snapshot(130, &[105]), DATABASE),
-        Some(Recorded { first: None, unknown: vec![] })
-    );
+    assert_eq!(unseen(&ended, &snapshot(130, &[105]), DATABASE), (None, Some(vec![])));
+    assert_eq!(unseen(&ended, &snapshot(130, &[110]), DATABASE), (Some(Position(11)), Some(vec![])));
+    assert_eq!(unseen(&ended, &snapshot(20, &[]), DATABASE).1, None, "too many began after it");
 }
 
 #[test]
-fn a_transaction_that_was_prepared_before_the_start_is_unknown() {
-    let unknown =
-        |ended: &EndedTransactions| ended.unseen_by(&snapshot(130, &[50]), DATABASE).unwrap().unknown;
-    assert_eq!(unknown(&recorded(8, [])), [50]);
-    assert_eq!(unknown(&recorded(8, [100])), [50]);
+fn transactions_that_began_before_the_first_reader_are_unknown_unless_they_are_recorded() {
+    let mut ended = recorded(8, []);
+    assert!(!ended.is_kept());
+    ended.keep_from(120);
+    assert!(ended.is_kept());
+    ended.record(EndedTransaction { xid: 110, first: Position(11), database: DATABASE });
+    assert_eq!(
+        unseen(&ended, &snapshot(130, &[50, 110, 125]), DATABASE),
+        (Some(Position(11)), Some(vec![50]))
+    );
 }
 
 fn answer(answers: &mut Answers<i32>, snapshot: &SnapshotXids, new: i32) -> Result<i32, SnapshotTooOld> {
@@ -122,17 +138,27 @@ fn the_least_id_is_exact_in_the_open_term_and_else_the_ticks() {
 fn transactions_move_an_old_frontier_once_there_are_readers() {
     let layout: Layout = "41/5/5/12 epoch=2020-01-01".parse().unwrap();
     let generator = Generator::new();
-    let at = |milliseconds: i64| layout.position_at(UnixMicros(1_770_000_000_000_000 + milliseconds * 1_000));
+    let at = |milliseconds: i64| UnixMicros(1_770_000_000_000_000 + milliseconds * 1_000);
+    generator.begin(NodeBits(0), layout.position_at(at(0)), layout.end_position());
+    let rules = Rules { max_drift: 1_000_000, start: SequenceStart::Zero };
     let frontier = Frontier::default();
     let moved = |milliseconds| {
-        generator.begin(NodeBits(0), at(milliseconds), layout.end_position());
+        generator.take(&layout, &rules, &at(milliseconds), NonZeroU32::MIN).unwrap();
         frontier.keep_up(&generator, &layout);
         frontier.position()
     };
     assert_eq!(moved(0), Position::ZERO, "nobody reads");
-    frontier.publish(&generator);
-    assert_eq!(moved(49), at(0));
+    let told = frontier.publish(&generator).position;
+    assert_eq!(moved(49), told);
     let generation = generator.generation();
-    assert_eq!(moved(50), at(50));
+    assert_eq!(moved(50), Position(layout.position_at(at(50)).0 + 1));
     assert!(generator.generation() > generation);
+}
+
+#[test]
+fn the_first_position_of_a_term_that_issued_nothing_is_not_told() {
+    let layout: Layout = "41/5/5/12 epoch=2020-01-01".parse().unwrap();
+    let (generator, frontier) = (Generator::new(), Frontier::default());
+    generator.begin(NodeBits(0), Position(1 << 20), layout.end_position());
+    assert_eq!(frontier.publish(&generator), NextPosition { position: Position::ZERO, term: None });
 }

@@ -1,12 +1,39 @@
 //! The snapshot of the present statement, and the transactions of all processes.
 
-use super::server;
 use pgrx::pg_sys;
 use snowflake_ids_core::generator::safe_position::SnapshotXids;
 
-/// The transactions that the present statement does not see; None if its snapshot is not of the usual kind.
-pub fn of_statement() -> Option<SnapshotXids> {
-    // SAFETY: within a transaction. An active snapshot lives as long as the statement, and its array has `xcnt` xids.
+/// The xids of a snapshot, as the server has them.
+pub struct Raw {
+    xmax: u32,
+    running: Vec<u32>,
+}
+
+impl Raw {
+    /// Returns the present statement's snapshot; None if it is not of the usual kind.
+    pub fn of_statement() -> Option<Self> {
+        let (xmax, running) = of_statement()?;
+        Some(Self { xmax, running: running.iter().map(|xid| xid.into_inner()).collect() })
+    }
+
+    /// Returns true if the present statement has this snapshot, or one that sees the same transactions.
+    pub fn is_of_statement(&self) -> bool {
+        of_statement().is_some_and(|(xmax, running)| {
+            xmax == self.xmax && running.iter().map(|xid| xid.into_inner()).eq(self.running.iter().copied())
+        })
+    }
+
+    /// Returns the xids with their epochs.
+    pub fn xids(&self) -> SnapshotXids {
+        let next = next_xid();
+        let running = self.running.iter().map(|xid| widened(next, *xid)).collect();
+        SnapshotXids::new(widened(next, self.xmax), running)
+    }
+}
+
+fn of_statement() -> Option<(u32, &'static [pg_sys::TransactionId])> {
+    // SAFETY: the caller is within a transaction, and uses the slice at once. An active snapshot lives as long as the statement,
+    // and its array has `xcnt` xids.
     unsafe {
         if !pg_sys::ActiveSnapshotSet() {
             return None;
@@ -15,34 +42,45 @@ pub fn of_statement() -> Option<SnapshotXids> {
         if snapshot.snapshot_type != pg_sys::SnapshotType::SNAPSHOT_MVCC || snapshot.takenDuringRecovery {
             return None;
         }
-        let next = pg_sys::ReadNextFullTransactionId().value;
-        let running =
-            (0..snapshot.xcnt as usize).map(|index| widened(next, *snapshot.xip.add(index))).collect();
-        Some(SnapshotXids::new(widened(next, snapshot.xmax), running))
+        let running = match snapshot.xcnt as usize {
+            0 => &[],
+            count => std::slice::from_raw_parts(snapshot.xip, count),
+        };
+        Some((snapshot.xmax.into_inner(), running))
     }
+}
+
+/// Returns the next xid that a transaction gets, with its epoch.
+pub fn next_xid() -> u64 {
+    // SAFETY: reads shared memory under the server's own lock.
+    unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
 /// Returns whether a transaction is running in a process. A prepared one is not.
 pub fn runs_in_process(xid: u64) -> bool {
-    // SAFETY: looks up shared memory under the server's own lock.
+    // SAFETY: reads shared memory under the server's own lock.
     unsafe { pg_sys::BackendXidGetPid(low_half(xid).into()) != 0 }
 }
 
-/// The process ids of server processes, by their number in [`server::process_number`]; 0 for an unused one.
+/// Returns whether a transaction was rolled back. The xid is one that a present snapshot does not see.
+pub fn was_rolled_back(xid: u64) -> bool {
+    // SAFETY: the server keeps the status of transactions that a present snapshot does not see.
+    unsafe { pg_sys::TransactionIdDidAbort(low_half(xid).into()) }
+}
+
+/// Returns the process with a number of [`super::server::process_number`]; 0 if there is none.
 pub fn process_id(number: usize) -> i32 {
-    if number >= server::max_processes() {
-        return 0;
-    }
-    // SAFETY: the array of all processes has more entries than that, and lives as long as the server.
+    // SAFETY: the number is below the count of processes that run SQL. The array of all processes has more entries than that,
+    // and lives as long as the server.
     unsafe { (*(*pg_sys::ProcGlobal).allProcs.add(number)).pid }
 }
 
-/// An xid with its epoch. It is at most the next one, and less than four billion below it.
-fn widened(next: u64, xid: pg_sys::TransactionId) -> u64 {
-    next.saturating_sub(low_half(next).wrapping_sub(xid.into_inner()).into())
+/// Returns an xid with its epoch. The xid is at most the next one, and less than four billion below it.
+fn widened(next: u64, xid: u32) -> u64 {
+    next.saturating_sub(low_half(next).wrapping_sub(xid).into())
 }
 
-/// An xid without its epoch.
+/// Returns an xid without its epoch.
 const fn low_half(xid: u64) -> u32 {
     let [a, b, c, d, ..] = xid.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

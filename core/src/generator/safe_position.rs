@@ -41,6 +41,7 @@ use std::time::Duration;
 const MAX_AGE: Duration = Duration::from_millis(50);
 
 /// The highest next position that readers have published; 0 before the first reader.
+#[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Frontier(AtomicU64);
 
@@ -67,7 +68,11 @@ impl Frontier {
 
     /// Moves the frontier to the generator's next position, and returns that. Announcements are read after this.
     pub fn publish(&self, generator: &Generator) -> NextPosition {
-        let next = generator.next_of_term();
+        let mut next = generator.next_of_term();
+        if next.term.is_some_and(|(first, _)| first == next.position) {
+            // No id of the term is issued yet. Its first position may be far ahead, and another node may issue before it does.
+            next = NextPosition { position: self.position().max(generator.furthest()), term: None };
+        }
         if next.position > self.position() {
             if holds(Guard::FrontierStales) {
                 generator.make_stale();
@@ -146,32 +151,31 @@ pub struct EndedTransactions {
     /// The transactions, of which the one at `oldest` is dropped next. An unused entry has xid 0.
     recorded: &'static mut [EndedTransaction],
     oldest: usize,
-    /// The highest xid of a transaction that may be missing; 0 before the first record.
+    /// The highest xid of a transaction that may be missing; 0 before the first reader.
     dropped: u64,
 }
 
-/// The part of an answer that recorded transactions give.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// The least announcement of those that the snapshot does not see; None if there is none.
-    pub first: Option<Position>,
-    /// Xids that the snapshot does not see, and that may have been dropped: there is no answer unless each of them is
-    /// still running in a process, by its announcement.
-    pub unknown: Vec<u64>,
-}
+/// The most transactions that began after a snapshot and may have been dropped, before the snapshot has no safe position.
+const MAX_LATER: u16 = 64;
 
 impl EndedTransactions {
-    /// No transactions, with room for some.
+    /// Creates a record that is empty.
     pub fn new(room: &'static mut [EndedTransaction]) -> Self {
         Self { recorded: room, oldest: 0, dropped: 0 }
     }
 
+    /// Returns true if the record is kept: a reader has come.
+    pub fn is_kept(&self) -> bool {
+        self.dropped > 0
+    }
+
+    /// Begins to keep the record, in which all transactions below `next_xid` may be missing.
+    pub fn keep_from(&mut self, next_xid: u64) {
+        self.dropped = self.dropped.max(next_xid.saturating_sub(1));
+    }
+
     /// Records a transaction, before its announcement is cleared.
     pub fn record(&mut self, ended: EndedTransaction) {
-        if self.dropped == 0 {
-            // All that came before this server's start: prepared transactions may be left of them.
-            self.dropped = ended.xid.saturating_sub(1);
-        }
         let room = self.recorded.len();
         if let Some(entry) = self.recorded.get_mut(self.oldest) {
             if holds(Guard::DroppedKnown) {
@@ -182,18 +186,24 @@ impl EndedTransactions {
         }
     }
 
-    /// Looks up the transactions of a database that a snapshot does not see; None if one that began after the snapshot
-    /// may have been dropped.
-    pub fn unseen_by(&self, snapshot: &SnapshotXids, database: u32) -> Option<Recorded> {
-        if self.dropped >= snapshot.xmax {
-            return None;
+    /// Looks up the recorded transactions that a snapshot does not see. `found` gets their xids, as far as it has room, so that
+    /// nothing is allocated under the record's lock. Returns the lowest announcement in a database, and the highest dropped xid.
+    pub fn unseen_by(
+        &self,
+        snapshot: &SnapshotXids,
+        database: u32,
+        found: &mut Vec<u64>,
+    ) -> (Option<Position>, u64) {
+        let mut lowest = None;
+        for ended in self.recorded.iter().filter(|ended| snapshot.is_running(ended.xid)) {
+            if ended.database == database {
+                lowest = Some(lowest.map_or(ended.first, |lowest: Position| lowest.min(ended.first)));
+            }
+            if ended.xid <= self.dropped && found.len() < found.capacity() {
+                found.push(ended.xid);
+            }
         }
-        let dropped = if self.dropped == 0 { snapshot.xmax } else { self.dropped };
-        let unseen = self.recorded.iter().filter(|ended| snapshot.is_running(ended.xid));
-        let firsts = unseen.clone().filter(|ended| ended.database == database).map(|ended| ended.first);
-        let mut unknown = snapshot.running.clone();
-        unknown.retain(|xid| *xid <= dropped && !unseen.clone().any(|ended| ended.xid == *xid));
-        Some(Recorded { first: firsts.min(), unknown })
+        (lowest, self.dropped)
     }
 }
 
@@ -217,6 +227,21 @@ impl SnapshotXids {
     /// Returns whether a transaction had not ended when the snapshot was taken.
     pub fn is_running(&self, xid: u64) -> bool {
         xid >= self.xmax || self.running.binary_search(&xid).is_ok()
+    }
+
+    /// Returns room for the xids that [`EndedTransactions::unseen_by`] finds.
+    pub fn room(&self) -> Vec<u64> {
+        Vec::with_capacity(self.running.len() + usize::from(MAX_LATER))
+    }
+
+    /// Returns the xids that the snapshot does not see, and that may have been dropped from the record. There is no safe position
+    /// unless each of them still runs in a process, by its announcement, or was rolled back. None if there are too many.
+    pub fn unknown(&self, dropped: u64, found: &[u64]) -> Option<Vec<u64>> {
+        if dropped >= self.xmax + u64::from(MAX_LATER) {
+            return None;
+        }
+        let running = self.running.iter().copied().filter(|xid| *xid <= dropped);
+        Some(running.chain(self.xmax..=dropped).filter(|xid| !found.contains(xid)).collect())
     }
 
     /// A later snapshot has a higher `xmax`, or the same and fewer running transactions.

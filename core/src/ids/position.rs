@@ -15,6 +15,11 @@ impl Position {
     pub const ZERO: Self = Self(0);
     /// A value above all positions of all layouts.
     pub const MAX: Self = Self(u64::MAX);
+
+    /// Returns true for the first position.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
 }
 
 /// The bits of a node, at their place in an id.

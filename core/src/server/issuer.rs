@@ -31,7 +31,7 @@ use crate::generator::snowflake::Generator;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
-use counter::{Counter, Step, begin_above_reads, end, first};
+use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -159,16 +159,17 @@ impl<H: Host> Issuer<'_, H> {
         Ok(taken)
     }
 
-    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation
-    /// raises the high-water marks of all nodes, so that readers' positions stay below later ids, also after a restart as
-    /// another node. While the clock is behind, the server therefore waits for it instead of issuing as another node.
+    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation records
+    /// a position that readers may be told. Terms of all nodes begin at or above it, also after a restart.
     pub fn admit_readers(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if issuing.has_readers {
             return Ok(());
         }
         let mut state = self.open(&mut issuing)?;
-        begin_above_reads(&mut state, &self.shared.layout, self.shared.generator.limit());
+        let generator = &self.shared.generator;
+        let reached = generator.limit().max(generator.next());
+        state.told = state.told.max(self.shared.layout.first_from(reached));
         self.write(&state)?;
         issuing.has_readers = true;
         Ok(())
@@ -266,7 +267,7 @@ impl<H: Host> Issuer<'_, H> {
         }
         let limit = state.reserve(&layout, at, next, ahead).ok_or(IssuerError::NoWorkerId)?;
         if issuing.has_readers && slot.is_none() {
-            begin_above_reads(state, &layout, limit);
+            state.told = state.told.max(layout.first_from(limit));
         }
         let first = next.max(layout.position_at(at));
         if limit <= first && first < end {
@@ -291,7 +292,7 @@ impl<H: Host> Issuer<'_, H> {
             debug_assert_eq!(node.is_some(), generator.is_open(), "a term is as open as the generator");
             let Some(node) = node else { continue };
             debug_assert!(
-                state.high_water_mark_in(&layout, node) >= generator.next(),
+                generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(&layout, node)),
                 "the mark is below what was issued"
             );
             let expiry = state.lease.as_ref().filter(|lease| lease.is_of(node)).map(|lease| lease.expiry);

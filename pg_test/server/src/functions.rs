@@ -20,7 +20,8 @@ pub fn with_texts(client: &mut Client) -> Result<Vec<Function>> {
                 array(select format_type(t, null) from unnest(p.proargtypes) with ordinality as a(t, n) order by n)
          from pg_proc p join pg_depend d on d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
               join pg_extension e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
-         where e.extname = 'snowflake_ids'
+              join pg_language l on l.oid = p.prolang
+         where e.extname = 'snowflake_ids' and l.lanname <> 'internal'
                and p.proargtypes::oid[] && array['text', 'name', 'name[]', 'text[]', 'varchar', 'jsonb', 'json',
                                                  'bytea', 'cstring']::regtype[]::oid[]
          order by p.oid",

@@ -5,7 +5,8 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::random::Random;
 use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sessions, sql::Session};
+use snowflake_ids_server_tests::sql::{NOT_IN_STATE, Session};
+use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sessions};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ROWS: &str = "select id from events where id < snowflake_safe_id() order by id";
@@ -41,7 +42,7 @@ fn an_open_transaction_holds_readers_back_until_it_ends(server: &mut Server) -> 
         assert_eq!(reader.column::<i64>(ROWS)?, before);
         let process = early.process()?;
         let holders: Vec<i32> = reader.column("select snowflake_ids_internal.safe_id_holders()")?;
-        assert_eq!(holders, [process]);
+        assert_eq!(holders, [0, process], "0 for prepared ones");
         early.run(end)?;
         let expected = if end == "commit" { vec![held, passed] } else { vec![passed] };
         assert_eq!(reader.column::<i64>(ROWS)?[before.len()..], expected, "{end}");
@@ -209,6 +210,12 @@ fn no_row_is_missed() -> Result<()> {
 fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
     let (primary, mut client) = builder().with_session()?;
     client.one::<i64>("select snowflake_safe_id()")?;
+    let switches = "set snowflake_ids.clock_rollback = switch; select snowflake_safe_id()";
+    client.explained(
+        switches,
+        NOT_IN_STATE,
+        "cannot execute snowflake_safe_id() while snowflake_ids.clock_rollback is switch",
+    )?;
     let standby = primary.standby()?;
     let error = standby
         .connect("postgres")?

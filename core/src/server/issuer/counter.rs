@@ -50,16 +50,9 @@ impl Step<'_> {
 /// all lower positions.
 pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
     if holds(Guard::StartAtHighWaterMark) {
-        state.high_water_mark_in(layout, node)
+        state.high_water_mark_in(layout, node).max(state.begins_above(layout))
     } else {
         layout.position_at(at)
-    }
-}
-
-/// Makes all nodes begin above the tick of a reserved position. Readers are told positions up to there.
-pub(super) fn begin_above_reads(state: &mut State, layout: &Layout, limit: Position) {
-    if limit > Position::ZERO && holds(Guard::ReadsRaise) {
-        state.begin_above(layout, layout.first_from(limit));
     }
 }
 
@@ -78,6 +71,9 @@ pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_
             "issued above the mark"
         );
         state.settle(layout, node, next);
+        if issuing.has_readers && slot.is_none() && generator.snapshot().last.is_some() {
+            state.told = layout.first_from(next);
+        }
     }
 }
 

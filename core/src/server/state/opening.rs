@@ -26,6 +26,7 @@ impl State {
             seen: here.clock.wall,
             node: None,
             own: NodeHighWaterMarks::default(),
+            told: Position::ZERO,
             others: Others { layouts: Vec::new(), minimum: UnixMicros(0) },
             lease: None,
             former: None,
@@ -295,6 +296,7 @@ impl State {
         let of = std::mem::replace(&mut self.own, next.of);
         self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
         self.layout = here.layout;
+        self.told = Position::ZERO;
         self.next_layout = None;
         let former = OtherLayout { layout: former, worker: None, rollback, used: UnixMicros(0), of };
         self.others.put(former, here.clock.wall);

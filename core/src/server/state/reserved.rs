@@ -50,6 +50,9 @@ impl State {
         let Some(node) = self.node_in(layout) else { return false };
         let values = u32::try_from(layout.max(Field::Rollback)).unwrap_or(0) + 1;
         let now = layout.position_at(at);
+        if self.begins_above(layout) > now {
+            return false;
+        }
         let other = (1..values)
             .map(|step| Node { rollback: (node.rollback + step) % values, ..node })
             .find(|other| self.high_water_mark_in(layout, *other) <= now);
@@ -102,9 +105,15 @@ impl State {
         if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 
+    /// Returns the position that terms of all nodes begin at or above, because readers were told lower ones.
+    pub fn begins_above(&self, layout: &Layout) -> Position {
+        if *layout == self.layout && holds(Guard::ToldKept) { self.told } else { Position::ZERO }
+    }
+
     /// Returns true if the clock is behind ids that any worker id may have issued, so another worker id cannot help.
     pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
-        self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))
+        self.begins_above(&self.layout) > self.layout.position_after(at)
+            || self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))
     }
 
     /// Returns true if ids of any layout may have reached an instant.

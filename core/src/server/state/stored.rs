@@ -6,6 +6,7 @@ use crate::error::excerpt;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
+use crate::ids::position::Position;
 use crate::registry::lease::{Lease, Policy};
 use crate::server::clock_reference::Reading;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,10 @@ pub struct State {
     /// The high-water marks of nodes in the server's own layout.
     #[serde(flatten)]
     pub own: NodeHighWaterMarks,
+    /// The position, in the server's own layout, at or above which every term begins, because readers of a safe position may
+    /// have been told lower ones. 0 without readers.
+    #[serde(default, skip_serializing_if = "Position::is_zero")]
+    pub told: Position,
     /// The high-water marks in other layouts.
     #[serde(flatten)]
     pub others: Others,

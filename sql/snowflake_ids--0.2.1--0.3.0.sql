@@ -3280,6 +3280,8 @@ CREATE FUNCTION snowflake_safe_time() RETURNS timestamptz STRICT STABLE PARALLEL
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_safe_time_wrapper';
 CREATE FUNCTION snowflake_ids_internal.safe_id_holders() RETURNS SETOF integer STRICT VOLATILE PARALLEL RESTRICTED
 LANGUAGE c AS 'MODULE_PATHNAME', 'safe_id_holders_wrapper';
+REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.safe_id_holders() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION snowflake_ids_internal.safe_id_holders() TO PUBLIC;
 COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
 COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
 

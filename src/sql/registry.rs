@@ -72,7 +72,7 @@ fn takes_over() -> ErrorReport {
         function_name!(),
     )
     .set_detail("This function neither lists tags nor raises their ids.")
-    .set_hint(format!("Call {TAKE_OVER}(text), which requires the EXECUTE privilege."))
+    .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text) to the role, and call that function."))
 }
 
 /// Serves a request. Its row changes count as the extension's own, so ids in the tags' buffers stay valid.

@@ -161,6 +161,20 @@ SELECT * FROM definitions EXCEPT SELECT * FROM before_all;
 
 RESET ROLE;
 RESET search_path;
+-- A superuser's call changes no sequence for a table whose owner only names it.
+CREATE SCHEMA victim;
+CREATE SCHEMA tenant AUTHORIZATION stranger;
+CREATE SEQUENCE victim.numbers;
+CREATE TABLE victim.orders (id bigint DEFAULT nextval('victim.numbers'));
+GRANT USAGE ON SCHEMA victim TO stranger;
+SET ROLE stranger;
+CREATE TABLE tenant.orders (id bigint DEFAULT nextval('victim.numbers'));
+RESET ROLE;
+SELECT snowflake_ids.bind_sequence('victim.numbers');
+CALL snowflake_ids.detach_all('tenant');
+SELECT sequence FROM snowflake_ids.sequence_status WHERE sequence = 'victim.numbers'::regclass;
+DROP SCHEMA victim, tenant CASCADE;
+
 ALTER EXTENSION postgres_fdw DROP TABLE shop.member;
 DROP SCHEMA shop CASCADE;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment WHERE tag LIKE 'shop.%' \g /dev/null

@@ -301,8 +301,10 @@ BEGIN
     WITH attached AS MATERIALIZED (SELECT * FROM snowflake_ids_internal.candidate_columns(detach_steps.schema) c
         WHERE c.found = 'attached')
     SELECT DISTINCT CASE WHEN c.sequence IS NULL THEN c.relation::oid END, CASE WHEN c.sequence IS NULL THEN c.number END, c.sequence::oid
-    FROM attached c JOIN pg_class t ON t.oid = c.relation
-    WHERE snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
+    FROM attached c JOIN pg_class t ON t.oid = c.relation LEFT JOIN pg_class s ON s.oid = c.sequence
+    -- A superuser may be calling, and any role may name a sequence of another's in a default.
+    WHERE (s.oid IS NULL OR pg_has_role(t.relowner, s.relowner, 'USAGE'))
+        AND snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
         AND (detach_steps.kind IS NULL OR c.kind = detach_steps.kind COLLATE "C")
         AND NOT EXISTS (SELECT FROM attached a WHERE a.relation = c.above AND a.attribute = c.attribute)
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e')

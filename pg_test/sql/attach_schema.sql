@@ -173,6 +173,18 @@ RESET ROLE;
 SELECT snowflake_ids.bind_sequence('victim.numbers');
 CALL snowflake_ids.detach_all('tenant');
 SELECT sequence FROM snowflake_ids.sequence_status WHERE sequence = 'victim.numbers'::regclass;
+-- Nor do such tables keep those of the owner from being attached, whatever their names are.
+SELECT snowflake_ids.unbind_sequence('victim.numbers');
+GRANT CREATE ON SCHEMA victim TO stranger;
+SET ROLE stranger;
+CREATE TABLE victim.a (id bigint DEFAULT nextval('victim.numbers'));
+CREATE TABLE victim.z (id bigint DEFAULT nextval('victim.numbers'));
+RESET ROLE;
+CREATE DOMAIN victim.key AS snowflake_ids.snowflake_id;
+CREATE TABLE victim.keys (id victim.key DEFAULT snowflake_nextval(), other victim.key DEFAULT segment_nextval('victim.keys'));
+SELECT * FROM snowflake_ids.attach_plan('victim');
+CALL snowflake_ids.attach_all('victim');
+SELECT * FROM snowflake_ids.attach_plan('victim');
 DROP SCHEMA victim, tenant CASCADE;
 
 ALTER EXTENSION postgres_fdw DROP TABLE shop.member;

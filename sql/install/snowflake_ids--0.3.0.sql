@@ -6578,6 +6578,10 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
+        -- Its error is not that of the other users, whose sequence it is.
+        PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
+        FROM pg_class t, pg_class s
+        WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
     END IF;
     PERFORM snowflake_ids_internal.check_unnamed_tag(t, snowflake_ids_internal.default_tag(t)) FROM coalesce(shared, relation) AS t
     WHERE kind COLLATE "C" = 'segment';

@@ -3832,10 +3832,10 @@ CREATE PROCEDURE snowflake_ids.attach_all(schema regnamespace DEFAULT NULL, kind
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
-    step record;
-    done bigint := 0;
-    error text;
-    remaining text[] := '{}';
+    step pg_catalog.record;
+    done pg_catalog.int8 := 0;
+    error pg_catalog.text;
+    remaining pg_catalog.text[] := '{}';
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach_all');
@@ -3864,10 +3864,10 @@ CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
-    step record;
-    done bigint := 0;
-    error text;
-    remaining text[] := '{}';
+    step pg_catalog.record;
+    done pg_catalog.int8 := 0;
+    error pg_catalog.text;
+    remaining pg_catalog.text[] := '{}';
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('detach_all');

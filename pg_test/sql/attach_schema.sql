@@ -185,7 +185,18 @@ CREATE TABLE victim.keys (id victim.key DEFAULT snowflake_nextval(), other victi
 SELECT * FROM snowflake_ids.attach_plan('victim');
 CALL snowflake_ids.attach_all('victim');
 SELECT * FROM snowflake_ids.attach_plan('victim');
-DROP SCHEMA victim, tenant CASCADE;
+-- Types of the caller's search_path are not used, also in a session's first call.
+CREATE SCHEMA planted;
+CREATE FUNCTION planted.refuse(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'a planted type'; END $$;
+CREATE TYPE planted.record AS (a int);
+CREATE DOMAIN planted.text AS pg_catalog.text CHECK (planted.refuse(VALUE));
+\c -
+SET client_min_messages = warning;
+SET search_path = planted, pg_catalog;
+CALL snowflake_ids.detach_all('victim');
+CALL snowflake_ids.attach_all('victim');
+RESET search_path;
+DROP SCHEMA victim, tenant, planted CASCADE;
 
 ALTER EXTENSION postgres_fdw DROP TABLE shop.member;
 DROP SCHEMA shop CASCADE;

@@ -6457,7 +6457,7 @@ $$;
 -- A whole schema: the plan, and procedures that carry it out, one transaction for each group of columns. Columns on one sequence are a
 -- group: its binding serves them all. Partitions and children go with the topmost table above them that has a sequence for the column.
 --
--- A procedure that commits cannot set a search_path. The procedures call functions that do, by qualified names; after each COMMIT they
+-- A procedure that commits cannot set a search_path. The procedures name types and functions with their schemas; after each COMMIT they
 -- keep the extension anew, as these names could be another's by then.
 
 -- Columns that have an id's default, a sequence, or the only column of a primary key. sequence: what default or identity take numbers
@@ -6828,10 +6828,10 @@ CREATE PROCEDURE snowflake_ids.attach_all(schema regnamespace DEFAULT NULL, kind
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
-    step record;
-    done bigint := 0;
-    error text;
-    remaining text[] := '{}';
+    step pg_catalog.record;
+    done pg_catalog.int8 := 0;
+    error pg_catalog.text;
+    remaining pg_catalog.text[] := '{}';
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach_all');
@@ -6861,10 +6861,10 @@ CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
-    step record;
-    done bigint := 0;
-    error text;
-    remaining text[] := '{}';
+    step pg_catalog.record;
+    done pg_catalog.int8 := 0;
+    error pg_catalog.text;
+    remaining pg_catalog.text[] := '{}';
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('detach_all');

@@ -127,6 +127,14 @@ INSERT INTO domains VALUES (DEFAULT), (DEFAULT);
 SELECT id > 911811189128851456 AS is_new, to_json(id)::text ~ '^"\d+"$' AS is_string FROM domains;
 SELECT is_fault, finding, count FROM snowflake_ids.audit('domains', 'id') WHERE finding = 'total' OR is_fault;
 SELECT snowflake_ids.segment_drop('typed');
+-- A former identity, which the type cannot be.
+CREATE TABLE former (id bigint GENERATED ALWAYS AS IDENTITY);
+SELECT snowflake_ids.attach('former', 'id', 'segment');
+ALTER TABLE former ALTER id TYPE snowflake_ids.snowflake_id;
+SELECT snowflake_ids.detach('former', 'id');
+INSERT INTO former DEFAULT VALUES RETURNING id;
+DROP TABLE former;
+SELECT snowflake_ids.segment_drop('public.former');
 CREATE TABLE numbered (customer_id bigint, number bigint);
 SELECT snowflake_ids.series_create('of_customers');
 SELECT snowflake_ids.series_attach('numbered', 'number', 'of_customers', 'customer_id');

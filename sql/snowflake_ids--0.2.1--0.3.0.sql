@@ -3693,7 +3693,10 @@ BEGIN
                     CASE WHEN below IS NOT NULL THEN format('table "%s" does not take its ids yet', below) END,
                     CASE WHEN sequence IS NOT NULL AND candidate.columns > 1 THEN
                         format('sequence "%s" serves %s columns', sequence, candidate.columns) END,
-                    'ids also go to ' || candidate.users,
+                    'ids also go to ' || nullif(concat_ws(', ', (SELECT string_agg(format('%s.%I', f.other, f.other_attribute), ', ')
+                        FROM (SELECT o.* FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) o
+                            JOIN pg_class c ON c.oid = o.other
+                            WHERE NOT snowflake_ids_internal.is_adopted_schema(c.relnamespace, schema) LIMIT 3) f), candidate.users), ''),
                     'ids end at ' || nullif(snowflake_ids_internal.column_maximum(relation, attribute), 9223372036854775807),
                     CASE WHEN kind COLLATE "C" = 'segment' AND tags > current_setting('snowflake_ids.max_tags')::bigint THEN
                         format('tag %s is beyond snowflake_ids.max_tags (%s)', tags, current_setting('snowflake_ids.max_tags')) END), '');

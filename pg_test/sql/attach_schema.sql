@@ -185,6 +185,13 @@ CREATE TABLE victim.keys (id victim.key DEFAULT snowflake_nextval(), other victi
 SELECT * FROM snowflake_ids.attach_plan('victim');
 CALL snowflake_ids.attach_all('victim');
 SELECT * FROM snowflake_ids.attach_plan('victim');
+-- Columns of other schemas, which get the ids, too.
+CREATE SCHEMA elsewhere;
+SELECT snowflake_ids.unbind_sequence('victim.numbers');
+CREATE TABLE elsewhere.orders (id bigint DEFAULT nextval('victim.numbers'));
+CREATE TABLE elsewhere.items (id bigint, "odd Id" bigint DEFAULT nextval('victim.numbers'));
+SELECT relation, action, reason FROM snowflake_ids.attach_plan('victim') WHERE action = 'bind';
+DROP SCHEMA elsewhere CASCADE;
 -- Types of the caller's search_path are not used, also in a session's first call.
 CREATE SCHEMA planted;
 CREATE FUNCTION planted.refuse(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'a planted type'; END $$;

@@ -191,6 +191,13 @@ SELECT snowflake_ids.unbind_sequence('victim.numbers');
 CREATE TABLE elsewhere.orders (id bigint DEFAULT nextval('victim.numbers'));
 CREATE TABLE elsewhere.items (id bigint, "odd Id" bigint DEFAULT nextval('victim.numbers'));
 SELECT relation, action, reason FROM snowflake_ids.attach_plan('victim') WHERE action = 'bind';
+-- Tables that extensions make in their schemas are not attached when they are made.
+ALTER EXTENSION plpgsql ADD SCHEMA elsewhere;
+SET snowflake_ids.new_columns = 'snowflake';
+CREATE TABLE elsewhere.made (id bigserial);
+SELECT column_default FROM information_schema.columns WHERE table_name = 'made';
+RESET snowflake_ids.new_columns;
+ALTER EXTENSION plpgsql DROP SCHEMA elsewhere;
 DROP SCHEMA elsewhere CASCADE;
 -- Types of the caller's search_path are not used, also in a session's first call.
 CREATE SCHEMA planted;

@@ -6916,6 +6916,9 @@ BEGIN
             JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
         WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
             AND (attach_created.number = 0 OR a.attnum = attach_created.number)
+            -- Extensions make tables in schemas of theirs at run time, too.
+            AND NOT EXISTS (SELECT FROM pg_depend e
+                WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
         ORDER BY a.attnum
     LOOP
         IF kind COLLATE "C" = 'snowflake' AND type <> 'bigint'::regtype THEN

@@ -75,6 +75,7 @@ pub fn function(signature: &str) -> Option<pg_sys::Oid> {
 
 /// Fails if columns have this type of the extension, which is being dropped: CASCADE would take them, and whole tables that
 /// are partitioned by them. They are dropped before their type, so they are sought as they were when the statement began.
+/// Those of other sessions' temporary tables do not count, because nobody else can change them.
 pub fn keep_columns_of(dropped: pg_sys::Oid) {
     if of_member(pg_sys::TypeRelationId, dropped).is_none() {
         return;
@@ -89,7 +90,7 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
             WHERE d.refobjid OPERATOR(pg_catalog.=) t.type AND d.refclassid OPERATOR(pg_catalog.=) {types}
                 AND d.classid OPERATOR(pg_catalog.=) {relations} AND c.oid OPERATOR(pg_catalog.=) d.objid
                 AND a.attrelid OPERATOR(pg_catalog.=) d.objid AND a.attnum OPERATOR(pg_catalog.=) d.objsubid
-                AND n.oid OPERATOR(pg_catalog.=) c.relnamespace)
+                AND n.oid OPERATOR(pg_catalog.=) c.relnamespace AND NOT pg_catalog.pg_is_other_temp_schema(n.oid))
         SELECT pg_catalog.format('Columns of the type, %s in all: %s.', pg_catalog.count(*),
             pg_catalog.array_to_string((pg_catalog.array_agg(c.name ORDER BY c.name))[1:5], ', '))
         FROM columns AS c HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0",

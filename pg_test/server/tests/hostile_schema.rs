@@ -195,7 +195,7 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
         "create temp table generated (id bigint default snowflake_nextval('web'), note text);
          create temp table numbered (tenant bigint, number bigint);
          select snowflake_ids.series_attach('numbered', 'number', 'invoices', 'tenant');
-         create temp table taken (id bigint default segment_nextval('counted'));
+         create temp table taken (id bigint default segment_nextval('counted'), typed snowflake_ids.snowflake_id);
          create domain pg_temp.taken_too as bigint default segment_nextval('counted')",
     )?;
     // Its own it keeps: here nobody else does.
@@ -215,7 +215,7 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
     ] {
         other.fails(insert, &SqlState::UNDEFINED_OBJECT)?;
     }
-    Ok(())
+    client.run("drop extension snowflake_ids cascade")
 }
 
 fn tables_that_others_have_locked_are_not_waited_for(server: &mut Server) -> Result<()> {

@@ -224,6 +224,10 @@ CREATE TABLE ranges (ids id_range);
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TABLE ranges;
 DROP TYPE id_range;
+-- Rowtypes of the extension go with it.
+CREATE TABLE rowtypes (of snowflake_ids.segment_status);
+BEGIN; DROP EXTENSION snowflake_ids CASCADE; ROLLBACK;
+DROP TABLE rowtypes;
 -- A type of the same name elsewhere does not matter, nor a column that is gone.
 CREATE TYPE planted.snowflake_id AS (a int);
 CREATE TABLE others (id planted.snowflake_id, once snowflake_ids.snowflake_id);

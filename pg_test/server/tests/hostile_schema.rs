@@ -72,7 +72,7 @@ const TRAPS: &str = "
     reset search_path;";
 
 /// Statements of superusers.
-const USES: [&str; 25] = [
+const USES: [&str; 26] = [
     "create extension snowflake_ids",
     "select snowflake_nextval()",
     "select snowflake_ids.segment_create('a'), snowflake_ids.segment_create('b', reset => 'day', time_zone => 'Europe/Berlin')",
@@ -88,6 +88,8 @@ const USES: [&str; 25] = [
     "create table rows (id bigserial primary key); insert into rows select from generate_series(1, 10)",
     "select * from snowflake_ids.attach_plan()",
     "call snowflake_ids.attach_all()",
+    "select 1 operator(pg_catalog./) pg_catalog.count(*) from snowflake_ids.attach_plan() where relation operator(pg_catalog.=)
+         'rows'::regclass and found operator(pg_catalog.=) 'attached'",
     "call snowflake_ids.detach_all()",
     "select snowflake_ids.attach('rows', 'id')",
     "insert into rows default values",

@@ -161,6 +161,57 @@ SELECT * FROM definitions EXCEPT SELECT * FROM before_all;
 
 RESET ROLE;
 RESET search_path;
+-- A superuser's call changes no sequence for a table whose owner only names it.
+CREATE SCHEMA victim;
+CREATE SCHEMA tenant AUTHORIZATION stranger;
+CREATE SEQUENCE victim.numbers;
+CREATE TABLE victim.orders (id bigint DEFAULT nextval('victim.numbers'));
+GRANT USAGE ON SCHEMA victim TO stranger;
+SET ROLE stranger;
+CREATE TABLE tenant.orders (id bigint DEFAULT nextval('victim.numbers'));
+RESET ROLE;
+SELECT snowflake_ids.bind_sequence('victim.numbers');
+CALL snowflake_ids.detach_all('tenant');
+SELECT sequence FROM snowflake_ids.sequence_status WHERE sequence = 'victim.numbers'::regclass;
+-- Nor do such tables keep those of the owner from being attached, whatever their names are.
+SELECT snowflake_ids.unbind_sequence('victim.numbers');
+GRANT CREATE ON SCHEMA victim TO stranger;
+SET ROLE stranger;
+CREATE TABLE victim.a (id bigint DEFAULT nextval('victim.numbers'));
+CREATE TABLE victim.z (id bigint DEFAULT nextval('victim.numbers'));
+RESET ROLE;
+CREATE DOMAIN victim.key AS snowflake_ids.snowflake_id;
+CREATE TABLE victim.keys (id victim.key DEFAULT snowflake_nextval(), other victim.key DEFAULT segment_nextval('victim.keys'));
+SELECT * FROM snowflake_ids.attach_plan('victim');
+CALL snowflake_ids.attach_all('victim');
+SELECT * FROM snowflake_ids.attach_plan('victim');
+-- Columns of other schemas, which get the ids, too.
+CREATE SCHEMA elsewhere;
+SELECT snowflake_ids.unbind_sequence('victim.numbers');
+CREATE TABLE elsewhere.orders (id bigint DEFAULT nextval('victim.numbers'));
+CREATE TABLE elsewhere.items (id bigint, "odd Id" bigint DEFAULT nextval('victim.numbers'));
+SELECT relation, action, reason FROM snowflake_ids.attach_plan('victim') WHERE action = 'bind';
+-- Tables that extensions make in their schemas are not attached when they are made.
+ALTER EXTENSION plpgsql ADD SCHEMA elsewhere;
+SET snowflake_ids.new_columns = 'snowflake';
+CREATE TABLE elsewhere.made (id bigserial);
+SELECT column_default FROM information_schema.columns WHERE table_name = 'made';
+RESET snowflake_ids.new_columns;
+ALTER EXTENSION plpgsql DROP SCHEMA elsewhere;
+DROP SCHEMA elsewhere CASCADE;
+-- Types of the caller's search_path are not used, also in a session's first call.
+CREATE SCHEMA planted;
+CREATE FUNCTION planted.refuse(pg_catalog.text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'a planted type'; END $$;
+CREATE TYPE planted.record AS (a int);
+CREATE DOMAIN planted.text AS pg_catalog.text CHECK (planted.refuse(VALUE));
+\c -
+SET client_min_messages = warning;
+SET search_path = planted, pg_catalog;
+CALL snowflake_ids.detach_all('victim');
+CALL snowflake_ids.attach_all('victim');
+RESET search_path;
+DROP SCHEMA victim, tenant, planted CASCADE;
+
 ALTER EXTENSION postgres_fdw DROP TABLE shop.member;
 DROP SCHEMA shop CASCADE;
 SELECT snowflake_ids.segment_drop(tag) FROM snowflake_ids.segment WHERE tag LIKE 'shop.%' \g /dev/null

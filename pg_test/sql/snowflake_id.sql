@@ -127,6 +127,14 @@ INSERT INTO domains VALUES (DEFAULT), (DEFAULT);
 SELECT id > 911811189128851456 AS is_new, to_json(id)::text ~ '^"\d+"$' AS is_string FROM domains;
 SELECT is_fault, finding, count FROM snowflake_ids.audit('domains', 'id') WHERE finding = 'total' OR is_fault;
 SELECT snowflake_ids.segment_drop('typed');
+-- A former identity, which the type cannot be.
+CREATE TABLE former (id bigint GENERATED ALWAYS AS IDENTITY);
+SELECT snowflake_ids.attach('former', 'id', 'segment');
+ALTER TABLE former ALTER id TYPE snowflake_ids.snowflake_id;
+SELECT snowflake_ids.detach('former', 'id');
+INSERT INTO former DEFAULT VALUES RETURNING id;
+DROP TABLE former;
+SELECT snowflake_ids.segment_drop('public.former');
 CREATE TABLE numbered (customer_id bigint, number bigint);
 SELECT snowflake_ids.series_create('of_customers');
 SELECT snowflake_ids.series_attach('numbered', 'number', 'of_customers', 'customer_id');
@@ -205,6 +213,9 @@ CREATE TABLE parts (id snowflake_ids.snowflake_id) PARTITION BY HASH (id);
 CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TABLE parts;
+CREATE TABLE by_cast (id bigint) PARTITION BY HASH ((id::snowflake_ids.snowflake_id));
+DROP EXTENSION snowflake_ids CASCADE;
+DROP TABLE by_cast;
 CREATE VIEW cast_to AS SELECT 1::bigint::snowflake_ids.snowflake_id AS id;
 DROP EXTENSION snowflake_ids CASCADE;
 DROP VIEW cast_to;
@@ -213,6 +224,10 @@ CREATE TABLE ranges (ids id_range);
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TABLE ranges;
 DROP TYPE id_range;
+-- Rowtypes of the extension go with it.
+CREATE TABLE rowtypes (of snowflake_ids.segment_status);
+BEGIN; DROP EXTENSION snowflake_ids CASCADE; ROLLBACK;
+DROP TABLE rowtypes;
 -- A type of the same name elsewhere does not matter, nor a column that is gone.
 CREATE TYPE planted.snowflake_id AS (a int);
 CREATE TABLE others (id planted.snowflake_id, once snowflake_ids.snowflake_id);

@@ -5912,6 +5912,14 @@ BEGIN
                 'Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).');
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
+    IF kind IS NULL AND identities ? relation::oid::text AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = relation
+        AND a.attname = "column" COLLATE "C" AND a.atttypid <> ALL (ARRAY['bigint', 'integer', 'smallint']::regtype[]))
+    THEN
+        kind := 'sequence';
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" was an identity and gets the default of its sequence', "column", relation),
+            DETAIL = 'An identity is bigint, integer or smallint.';
+    END IF;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
@@ -6211,7 +6219,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
             WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)
         AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
+            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, 0) LIKE '%TO (MAXVALUE%')
     THEN
         RAISE NOTICE USING
             MESSAGE = format('relation "%s" is partitioned by range of the column and has no partition for higher ids', relation),
@@ -6462,23 +6470,30 @@ $$;
 -- A whole schema: the plan, and procedures that carry it out, one transaction for each group of columns. Columns on one sequence are a
 -- group: its binding serves them all. Partitions and children go with the topmost table above them that has a sequence for the column.
 --
--- A procedure that commits cannot set a search_path. The procedures call functions that do, by qualified names; after each COMMIT they
+-- A procedure that commits cannot set a search_path. The procedures name types and functions with their schemas; after each COMMIT they
 -- keep the extension anew, as these names could be another's by then.
 
 -- Columns that have an id's default, a sequence, or the only column of a primary key. sequence: what default or identity take numbers
--- of; kind: of the ids that the column takes already; above: the table that it goes with.
-CREATE FUNCTION snowflake_ids_internal.candidate_columns()
+-- of; kind: of the ids that the column takes already; above: the table that it goes with, which may be of another schema.
+CREATE FUNCTION snowflake_ids_internal.candidate_columns(schema regnamespace)
 RETURNS TABLE (relation regclass, attribute name, number smallint, found text, sequence regclass, kind text, above regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH RECURSIVE defaults AS (
+    WITH RECURSIVE relations (relation) AS (
+        SELECT c.oid FROM pg_class c WHERE c.relkind IN ('r', 'p', 'f') AND c.relnamespace
+            IN (SELECT n.oid FROM pg_namespace n WHERE snowflake_ids_internal.is_adopted_schema(n.oid, candidate_columns.schema))
+        UNION SELECT i.inhparent FROM relations r JOIN pg_inherits i ON i.inhrelid = r.relation
+    ), defaults AS (
         SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
-            bool_or(d.refclassid = 'pg_proc'::regclass AND d.refobjid = ANY (ARRAY['snowflake_nextval()', 'snowflake_nextval(text)',
-                'snowflake_id()', 'snowflake_id(text)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS calls_ours
+            bool_or(o.ours) AS calls_ours,
+            -- Others may drop what else it calls, and it could not be printed then.
+            bool_and(o.ours OR d.refclassid = 'pg_type'::regclass OR d.refobjid = f.adrelid) AS calls_only_ours
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
-            LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid
+            LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
+                = 'pg_proc'::regclass AND d.refobjid = ANY (ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
+                    'snowflake_id(text)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS o (ours)
         GROUP BY f.adrelid, f.adnum
     ), owned AS (
         SELECT d.refobjid AS relation, d.refobjsubid AS number, max(d.objid) AS sequence, bool_or(d.deptype = 'i') AS is_identity
@@ -6487,18 +6502,20 @@ BEGIN
         GROUP BY d.refobjid, d.refobjsubid
     ), columns AS (
         SELECT c.oid AS relation, a.attname AS attribute, a.attnum AS number, a.attidentity, a.atthasdef, o.sequence AS owned,
-            coalesce(f.sequence, CASE WHEN o.is_identity THEN o.sequence END) AS sequence, CASE WHEN f.calls_ours THEN
+            coalesce(f.sequence, CASE WHEN o.is_identity THEN o.sequence END) AS sequence, CASE WHEN f.calls_only_ours THEN
                 snowflake_ids_internal.kind_of_default(snowflake_ids_internal.default_of(c.oid, a.attname)) END AS kind
-        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        FROM relations r JOIN pg_class c ON c.oid = r.relation
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN defaults f ON f.relation = c.oid AND f.number = a.attnum
             LEFT JOIN owned o ON o.relation = c.oid AND o.number = a.attnum
             LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
-        WHERE c.relkind IN ('r', 'p', 'f') AND (f.calls_ours OR f.sequence IS NOT NULL OR o.sequence IS NOT NULL OR a.attidentity <> ''
+        WHERE (f.calls_ours OR f.sequence IS NOT NULL OR o.sequence IS NOT NULL OR a.attidentity <> ''
             OR i.indrelid IS NOT NULL AND snowflake_ids_internal.base_type(a.atttypid)
                 = ANY (ARRAY['bigint', 'integer', 'smallint', 'uuid']::regtype[]))
     ), bound AS MATERIALIZED (
         SELECT b.sequence, CASE WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind FROM snowflake_ids.sequence_binding b
-        WHERE b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence)
+        WHERE b.sequence IN (SELECT c.sequence FROM columns c)
+            AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
     ), candidates AS MATERIALIZED (
         SELECT c.relation, c.attribute, c.number, coalesce(c.kind, b.kind) AS kind, c.sequence,
             CASE WHEN c.kind IS NOT NULL OR b.kind IS NOT NULL THEN 'attached' WHEN c.attidentity <> '' THEN 'identity'
@@ -6517,10 +6534,10 @@ BEGIN
 END
 $$;
 
--- All schemas but the system's, other sessions' temporary ones and extensions'; or one that is named.
+-- All schemas but the system's, other sessions' temporary ones and extensions'; or one that is named and not another session's.
 CREATE FUNCTION snowflake_ids_internal.is_adopted_schema(candidate oid, schema regnamespace) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema ELSE candidate = pg_my_temp_schema()
+    SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema AND NOT pg_is_other_temp_schema(candidate) ELSE candidate = pg_my_temp_schema()
         OR NOT EXISTS (SELECT FROM pg_namespace n
                 WHERE n.oid = candidate AND (n.nspname = 'information_schema' OR starts_with(n.nspname, 'pg_')))
             AND NOT EXISTS (SELECT FROM pg_depend d
@@ -6563,9 +6580,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
 $$;
 
--- The error that attach would end in, by the checks of attach that take no lock and read no row.
+-- The error that attach would end in, by the checks of attach that keep no lock and read no row. Constraints are printed, which waits
+-- where their table is locked.
 CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
     PERFORM snowflake_ids_internal.check_coordinator(relation);
     PERFORM snowflake_ids_internal.check_tables(relation);
@@ -6573,6 +6591,10 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
+        -- Its error is not that of the other users, whose sequence it is.
+        PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
+        FROM pg_class t, pg_class s
+        WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
     END IF;
     PERFORM snowflake_ids_internal.check_unnamed_tag(t, snowflake_ids_internal.default_tag(t)) FROM coalesce(shared, relation) AS t
     WHERE kind COLLATE "C" = 'segment';
@@ -6583,7 +6605,7 @@ $$;
 
 -- The same for the sequence of a group, with all columns that it serves.
 CREATE FUNCTION snowflake_ids_internal.group_error(relation regclass, attribute name, sequence regclass, kind text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
     PERFORM snowflake_ids_internal.check_shared(relation, attribute, sequence, kind, NULL, NULL, 'redirect');
     PERFORM snowflake_ids_internal.check_uses(o.other, o.other_attribute, kind)
@@ -6610,7 +6632,7 @@ BEGIN
     FOR candidate IN
         SELECT c.*, t.relpersistence, t.relhassubclass, e.extname, u.users,
             count(*) FILTER (WHERE c.above IS NULL) OVER (PARTITION BY c.sequence) AS columns
-        FROM snowflake_ids_internal.candidate_columns() c JOIN pg_class t ON t.oid = c.relation
+        FROM snowflake_ids_internal.candidate_columns(schema) c JOIN pg_class t ON t.oid = c.relation
             LEFT JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e'
             LEFT JOIN pg_extension e ON e.oid = d.refobjid
             LEFT JOIN snowflake_ids_internal.sequence_users() u ON u.sequence = c.sequence
@@ -6662,7 +6684,10 @@ BEGIN
                     CASE WHEN below IS NOT NULL THEN format('table "%s" does not take its ids yet', below) END,
                     CASE WHEN sequence IS NOT NULL AND candidate.columns > 1 THEN
                         format('sequence "%s" serves %s columns', sequence, candidate.columns) END,
-                    'ids also go to ' || candidate.users,
+                    'ids also go to ' || nullif(concat_ws(', ', (SELECT string_agg(format('%s.%I', f.other, f.other_attribute), ', ')
+                        FROM (SELECT o.* FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) o
+                            JOIN pg_class c ON c.oid = o.other
+                            WHERE NOT snowflake_ids_internal.is_adopted_schema(c.relnamespace, schema) LIMIT 3) f), candidate.users), ''),
                     'ids end at ' || nullif(snowflake_ids_internal.column_maximum(relation, attribute), 9223372036854775807),
                     CASE WHEN kind COLLATE "C" = 'segment' AND tags > current_setting('snowflake_ids.max_tags')::bigint THEN
                         format('tag %s is beyond snowflake_ids.max_tags (%s)', tags, current_setting('snowflake_ids.max_tags')) END), '');
@@ -6749,10 +6774,13 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM snowflake_ids_internal.check_kind(detach_steps.kind, NULL, NULL) WHERE detach_steps.kind IS NOT NULL;
     RETURN QUERY
-    WITH attached AS MATERIALIZED (SELECT * FROM snowflake_ids_internal.candidate_columns() c WHERE c.found = 'attached')
+    WITH attached AS MATERIALIZED (SELECT * FROM snowflake_ids_internal.candidate_columns(detach_steps.schema) c
+        WHERE c.found = 'attached')
     SELECT DISTINCT CASE WHEN c.sequence IS NULL THEN c.relation::oid END, CASE WHEN c.sequence IS NULL THEN c.number END, c.sequence::oid
-    FROM attached c JOIN pg_class t ON t.oid = c.relation
-    WHERE snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
+    FROM attached c JOIN pg_class t ON t.oid = c.relation LEFT JOIN pg_class s ON s.oid = c.sequence
+    -- A superuser may be calling, and any role may name a sequence of another's in a default.
+    WHERE (s.oid IS NULL OR pg_has_role(t.relowner, s.relowner, 'USAGE'))
+        AND snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
         AND (detach_steps.kind IS NULL OR c.kind = detach_steps.kind COLLATE "C")
         AND NOT EXISTS (SELECT FROM attached a WHERE a.relation = c.above AND a.attribute = c.attribute)
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e')
@@ -6816,10 +6844,10 @@ CREATE PROCEDURE snowflake_ids.attach_all(schema regnamespace DEFAULT NULL, kind
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
-    step record;
-    done bigint := 0;
-    error text;
-    remaining text[] := '{}';
+    step pg_catalog.record;
+    done pg_catalog.int8 := 0;
+    error pg_catalog.text;
+    remaining pg_catalog.text[] := '{}';
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach_all');
@@ -6849,10 +6877,10 @@ CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
 DECLARE
-    step record;
-    done bigint := 0;
-    error text;
-    remaining text[] := '{}';
+    step pg_catalog.record;
+    done pg_catalog.int8 := 0;
+    error pg_catalog.text;
+    remaining pg_catalog.text[] := '{}';
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('detach_all');
@@ -6893,6 +6921,9 @@ BEGIN
             JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
         WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
             AND (attach_created.number = 0 OR a.attnum = attach_created.number)
+            -- Extensions make tables in schemas of theirs at run time, too.
+            AND NOT EXISTS (SELECT FROM pg_depend e
+                WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
         ORDER BY a.attnum
     LOOP
         IF kind COLLATE "C" = 'snowflake' AND type <> 'bigint'::regtype THEN
@@ -7401,12 +7432,17 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.adrelid::regclass, a.attname
     FROM pg_depend p
     JOIN pg_attrdef d ON d.oid = p.objid
+    JOIN pg_class c ON c.oid = d.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Many columns may be attached: most are left out by this.
-        AND strpos(pg_get_expr(d.adbin, d.adrelid), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
-        AND snowflake_ids_internal.default_of(d.adrelid, a.attname) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C"
+        -- Others may drop what else a default calls, and it could not be printed then.
+        AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
+                AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
+            -- Many columns may be attached: most are left out by this.
+            THEN strpos(pg_get_expr(d.adbin, 0), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
+                AND snowflake_ids_internal.default_of(d.adrelid, a.attname)
+                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
     ORDER BY d.adrelid, d.adnum
 $$;
 
@@ -7426,7 +7462,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
-        FROM (SELECT pg_get_expr(d.adbin, d.adrelid) AS written
+        -- Only a generated column's expression has columns, whose table would be waited for where it is locked.
+        FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
 END

@@ -73,23 +73,30 @@ pub fn function(signature: &str) -> Option<pg_sys::Oid> {
     found.filter(|function| of_member(pg_sys::ProcedureRelationId, *function).is_some())
 }
 
-/// Fails if columns have this type of the extension, which is being dropped: CASCADE would take them, and whole tables that
-/// are partitioned by them. They are dropped before their type, so they are sought as they were when the statement began.
+/// Fails if columns have this type, which is being dropped, and it is the extension's `snowflake_id`: CASCADE would take
+/// them, and whole tables that are partitioned by them or by an expression of the type. They are dropped before their type,
+/// so they are sought as they were when the statement began. Those of other sessions' temporary tables do not count, because
+/// nobody else can change them.
 pub fn keep_columns_of(dropped: pg_sys::Oid) {
     if of_member(pg_sys::TypeRelationId, dropped).is_none() {
         return;
     }
     // Domains, arrays and ranges are types that depend on it. All names are qualified: the search_path is the caller's.
     let sql = format!(
-        "WITH RECURSIVE types (type) AS (SELECT {dropped}::pg_catalog.oid UNION SELECT d.objid
+        "WITH RECURSIVE types (type) AS (SELECT t.oid FROM pg_catalog.pg_type AS t
+                WHERE t.oid OPERATOR(pg_catalog.=) {dropped}::pg_catalog.oid AND t.typname OPERATOR(pg_catalog.=) 'snowflake_id'
+            UNION SELECT d.objid
             FROM types AS t, pg_catalog.pg_depend AS d WHERE d.refobjid OPERATOR(pg_catalog.=) t.type
                 AND d.refclassid OPERATOR(pg_catalog.=) {types} AND d.classid OPERATOR(pg_catalog.=) {types}),
-        columns (name) AS (SELECT pg_catalog.format('%I.%I.%I', n.nspname, c.relname, a.attname)
-            FROM types AS t, pg_catalog.pg_depend AS d, pg_catalog.pg_attribute AS a, pg_catalog.pg_class AS c, pg_catalog.pg_namespace AS n
+        columns (name) AS (SELECT pg_catalog.format('%I.%I', n.nspname, c.relname)
+                OPERATOR(pg_catalog.||) coalesce('.' OPERATOR(pg_catalog.||) pg_catalog.quote_ident(a.attname), ' (partition key)')
+            FROM types AS t, pg_catalog.pg_depend AS d LEFT JOIN pg_catalog.pg_attribute AS a
+                    ON a.attrelid OPERATOR(pg_catalog.=) d.objid AND a.attnum OPERATOR(pg_catalog.=) d.objsubid,
+                pg_catalog.pg_class AS c, pg_catalog.pg_namespace AS n
             WHERE d.refobjid OPERATOR(pg_catalog.=) t.type AND d.refclassid OPERATOR(pg_catalog.=) {types}
                 AND d.classid OPERATOR(pg_catalog.=) {relations} AND c.oid OPERATOR(pg_catalog.=) d.objid
-                AND a.attrelid OPERATOR(pg_catalog.=) d.objid AND a.attnum OPERATOR(pg_catalog.=) d.objsubid
-                AND n.oid OPERATOR(pg_catalog.=) c.relnamespace)
+                AND (a.attname IS NOT NULL OR c.relkind OPERATOR(pg_catalog.=) 'p')
+                AND n.oid OPERATOR(pg_catalog.=) c.relnamespace AND NOT pg_catalog.pg_is_other_temp_schema(n.oid))
         SELECT pg_catalog.format('Columns of the type, %s in all: %s.', pg_catalog.count(*),
             pg_catalog.array_to_string((pg_catalog.array_agg(c.name ORDER BY c.name))[1:5], ', '))
         FROM columns AS c HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0",

@@ -72,7 +72,7 @@ const TRAPS: &str = "
     reset search_path;";
 
 /// Statements of superusers.
-const USES: [&str; 25] = [
+const USES: [&str; 26] = [
     "create extension snowflake_ids",
     "select snowflake_nextval()",
     "select snowflake_ids.segment_create('a'), snowflake_ids.segment_create('b', reset => 'day', time_zone => 'Europe/Berlin')",
@@ -88,6 +88,8 @@ const USES: [&str; 25] = [
     "create table rows (id bigserial primary key); insert into rows select from generate_series(1, 10)",
     "select * from snowflake_ids.attach_plan()",
     "call snowflake_ids.attach_all()",
+    "select 1 operator(pg_catalog./) pg_catalog.count(*) from snowflake_ids.attach_plan() where relation operator(pg_catalog.=)
+         'rows'::regclass and found operator(pg_catalog.=) 'attached'",
     "call snowflake_ids.detach_all()",
     "select snowflake_ids.attach('rows', 'id')",
     "insert into rows default values",
@@ -195,7 +197,7 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
         "create temp table generated (id bigint default snowflake_nextval('web'), note text);
          create temp table numbered (tenant bigint, number bigint);
          select snowflake_ids.series_attach('numbered', 'number', 'invoices', 'tenant');
-         create temp table taken (id bigint default segment_nextval('counted'));
+         create temp table taken (id bigint default segment_nextval('counted'), typed snowflake_ids.snowflake_id);
          create domain pg_temp.taken_too as bigint default segment_nextval('counted')",
     )?;
     // Its own it keeps: here nobody else does.
@@ -215,6 +217,42 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
     ] {
         other.fails(insert, &SqlState::UNDEFINED_OBJECT)?;
     }
+    client.run("drop extension snowflake_ids cascade")
+}
+
+fn tables_that_others_have_locked_are_not_waited_for(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
+    client.run(
+        "create role login_only login; create role tenant login; create schema app; create schema other authorization tenant;
+         create table app.t1 (id bigserial); create table app.t2 (id bigserial check (id > 0));
+         create table app.t3 (id integer default segment_nextval('app.t1'))",
+    )?;
+    let mut other = server.config("postgres").user("login_only").connect(NoTls)?;
+    other.run(
+        "create temp table x (id bigint default snowflake_nextval(), tagged integer default segment_nextval('app.t1'));
+         begin; lock table x",
+    )?;
+    let mut tenant = server.config("postgres").user("tenant").connect(NoTls)?;
+    tenant.run(
+        "create table other.x (id bigint default snowflake_nextval(), tagged bigint default segment_nextval('app.t1'));
+         begin; lock table other.x",
+    )?;
+    client.run("set statement_timeout = '20s'")?;
+    let left = "select relation::text || ' ' || action || ' ' || reason from snowflake_ids.attach_plan('app')
+        where reason is not null order by 1";
+    assert_eq!(client.column::<String>(left)?, ["app.t3 skip takes segment ids"]);
+    client.run("select count(*) from snowflake_ids.attach_plan()")?;
+    client.run("call snowflake_ids.attach_all('app', 'segment')")?;
+    client.run("call snowflake_ids.detach_all('app')")?;
+    // A constraint is printed with its table.
+    let mut holder = server.session()?;
+    holder.run("begin; lock table app.t2")?;
+    assert_eq!(
+        client.column::<String>(
+            "select relation::text || ' ' || action from snowflake_ids.attach_plan('app') order by 1"
+        )?,
+        ["app.t1 attach", "app.t2 skip", "app.t3 skip"]
+    );
     Ok(())
 }
 
@@ -223,6 +261,7 @@ fn what_others_made_never_runs() -> Result<()> {
     Server::builder().cases(cases![
         what_others_planted_in_public_never_runs,
         who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights,
-        temporary_tables_of_others_keep_nothing_in_place
+        temporary_tables_of_others_keep_nothing_in_place,
+        tables_that_others_have_locked_are_not_waited_for
     ])
 }

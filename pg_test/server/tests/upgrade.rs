@@ -58,6 +58,10 @@ fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on
         let mut client = database(&server, "upgraded", &version)?;
         let mut drawn = Drawn::default();
         upgrades::create(&mut client)?;
+        client.run(
+            "set snowflake_ids.new_columns = 'snowflake'; create table before (id bigserial); drop table before;
+             reset snowflake_ids.new_columns",
+        )?;
         // The old SQL with the new library, until somebody gives UPDATE.
         drawn.go_on(&mut client, true)?;
         drawn.go_on(&mut client, true)?;

@@ -198,6 +198,14 @@ BEGIN
                 'Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).');
     END IF;
     identities := CASE WHEN distributed THEN '{}' ELSE snowflake_ids_internal.former_identities(relation, "column") END;
+    IF kind IS NULL AND identities ? relation::oid::text AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = relation
+        AND a.attname = "column" COLLATE "C" AND a.atttypid <> ALL (ARRAY['bigint', 'integer', 'smallint']::regtype[]))
+    THEN
+        kind := 'sequence';
+        RAISE NOTICE USING
+            MESSAGE = format('column "%s" of relation "%s" was an identity and gets the default of its sequence', "column", relation),
+            DETAIL = 'An identity is bigint, integer or smallint.';
+    END IF;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');

@@ -255,7 +255,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_partitioned_table p JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attname = attribute COLLATE "C"
             WHERE p.partrelid = relation AND p.partstrat = 'r' AND p.partattrs[0] = a.attnum AND p.partdefid = 0)
         AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, c.oid) LIKE '%TO (MAXVALUE%')
+            WHERE i.inhparent = relation AND pg_get_expr(c.relpartbound, 0) LIKE '%TO (MAXVALUE%')
     THEN
         RAISE NOTICE USING
             MESSAGE = format('relation "%s" is partitioned by range of the column and has no partition for higher ids', relation),

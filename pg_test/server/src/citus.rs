@@ -7,7 +7,7 @@ use crate::cluster;
 use crate::server::Server;
 use crate::sql::Session;
 use crate::wait;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use std::collections::BTreeMap;
@@ -188,12 +188,17 @@ pub fn problems(client: &mut Client) -> Result<BTreeMap<i32, Option<String>>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// All nodes give ids, each as another worker, as `citus_status` tells.
+/// Waits until all nodes give ids, each as another worker, as `citus_status` tells. On a busy machine a node may lease its worker
+/// id after `use_citus` has returned.
 #[track_caller]
 pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
     let place = Location::caller();
-    let problems = problems(client)?;
-    ensure!(problems.len() == nodes && problems.values().all(Option::is_none), "{place}: {problems:?}");
+    let mut found = BTreeMap::new();
+    let done = wait::until_true("all nodes give ids", || {
+        found = problems(client)?;
+        Ok(found.len() == nodes && found.values().all(Option::is_none))
+    });
+    done.with_context(|| format!("{place}: {found:?}"))?;
     let workers = "select count(distinct worker_id) from snowflake_ids.citus_status()";
     ensure!(usize::try_from(client.one::<i64>(workers)?)? == nodes, "{place}: worker ids are shared");
     Ok(())

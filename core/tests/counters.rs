@@ -4,10 +4,13 @@
 
 #[path = "counters/memory.rs"]
 mod memory;
+#[path = "rules/needs.rs"]
+mod needs;
 
 use memory::{Machine, Server};
+use needs::needs;
 use snowflake_ids_core::generator::session::{Session, SessionError, take, wait_and_take};
-use snowflake_ids_core::guard::{Guard, leave_out};
+use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::{Lease, Policy};
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
@@ -68,14 +71,6 @@ fn node(worker: u32) -> Node {
 
 fn at(seconds: i64) -> UnixMicros {
     UnixMicros(NOW.0 + seconds * 1_000_000)
-}
-
-fn needs(rule: Guard, holds: impl Fn() -> bool) {
-    assert!(holds(), "it does not hold with {rule:?}");
-    leave_out(Some(rule));
-    let still = holds();
-    leave_out(None);
-    assert!(!still, "it holds without {rule:?}, too");
 }
 
 /// A state that has issued in another layout, and in its own.

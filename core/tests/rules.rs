@@ -3,8 +3,12 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "rules/needs.rs"]
+mod needs;
+
+use needs::needs;
 use snowflake_ids_core::generator::session::{self, Session};
-use snowflake_ids_core::guard::{Guard, leave_out};
+use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, WorkerRows};
@@ -19,15 +23,6 @@ use std::time::Duration;
 
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
 const MINUTE: u64 = 60_000_000;
-
-/// Asserts that something holds with all rules, and not without this one.
-fn needs(rule: Guard, holds: impl Fn() -> bool) {
-    assert!(holds(), "it does not hold with {rule:?}");
-    leave_out(Some(rule));
-    let still = holds();
-    leave_out(None);
-    assert!(!still, "it holds without {rule:?}, too");
-}
 
 fn layout() -> Layout {
     "34/0/10/6 unit=1s epoch=2020-01-01".parse().unwrap()

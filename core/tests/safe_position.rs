@@ -2,23 +2,19 @@
 #![cfg(not(loom))]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "rules/needs.rs"]
+mod needs;
+
+use needs::needs;
 use snowflake_ids_core::generator::safe_position::{
     Answers, EndedTransaction, EndedTransactions, Frontier, SnapshotTooOld, SnapshotXids,
 };
 use snowflake_ids_core::generator::snowflake::NextPosition;
-use snowflake_ids_core::guard::{Guard, leave_out};
+use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::{Generator, Layout, NodeBits, Position, Rules, SequenceStart, UnixMicros};
 use std::num::NonZeroU32;
 
 const DATABASE: u32 = 5;
-
-fn needs(rule: Guard, holds: impl Fn() -> bool) {
-    assert!(holds(), "it does not hold with {rule:?}");
-    leave_out(Some(rule));
-    let still = holds();
-    leave_out(None);
-    assert!(!still, "it holds without {rule:?}, too");
-}
 
 /// A record with room for some, of transactions whose announcements are a tenth of their xids.
 fn recorded(room: usize, xids: impl IntoIterator<Item = u64>) -> EndedTransactions {

@@ -18,11 +18,11 @@ static SHOWN: PerProcess<Cell<Option<(Command, Subtransaction)>>> = PerProcess::
 static HOOKS: Hooks = Hooks {
     committed: clear,
     ended: clear,
-    subtransaction_aborted: |aborted| {
+    subtransaction_aborted: Some(|aborted| {
         if SHOWN.get().is_some_and(|(_, began)| began >= aborted) {
             clear();
         }
-    },
+    }),
     ..Hooks::none()
 };
 

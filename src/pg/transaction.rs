@@ -17,8 +17,8 @@ pub struct Hooks {
     pub committed: fn(),
     /// The transaction was rolled back or prepared. The function must not fail.
     pub ended: fn(),
-    /// A subtransaction was rolled back, with those nested in it. The function must not fail.
-    pub subtransaction_aborted: fn(Subtransaction),
+    /// A subtransaction was rolled back, with those nested in it. The function must not fail. None costs subtransactions nothing.
+    pub subtransaction_aborted: Option<fn(Subtransaction)>,
 }
 
 impl Hooks {
@@ -30,7 +30,7 @@ impl Hooks {
             before_prepare: || (),
             committed: || (),
             ended: || (),
-            subtransaction_aborted: |_| (),
+            subtransaction_aborted: None,
         }
     }
 }
@@ -54,7 +54,9 @@ pub fn watch(hooks: &'static Hooks) {
         // SAFETY: the argument is valid forever, and only read.
         unsafe {
             pg_sys::RegisterXactCallback(Some(on_transaction), argument);
-            pg_sys::RegisterSubXactCallback(Some(on_subtransaction), argument);
+            if hooks.subtransaction_aborted.is_some() {
+                pg_sys::RegisterSubXactCallback(Some(on_subtransaction), argument);
+            }
         }
     });
 }
@@ -183,6 +185,8 @@ unsafe extern "C-unwind" fn on_subtransaction(
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         // SAFETY: `watch` passed this pointer.
         let hooks = unsafe { &*hooks.cast::<Hooks>() };
-        (hooks.subtransaction_aborted)(Subtransaction(this));
+        if let Some(aborted) = hooks.subtransaction_aborted {
+            aborted(Subtransaction(this));
+        }
     }
 }

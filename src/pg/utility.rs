@@ -53,11 +53,11 @@ static AFTER_ERRORS: Hooks = Hooks {
         end_after_error();
         forget_changes();
     },
-    subtransaction_aborted: |_| {
+    subtransaction_aborted: Some(|_| {
         end_after_error();
         ALTERS.set(true);
         CREATES.set(true);
-    },
+    }),
     ..Hooks::none()
 };
 

@@ -114,7 +114,7 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
         before_prepare: settle,
         committed,
         ended: forget,
-        subtransaction_aborted: undo,
+        subtransaction_aborted: Some(undo),
         ..Hooks::none()
     };
     if QUIET.get() || is_elsewhere(source) {

@@ -87,7 +87,7 @@ static RAISED: PerProcess<RefCell<FxHashMap<(i64, u16), i64>>> =
 static HOOKS: Hooks = Hooks {
     committed: forget_raised,
     ended: forget_raised,
-    subtransaction_aborted: |_| forget_raised(),
+    subtransaction_aborted: Some(|_| forget_raised()),
     ..Hooks::none()
 };
 

@@ -13,10 +13,9 @@ use crate::store::citus;
 use snowflake_ids_core::error::{Explain, NotReadyError};
 use snowflake_ids_core::generator::safe_position::{Answers, SnapshotTooOld, SnapshotXids};
 use snowflake_ids_core::generator::session::SessionError;
-use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::ids::position::Position;
 use snowflake_ids_core::server::issuer::IssuerError;
-use snowflake_ids_core::{Clock, ClockRollback};
+use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::cell::RefCell;
 
 /// The answers that the present transaction was given.
@@ -38,18 +37,21 @@ fn forget() {
     }
 }
 
-/// A safe position, and the generator's next position at that time.
+/// A safe position. All transactions with positions below it are visible to the statement, or were rolled back.
 #[derive(Clone, Copy)]
 pub struct Safe {
-    /// All transactions with positions below this one are visible to the statement, or were rolled back.
-    pub position: Position,
-    /// The generator's next position.
-    pub next: NextPosition,
+    /// The least id that positions from the safe one on can have.
+    pub id: i64,
+    /// The beginning of the safe position's tick.
+    pub time: UnixMicros,
 }
 
 /// Reason why there is no safe position.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SafePositionError {
+    #[error(transparent)]
+    #[explain(transparent)]
+    NotReady(#[from] NotReadyError),
     #[error(transparent)]
     #[explain(transparent)]
     Session(#[from] SessionError),
@@ -78,28 +80,24 @@ pub enum SafePositionError {
 /// Returns the safe position for the present statement; None if a transaction's positions are not known, for now. With
 /// `skips_tick`, positions of ticks that are over are below the safe position, if no open transaction holds it back.
 pub fn of_statement(function: &'static str, skips_tick: bool) -> Result<Option<Safe>, SafePositionError> {
-    let shared = generator::shared().ok_or(SessionError::NotReady(NotReadyError::NotPreloaded(function)))?;
-    if server::in_recovery() {
-        return Err(SessionError::NotReady(NotReadyError::InRecovery(function)).into());
-    }
-    if citus::is_there() {
-        return Err(SafePositionError::Citus(function));
-    }
-    if settings::rollback() == ClockRollback::Switch {
-        return Err(SafePositionError::Switches(function));
-    }
+    let shared = generator::on_primary(function)?;
+    let switches = settings::rollback() == ClockRollback::Switch;
     transaction::watch(&HOOKS);
     let mut answers = ANSWERS.try_borrow_mut().map_err(|_| SafePositionError::NoSnapshot(function))?;
     // A scan may ask for each row.
     if let Some((raw, answer)) = &answers.latest
+        && !switches
         && raw.is_of_statement()
     {
         return Ok(*answer);
     }
-    let raw = Raw::of_statement().ok_or(SafePositionError::NoSnapshot(function))?;
     if citus::is_there() {
         return Err(SafePositionError::Citus(function));
     }
+    if switches {
+        return Err(SafePositionError::Switches(function));
+    }
+    let raw = Raw::of_statement().ok_or(SafePositionError::NoSnapshot(function))?;
     let snapshot = raw.xids();
     let answer = answers.given.get(&snapshot, || find(shared, &snapshot, skips_tick))?;
     answers.latest = Some((raw, answer));
@@ -131,7 +129,11 @@ fn find(
     let is_known = |xid: &u64| snapshot::runs_in_process(*xid) || snapshot::was_rolled_back(*xid);
     let is_complete = snapshot.unknown(dropped, &found).is_some_and(|unknown| unknown.iter().all(is_known));
     let position = [open, recorded].into_iter().flatten().fold(next.position, Position::min);
-    Ok(is_complete.then_some(Safe { position, next }))
+    let safe = || Safe {
+        id: next.least_id(&shared.layout, position).cast_signed(),
+        time: shared.layout.instant_of(position),
+    };
+    Ok(is_complete.then(safe))
 }
 
 /// Returns the processes of this database with an open transaction that took positions, and 0 for prepared transactions.

@@ -13,7 +13,6 @@ use crate::registry::join;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use pgrx::check_for_interrupts;
-use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::named::{Named, NamedError};
 use snowflake_ids_core::generator::session::{self, Session, SessionError, Waited};
 use snowflake_ids_core::sequence::bound_sequence::{BoundSequenceError, Increment};
@@ -281,7 +280,8 @@ pub fn forget_last() {
     SESSION.forget_last();
 }
 
-/// Returns the server's generator if this session may use it now.
+/// Returns the server's generator on the fast path, with the transaction announced to readers; None on a standby, and if the
+/// server is not yet known to be none.
 #[inline]
 fn announced() -> Option<&'static Shared> {
     generator::shared()
@@ -289,18 +289,13 @@ fn announced() -> Option<&'static Shared> {
         .inspect(|shared| open_transaction::announce(shared))
 }
 
-/// The server's generator, if this session may use it now; the transaction is announced to readers.
+/// Returns the server's generator if this session may use it now, with the transaction announced to readers.
 #[inline]
-pub fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
-    match generator::shared() {
-        Some(shared) if !server::in_recovery() => {
-            open_transaction::announce(shared);
-            join::leave_alone_first(shared)?;
-            Ok(shared)
-        }
-        Some(_) => Err(NotReadyError::InRecovery(function).into()),
-        None => Err(NotReadyError::NotPreloaded(function).into()),
-    }
+fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
+    let shared = generator::on_primary(function)?;
+    open_transaction::announce(shared);
+    join::leave_alone_first(shared)?;
+    Ok(shared)
 }
 
 /// Returns an iterator over several ids in ascending order. It takes one range after another, as needed.

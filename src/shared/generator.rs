@@ -7,6 +7,7 @@ use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::settings;
 use parking_lot::lock_api::RwLock;
+use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::safe_position::{
     EndedTransaction, EndedTransactions, OpenTransaction, RECORDED,
 };
@@ -80,6 +81,16 @@ fn make(rest: &mut Rest) -> Option<Shared> {
 #[inline]
 pub fn shared() -> Option<&'static Shared> {
     SHARED.get()
+}
+
+/// Returns the server's shared state, for a function that issues ids or changes what issues them.
+///
+/// # Errors
+/// [`NotReadyError`]: the library was not preloaded, or the server is a standby.
+#[inline]
+pub fn on_primary(function: &'static str) -> Result<&'static Shared, NotReadyError> {
+    let shared = shared().ok_or(NotReadyError::NotPreloaded(function))?;
+    if server::in_recovery() { Err(NotReadyError::InRecovery(function)) } else { Ok(shared) }
 }
 
 impl Shared {

@@ -109,12 +109,10 @@ mod snowflake_ids_internal {
 use crate::issuer::issuer;
 use crate::named;
 use crate::pg::report::report;
-use crate::pg::server;
 use crate::pg::text::Text;
 use crate::settings;
 use crate::shared::generator::{self, Shared};
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 use snowflake_ids_core::ids::layout::change::{LayoutChange, Past, check};
 use snowflake_ids_core::server::issuer::{IssuerError, NoRoom};
@@ -146,10 +144,7 @@ fn of(
     new: &Text<'_>,
     generator: Option<&Text<'_>>,
 ) -> Result<(Layout, Layout, LayoutChange), ErrorReport> {
-    let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
-    if server::in_recovery() {
-        return Err(report(&NotReadyError::InRecovery(function)));
-    }
+    let shared = generator::on_primary(function).map_err(|error| report(&error))?;
     let old = match generator {
         None => shared.layout,
         Some(name) => {

@@ -7,14 +7,12 @@ mod snowflake_ids {
     use crate::issuer::{LEASE_WAIT, issuer};
     use crate::lease;
     use crate::pg::report::{not_ready, report, sentence};
-    use crate::pg::server;
     use crate::pg::time;
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
     use snowflake_ids_core::clock::human;
-    use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::registry::wire::LeaseError;
     use snowflake_ids_core::server::issuer::{Accepted, Renewed};
     use std::sync::atomic::Ordering::Relaxed;
@@ -114,7 +112,6 @@ mod snowflake_ids {
     }
 
     fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {
-        let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
-        if server::in_recovery() { Err(report(&NotReadyError::InRecovery(function))) } else { Ok(shared) }
+        generator::on_primary(function).map_err(|error| report(&error))
     }
 }

@@ -636,7 +636,7 @@ BEGIN
     PERFORM snowflake_ids_internal.audit_check("table", "column");
     PERFORM snowflake_ids_internal.progress_enter('audit', "table", 'reading ids');
     IF generator IS NULL AND tag IS NULL THEN
-        SELECT regexp_match(e.expression COLLATE "C", '^(segment|snowflake)_(?:nextval|id)\(''((?:[^'']|'''')*)''::text\)$') INTO named
+        SELECT regexp_match(e.expression COLLATE "C", '^(segment|snowflake)_(?:nextval|id)\(''((?:[^'']|'''')*)''(?:::text)?\)$') INTO named
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid)
             FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
             WHERE d.adrelid = "table" AND a.attname = "column" COLLATE "C") AS e (expression)
@@ -2254,7 +2254,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_check_unused(name te
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
+    argument text := format('(''%s''', replace(name COLLATE "C", '''', ''''''));
     users text;
 BEGIN
     SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
@@ -2262,11 +2262,13 @@ BEGIN
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
             JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
-        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
-            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
+        WHERE EXISTS (SELECT FROM (VALUES ('snowflake_nextval', 'text'), ('snowflake_id', 'text'), ('snowflake_id', 'unknown'),
+                ('snowflake_uuid', 'text'), ('snowflake_uuid_text', 'text')) AS call (called, type)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid),
+                    concat(called, argument, CASE type WHEN 'text' THEN '::text' END, ')') COLLATE "C") > 0
                 AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
                     AND d.refclassid = 'pg_proc'::regclass
-                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
+                    AND d.refobjid = format('pg_catalog.%I(%I)', called, type)::regprocedure))
         UNION ALL
         SELECT format('sequence %s is bound to it', b.sequence)
         FROM snowflake_ids.sequence_binding AS b
@@ -3261,30 +3263,40 @@ END
 $$;
 
 /* A type whose JSON is a string. */
-CREATE TYPE snowflake_ids.snowflake_id;
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_ids.snowflake_id
+CREATE TYPE snowflake_id;
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_id
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id) RETURNS cstring
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_id) RETURNS cstring
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_ids.snowflake_id
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_id
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id) RETURNS bytea
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_id) RETURNS bytea
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
-CREATE TYPE snowflake_ids.snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
+CREATE TYPE snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
     RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
-COMMENT ON TYPE snowflake_ids.snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+COMMENT ON TYPE snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
 
-CREATE CAST (snowflake_ids.snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-CREATE CAST (bigint AS snowflake_ids.snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
 -- The literal 1 is an integer, and drivers send small numbers as smallint.
-CREATE CAST (integer AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
-CREATE CAST (smallint AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (integer AS snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (smallint AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 REVOKE EXECUTE ON FUNCTION
     snowflake_ids_internal.snowflake_id_in(cstring),
-    snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id),
+    snowflake_ids_internal.snowflake_id_out(snowflake_id),
     snowflake_ids_internal.snowflake_id_recv(internal),
-    snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id)
+    snowflake_ids_internal.snowflake_id_send(snowflake_id)
 FROM PUBLIC;
+CREATE FUNCTION snowflake_id(generator unknown) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_id_of_literal_wrapper';
+COMMENT ON FUNCTION snowflake_id(unknown) IS 'the same as snowflake_nextval(generator)';
+DO $$
+BEGIN
+    IF NOT has_function_privilege('public', 'snowflake_id(text)', 'EXECUTE') THEN
+        REVOKE EXECUTE ON FUNCTION snowflake_id(unknown) FROM PUBLIC;
+    END IF;
+END
+$$;
 
 /* A bound below which readers miss no row. */
 CREATE FUNCTION snowflake_safe_id() RETURNS bigint STRICT STABLE PARALLEL RESTRICTED
@@ -3333,7 +3345,7 @@ BEGIN
     WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
         type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
     END LOOP;
-    RETURN coalesce(nullif(type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype);
+    RETURN coalesce(nullif(type, 'snowflake_id'::regtype), 'bigint'::regtype);
 END
 $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
@@ -3391,7 +3403,8 @@ CREATE OR REPLACE FUNCTION snowflake_ids_internal.default_of(relation regclass, 
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
+    FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
+            E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
         -- Only a generated column's expression has columns, whose table would be waited for where it is locked.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -3521,7 +3534,7 @@ BEGIN
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
                 = 'pg_proc'::regclass AND d.refobjid = ANY (ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
-                    'snowflake_id(text)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS o (ours)
+                    'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS o (ours)
         GROUP BY f.adrelid, f.adnum
     ), owned AS (
         SELECT d.refobjid AS relation, d.refobjsubid AS number, max(d.objid) AS sequence, bool_or(d.deptype = 'i') AS is_identity

@@ -180,7 +180,7 @@ SET ROLE stranger;
 CREATE TABLE victim.a (id bigint DEFAULT nextval('victim.numbers'));
 CREATE TABLE victim.z (id bigint DEFAULT nextval('victim.numbers'));
 RESET ROLE;
-CREATE DOMAIN victim.key AS snowflake_ids.snowflake_id;
+CREATE DOMAIN victim.key AS snowflake_id;
 CREATE TABLE victim.keys (id victim.key DEFAULT snowflake_nextval(), other victim.key DEFAULT segment_nextval('victim.keys'));
 SELECT * FROM snowflake_ids.attach_plan('victim');
 CALL snowflake_ids.attach_all('victim');

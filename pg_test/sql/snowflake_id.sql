@@ -7,33 +7,54 @@ INSERT INTO orders (customer_id) SELECT id FROM customers;
 
 -- ALTER rewrites neither tables nor indexes, and foreign keys stay, in both directions.
 CREATE TEMP TABLE files AS SELECT relname, relfilenode FROM pg_class WHERE relname ~ '^(customers|orders)' AND relkind IN ('r', 'i');
-ALTER TABLE customers ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE customers ALTER id TYPE snowflake_id;
 INSERT INTO orders (customer_id) SELECT min(id) FROM customers;
-ALTER TABLE orders ALTER customer_id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE orders ALTER customer_id TYPE snowflake_id;
 ALTER TABLE customers ALTER id TYPE bigint;
 DELETE FROM customers WHERE name = 'c2';
 \echo :LAST_ERROR_SQLSTATE
 INSERT INTO orders (customer_id) VALUES (5);
 \echo :LAST_ERROR_SQLSTATE
-ALTER TABLE customers ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE customers ALTER id TYPE snowflake_id;
 INSERT INTO orders (customer_id) SELECT max(id) FROM customers;
-ALTER TABLE orders ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE orders ALTER id TYPE snowflake_id;
 SELECT count(*), count(*) FILTER (WHERE c.relfilenode <> f.relfilenode) AS rewritten FROM files AS f JOIN pg_class AS c USING (relname);
 ANALYZE customers, orders;
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'customers'::regclass;
 
 -- Stored as a bigint.
 SELECT i.typlen = b.typlen AND i.typbyval = b.typbyval AND i.typalign = b.typalign AND i.typstorage = b.typstorage AS same, i.typcategory
-FROM pg_type AS i, pg_type AS b WHERE i.oid = 'snowflake_ids.snowflake_id'::regtype AND b.oid = 'bigint'::regtype;
+FROM pg_type AS i, pg_type AS b WHERE i.oid = 'snowflake_id'::regtype AND b.oid = 'bigint'::regtype;
 
 -- JSON writes a string, and reads strings and numbers.
 SELECT row_to_json(c), to_jsonb(c.id), json_agg(c.id), jsonb_build_object('id', c.id, 'ids', ARRAY[c.id]), to_jsonb(c.id + 0) AS bigint
 FROM customers AS c WHERE name = 'c1' GROUP BY c.id;
 SELECT * FROM jsonb_populate_record(NULL::customers, '{"id": "911811189128851457", "name": "text"}');
-SELECT * FROM jsonb_to_record('{"id": 911811189128851457}') AS r (id snowflake_ids.snowflake_id);
-SELECT '911811189128851457 '::snowflake_ids.snowflake_id, '-1'::snowflake_ids.snowflake_id;
-SELECT '1.5'::snowflake_ids.snowflake_id;
-SELECT '9223372036854775808'::snowflake_ids.snowflake_id;
+SELECT * FROM jsonb_to_record('{"id": 911811189128851457}') AS r (id snowflake_id);
+SELECT '911811189128851457 '::snowflake_id, '-1'::snowflake_id;
+SELECT '1.5'::snowflake_id;
+SELECT '9223372036854775808'::snowflake_id;
+
+-- A call with a literal names a generator, as before there was the type; a call with a number is a cast.
+SELECT snowflake_ids.generator_create('web');
+SELECT snowflake_id('web') < snowflake_id('web'::text) AS grows, pg_typeof(snowflake_id('web')) AS call, snowflake_id(NULL),
+    pg_typeof(snowflake_id(7::bigint)) AS cast;
+SELECT snowflake_id('nobody');
+SELECT snowflake_id(repeat('x', 1000)), snowflake_id('');
+CREATE TABLE named (id bigint DEFAULT snowflake_id('web'), v int);
+INSERT INTO named (v) VALUES (1), (2);
+COPY named (v) FROM STDIN;
+3
+\.
+SELECT count(DISTINCT id), pg_get_expr(adbin, adrelid) FROM named, pg_attrdef WHERE adrelid = 'named'::regclass GROUP BY 2;
+SELECT snowflake_ids.generator_drop('web');
+SELECT action FROM snowflake_ids.attach_plan('public') WHERE relation = 'named'::regclass;
+SELECT snowflake_ids.attach('named', 'id');
+SELECT snowflake_ids.attach('named', 'id', generator => 'web');
+ALTER TABLE named ALTER id SET DEFAULT snowflake_id('web');
+SELECT snowflake_ids.attach('named', 'id', generator => 'web');
+DROP TABLE named;
+SELECT snowflake_ids.generator_drop('web');
 
 -- Indexes serve.
 CREATE FUNCTION scans(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -88,7 +109,7 @@ FROM customers WHERE name = 'c1';
 -- COPY, as text and binary: bytes are those of bigint.
 COPY (SELECT id, name FROM customers WHERE name = 'c1') TO STDOUT;
 CREATE TABLE copied (id bigint, name text);
-CREATE TABLE back (id snowflake_ids.snowflake_id, name text);
+CREATE TABLE back (id snowflake_id, name text);
 SELECT current_setting('data_directory') || '/snowflake_id.copy' AS file \gset
 COPY customers TO :'file' (FORMAT binary);
 COPY copied FROM :'file' (FORMAT binary);
@@ -97,7 +118,7 @@ COPY back FROM :'file' (FORMAT binary);
 SELECT count(*) FROM customers JOIN copied USING (id, name) JOIN back USING (id, name);
 
 -- Partitions by hash and by range; those by hash take a row to where a bigint of that value goes.
-CREATE TABLE hashed (id snowflake_ids.snowflake_id PRIMARY KEY) PARTITION BY HASH (id);
+CREATE TABLE hashed (id snowflake_id PRIMARY KEY) PARTITION BY HASH (id);
 CREATE TABLE hashed_0 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 0);
 CREATE TABLE hashed_1 PARTITION OF hashed FOR VALUES WITH (MODULUS 2, REMAINDER 1);
 CREATE TABLE hashed_big (id bigint PRIMARY KEY) PARTITION BY HASH (id);
@@ -108,7 +129,7 @@ INSERT INTO hashed_big SELECT id FROM customers;
 SELECT count(*) AS same FROM hashed AS h JOIN hashed_big AS b USING (id)
 WHERE right(h.tableoid::regclass::text, 1) = right(b.tableoid::regclass::text, 1);
 SELECT scans('SELECT * FROM hashed WHERE id = 911811189128851457') ~ 'hashed_\d_pkey';
-CREATE TABLE ranged (id snowflake_ids.snowflake_id PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
+CREATE TABLE ranged (id snowflake_id PRIMARY KEY DEFAULT snowflake_nextval()) PARTITION BY RANGE (id);
 CREATE TABLE ranged_0 PARTITION OF ranged FOR VALUES FROM (0) TO (1000);
 CREATE TABLE ranged_1 PARTITION OF ranged FOR VALUES FROM ('1000') TO (MAXVALUE);
 INSERT INTO ranged VALUES (7), (DEFAULT);
@@ -119,7 +140,7 @@ SELECT scans('SELECT * FROM ranged WHERE id < 5') ~ 'ranged_0';
 SELECT snowflake_ids.attach('orders', 'id', 'segment', tag => 'typed');
 INSERT INTO orders (customer_id) SELECT max(id) FROM customers RETURNING id, lastval(), currval('orders_id_seq');
 SELECT snowflake_ids.detach('orders', 'id');
-CREATE DOMAIN order_id AS snowflake_ids.snowflake_id CHECK (VALUE > 0);
+CREATE DOMAIN order_id AS snowflake_id CHECK (VALUE > 0);
 CREATE TABLE domains (id order_id, at date);
 SELECT snowflake_ids.attach('domains', 'id');
 INSERT INTO domains DEFAULT VALUES;
@@ -130,7 +151,7 @@ SELECT snowflake_ids.segment_drop('typed');
 -- A former identity, which the type cannot be.
 CREATE TABLE former (id bigint GENERATED ALWAYS AS IDENTITY);
 SELECT snowflake_ids.attach('former', 'id', 'segment');
-ALTER TABLE former ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE former ALTER id TYPE snowflake_id;
 SELECT snowflake_ids.detach('former', 'id');
 INSERT INTO former DEFAULT VALUES RETURNING id;
 DROP TABLE former;
@@ -139,7 +160,7 @@ CREATE TABLE numbered (customer_id bigint, number bigint);
 SELECT snowflake_ids.series_create('of_customers');
 SELECT snowflake_ids.series_attach('numbered', 'number', 'of_customers', 'customer_id');
 INSERT INTO numbered (customer_id) VALUES (7) RETURNING number;
-ALTER TABLE numbered ALTER customer_id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE numbered ALTER customer_id TYPE snowflake_id;
 INSERT INTO numbered (customer_id) VALUES (7) RETURNING number;
 SELECT snowflake_ids.series_detach('numbered', 'number');
 SELECT snowflake_ids.series_attach('numbered', 'number', 'of_customers', 'customer_id');
@@ -147,17 +168,17 @@ INSERT INTO numbered (customer_id) VALUES (7) RETURNING number;
 
 -- ALTER is refused by what has read the column.
 CREATE TABLE used (id bigint PRIMARY KEY, of bigint GENERATED ALWAYS AS (id / 2) STORED, counted bigint GENERATED ALWAYS AS IDENTITY);
-ALTER TABLE used ALTER counted TYPE snowflake_ids.snowflake_id;
-ALTER TABLE used ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE used ALTER counted TYPE snowflake_id;
+ALTER TABLE used ALTER id TYPE snowflake_id;
 ALTER TABLE used DROP of;
 CREATE VIEW seen AS SELECT id FROM used;
-ALTER TABLE used ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE used ALTER id TYPE snowflake_id;
 DROP VIEW seen;
 CREATE POLICY own ON used USING (id > 0);
-ALTER TABLE used ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE used ALTER id TYPE snowflake_id;
 DROP POLICY own ON used;
 CREATE TRIGGER t BEFORE UPDATE OF id ON used FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger();
-ALTER TABLE used ALTER id TYPE snowflake_ids.snowflake_id;
+ALTER TABLE used ALTER id TYPE snowflake_id;
 DROP TABLE used;
 
 -- DROP EXTENSION would take columns, and whole tables that are partitioned by them: refused, by whatever way it comes.
@@ -171,8 +192,8 @@ RESET ROLE;
 CREATE SCHEMA planted;
 CREATE FUNCTION planted.equal(oid, oid) RETURNS boolean LANGUAGE sql AS 'SELECT false';
 CREATE OPERATOR planted.= (FUNCTION = planted.equal, LEFTARG = oid, RIGHTARG = oid);
-CREATE DOMAIN planted.key AS snowflake_ids.snowflake_id;
-CREATE TABLE "Plain" (id snowflake_ids.snowflake_id, v text);
+CREATE DOMAIN planted.key AS snowflake_id;
+CREATE TABLE "Plain" (id snowflake_id, v text);
 SET search_path = planted, pg_catalog;
 DROP EXTENSION snowflake_ids CASCADE;
 \echo :LAST_ERROR_SQLSTATE
@@ -183,7 +204,7 @@ DROP EXTENSION snowflake_ids;
 \echo :LAST_ERROR_SQLSTATE
 DROP EXTENSION plpgsql CASCADE;
 \echo :LAST_ERROR_SQLSTATE
-DROP TYPE snowflake_ids.snowflake_id CASCADE;
+DROP TYPE snowflake_id CASCADE;
 \echo :LAST_ERROR_SQLSTATE
 DROP SCHEMA snowflake_ids CASCADE;
 \echo :LAST_ERROR_SQLSTATE
@@ -195,10 +216,10 @@ BEGIN; ALTER TABLE "Plain" ALTER id TYPE bigint; DROP EXTENSION snowflake_ids CA
 BEGIN; ALTER TABLE "Plain" DROP id; DROP EXTENSION snowflake_ids CASCADE; ROLLBACK;
 BEGIN; DROP TABLE "Plain"; DROP EXTENSION snowflake_ids CASCADE; ROLLBACK;
 -- And with what makes it wrong.
-BEGIN; ALTER TABLE "Plain" DROP id, ADD new snowflake_ids.snowflake_id; DROP EXTENSION snowflake_ids CASCADE; ROLLBACK;
+BEGIN; ALTER TABLE "Plain" DROP id, ADD new snowflake_id; DROP EXTENSION snowflake_ids CASCADE; ROLLBACK;
 DROP TABLE "Plain";
 -- Each way of having the type.
-CREATE TABLE arrays (ids snowflake_ids.snowflake_id[]);
+CREATE TABLE arrays (ids snowflake_id[]);
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TABLE arrays;
 CREATE TABLE domains (id planted.key, ids planted.key[]);
@@ -206,20 +227,20 @@ SET search_path = planted, pg_catalog;
 DROP EXTENSION snowflake_ids CASCADE;
 RESET search_path;
 DROP TABLE domains;
-CREATE TYPE pair AS (a snowflake_ids.snowflake_id, b int);
+CREATE TYPE pair AS (a snowflake_id, b int);
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TYPE pair;
-CREATE TABLE parts (id snowflake_ids.snowflake_id) PARTITION BY HASH (id);
+CREATE TABLE parts (id snowflake_id) PARTITION BY HASH (id);
 CREATE TABLE parts_0 PARTITION OF parts FOR VALUES WITH (MODULUS 1, REMAINDER 0);
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TABLE parts;
-CREATE TABLE by_cast (id bigint) PARTITION BY HASH ((id::snowflake_ids.snowflake_id));
+CREATE TABLE by_cast (id bigint) PARTITION BY HASH ((id::snowflake_id));
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TABLE by_cast;
-CREATE VIEW cast_to AS SELECT 1::bigint::snowflake_ids.snowflake_id AS id;
+CREATE VIEW cast_to AS SELECT 1::bigint::snowflake_id AS id;
 DROP EXTENSION snowflake_ids CASCADE;
 DROP VIEW cast_to;
-CREATE TYPE id_range AS RANGE (subtype = snowflake_ids.snowflake_id);
+CREATE TYPE id_range AS RANGE (subtype = snowflake_id);
 CREATE TABLE ranges (ids id_range);
 DROP EXTENSION snowflake_ids CASCADE;
 DROP TABLE ranges;
@@ -230,7 +251,7 @@ BEGIN; DROP EXTENSION snowflake_ids CASCADE; ROLLBACK;
 DROP TABLE rowtypes;
 -- A type of the same name elsewhere does not matter, nor a column that is gone.
 CREATE TYPE planted.snowflake_id AS (a int);
-CREATE TABLE others (id planted.snowflake_id, once snowflake_ids.snowflake_id);
+CREATE TABLE others (id planted.snowflake_id, once snowflake_id);
 ALTER TABLE others DROP once;
 DROP TYPE planted.snowflake_id CASCADE;
 DROP DOMAIN planted.key;

@@ -127,7 +127,7 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
     };
     if let Some(columns) = columns {
         let code = PgSqlErrorCode::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
-        let message = "cannot drop type snowflake_ids.snowflake_id because columns depend on it";
+        let message = "cannot drop type snowflake_id because columns depend on it";
         let report = ErrorReport::new(code, message, function_name!())
             .set_detail(columns)
             .set_hint("First change them to bigint: ALTER TABLE ... ALTER COLUMN ... TYPE bigint;");

@@ -35,7 +35,7 @@ pub struct Targets {
     /// The function that records the id of a column as the current value of the column's sequence.
     pub recorded: pg_sys::Oid,
     /// The functions that create ids in column defaults.
-    pub ids: [pg_sys::Oid; 6],
+    pub ids: [pg_sys::Oid; 7],
     /// Returns the sequence that a column owns, if calls on this sequence are redirected.
     pub of_column: OfColumn,
 }

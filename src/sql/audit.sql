@@ -107,7 +107,7 @@ BEGIN
     PERFORM snowflake_ids_internal.audit_check("table", "column");
     PERFORM snowflake_ids_internal.progress_enter('audit', "table", 'reading ids');
     IF generator IS NULL AND tag IS NULL THEN
-        SELECT regexp_match(e.expression COLLATE "C", '^(segment|snowflake)_(?:nextval|id)\(''((?:[^'']|'''')*)''::text\)$') INTO named
+        SELECT regexp_match(e.expression COLLATE "C", '^(segment|snowflake)_(?:nextval|id)\(''((?:[^'']|'''')*)''(?:::text)?\)$') INTO named
         FROM (SELECT pg_get_expr(d.adbin, d.adrelid)
             FROM pg_attrdef AS d JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
             WHERE d.adrelid = "table" AND a.attname = "column" COLLATE "C") AS e (expression)

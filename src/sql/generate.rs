@@ -7,6 +7,7 @@ use crate::snowflake::{self, Several};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
+use std::ffi::CStr;
 
 /// The most ids of one call, as a protection against typing errors.
 const MAX_COUNT: i32 = 10_000_000;
@@ -29,6 +30,16 @@ fn snowflake_nextvals_of_generator(
     let cached = named::look_up(name).map_err(|error| report(&error))?;
     let several = snowflake::several("snowflake_nextvals", Some(cached), count);
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
+}
+
+/// Returns the next id of the generator that a literal names. The server prefers a cast to the type `snowflake_id` to a
+/// function of text, but not to a function of exactly the literal's type.
+#[pg_extern(sql = "CREATE FUNCTION snowflake_id(generator unknown) RETURNS bigint
+STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_id_of_literal_wrapper';
+COMMENT ON FUNCTION snowflake_id(unknown) IS 'the same as snowflake_nextval(generator)';")]
+fn snowflake_id_of_literal(generator: &CStr) -> Result<i64, ErrorReport> {
+    let cached = named::look_up(generator.to_bytes()).map_err(|error| report(&error))?;
+    Ok(snowflake::next("snowflake_nextval", Some(cached)).map_err(|error| report(&error))?)
 }
 
 /// Returns the number of ids of a call; fails if it is out of range.

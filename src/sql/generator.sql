@@ -92,7 +92,7 @@ CREATE FUNCTION snowflake_ids_internal.generator_check_unused(name text, change 
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    argument text := format('(''%s''::text)', replace(name COLLATE "C", '''', ''''''));
+    argument text := format('(''%s''', replace(name COLLATE "C", '''', ''''''));
     users text;
 BEGIN
     SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
@@ -100,11 +100,13 @@ BEGIN
         SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
             JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
-        WHERE EXISTS (SELECT FROM unnest(ARRAY['snowflake_nextval', 'snowflake_id', 'snowflake_uuid', 'snowflake_uuid_text']) AS call (called)
-            WHERE strpos(pg_get_expr(f.adbin, f.adrelid), (called || argument) COLLATE "C") > 0
+        WHERE EXISTS (SELECT FROM (VALUES ('snowflake_nextval', 'text'), ('snowflake_id', 'text'), ('snowflake_id', 'unknown'),
+                ('snowflake_uuid', 'text'), ('snowflake_uuid_text', 'text')) AS call (called, type)
+            WHERE strpos(pg_get_expr(f.adbin, f.adrelid),
+                    concat(called, argument, CASE type WHEN 'text' THEN '::text' END, ')') COLLATE "C") > 0
                 AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
                     AND d.refclassid = 'pg_proc'::regclass
-                    AND d.refobjid = format('pg_catalog.%I(text)', called)::regprocedure))
+                    AND d.refobjid = format('pg_catalog.%I(%I)', called, type)::regprocedure))
         UNION ALL
         SELECT format('sequence %s is bound to it', b.sequence)
         FROM snowflake_ids.sequence_binding AS b

@@ -2,21 +2,21 @@
 -- category N, it becomes a bigint beside one in UNION or COALESCE. It has no max and min of its own: the planner reads the end of an
 -- index only for a sort operator of the aggregate's own type, and would read the whole table.
 
-CREATE TYPE snowflake_ids.snowflake_id;
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_ids.snowflake_id
+CREATE TYPE snowflake_id;
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_id
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8in';
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_ids.snowflake_id) RETURNS cstring
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_out(snowflake_id) RETURNS cstring
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8out';
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_ids.snowflake_id
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_recv(internal) RETURNS snowflake_id
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8recv';
-CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_ids.snowflake_id) RETURNS bytea
+CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_id) RETURNS bytea
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
-CREATE TYPE snowflake_ids.snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
+CREATE TYPE snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
     RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
-COMMENT ON TYPE snowflake_ids.snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+COMMENT ON TYPE snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
 
-CREATE CAST (snowflake_ids.snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
-CREATE CAST (bigint AS snowflake_ids.snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
+CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
+CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
 -- The literal 1 is an integer, and drivers send small numbers as smallint.
-CREATE CAST (integer AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
-CREATE CAST (smallint AS snowflake_ids.snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (integer AS snowflake_id) WITH INOUT AS ASSIGNMENT;
+CREATE CAST (smallint AS snowflake_id) WITH INOUT AS ASSIGNMENT;

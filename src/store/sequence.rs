@@ -84,6 +84,7 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
             id("snowflake_id()")?,
             id("snowflake_nextval(pg_catalog.text)")?,
             id("snowflake_id(pg_catalog.text)")?,
+            id("snowflake_id(pg_catalog.unknown)")?,
             id("segment_nextval(pg_catalog.text)")?,
             id("segment_id(pg_catalog.text)")?,
         ],

@@ -197,7 +197,7 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
         "create temp table generated (id bigint default snowflake_nextval('web'), note text);
          create temp table numbered (tenant bigint, number bigint);
          select snowflake_ids.series_attach('numbered', 'number', 'invoices', 'tenant');
-         create temp table taken (id bigint default segment_nextval('counted'), typed snowflake_ids.snowflake_id);
+         create temp table taken (id bigint default segment_nextval('counted'), typed snowflake_id);
          create domain pg_temp.taken_too as bigint default segment_nextval('counted')",
     )?;
     // Its own it keeps: here nobody else does.

@@ -10,7 +10,7 @@ const AS_JSON: &str = "select string_agg(row_to_json(t)::text, ' ' order by id) 
 /// True if the first column of `t` is of the type.
 fn is_typed(client: &mut Client) -> Result<bool> {
     client.one(
-        "select atttypid = 'snowflake_ids.snowflake_id'::regtype from pg_attribute where attrelid = 't'::regclass and attnum = 1",
+        "select atttypid = 'snowflake_id'::regtype from pg_attribute where attrelid = 't'::regclass and attnum = 1",
     )
 }
 
@@ -18,7 +18,7 @@ fn is_typed(client: &mut Client) -> Result<bool> {
 #[test]
 fn rows_are_replicated_to_and_from_bigint() -> Result<()> {
     let server = Server::builder().set("wal_level", "logical").start()?;
-    let (plain, typed) = ("bigint", "snowflake_ids.snowflake_id");
+    let (plain, typed) = ("bigint", "snowflake_id");
     for (number, (of_publisher, of_subscriber)) in
         [(plain, typed), (typed, plain), (typed, typed)].into_iter().enumerate()
     {
@@ -62,8 +62,8 @@ fn foreign_tables_have_the_type_on_either_side() -> Result<()> {
         "create extension postgres_fdw;
          create server here foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
          create user mapping for postgres server here;
-         create table typed (id snowflake_ids.snowflake_id primary key, v text); create table plain (id bigint primary key, v text);
-         create foreign table far_typed (id snowflake_ids.snowflake_id, v text) server here options (table_name 'plain');
+         create table typed (id snowflake_id primary key, v text); create table plain (id bigint primary key, v text);
+         create foreign table far_typed (id snowflake_id, v text) server here options (table_name 'plain');
          create foreign table far_plain (id bigint, v text) server here options (table_name 'typed')",
         server.socket_folder().display(),
         server.port()
@@ -91,7 +91,7 @@ fn foreign_tables_have_the_type_on_either_side() -> Result<()> {
 fn a_column_made_meanwhile_keeps_the_extension() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;
     client.run("begin isolation level repeatable read; select 1")?;
-    server.session()?.run("create table t (id snowflake_ids.snowflake_id)")?;
+    server.session()?.run("create table t (id snowflake_id)")?;
     client.fails("drop extension snowflake_ids cascade", &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
     client.run("rollback; drop table t; drop extension snowflake_ids cascade")
 }
@@ -107,8 +107,8 @@ fn a_dump_is_restored_by_the_owner_of_the_database() -> Result<()> {
     let mut app = server.config("app").user("app").connect(postgres::NoTls)?;
     app.run(
         "create extension snowflake_ids;
-         create table t (id snowflake_ids.snowflake_id primary key default snowflake_nextval(), v text);
-         create table refers (t_id snowflake_ids.snowflake_id references t);
+         create table t (id snowflake_id primary key default snowflake_nextval(), v text);
+         create table refers (t_id snowflake_id references t);
          insert into t (v) values ('a'), ('b'); insert into refers select id from t",
     )?;
     app.fails("drop extension snowflake_ids cascade", &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;

@@ -22,7 +22,7 @@ BEGIN
     WHILE EXISTS (SELECT FROM pg_type t WHERE t.oid = type AND t.typtype = 'd') LOOP
         type := (SELECT t.typbasetype FROM pg_type t WHERE t.oid = type);
     END LOOP;
-    RETURN coalesce(nullif(type, 'snowflake_ids.snowflake_id'::regtype), 'bigint'::regtype);
+    RETURN coalesce(nullif(type, 'snowflake_id'::regtype), 'bigint'::regtype);
 END
 $$;
 

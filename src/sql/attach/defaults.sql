@@ -91,7 +91,8 @@ CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute n
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval(') AS renamed
+    FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
+            E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
         -- Only a generated column's expression has columns, whose table would be waited for where it is locked.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum

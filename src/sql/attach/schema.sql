@@ -24,7 +24,7 @@ BEGIN
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
                 = 'pg_proc'::regclass AND d.refobjid = ANY (ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
-                    'snowflake_id(text)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS o (ours)
+                    'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']::regprocedure[])) AS o (ours)
         GROUP BY f.adrelid, f.adnum
     ), owned AS (
         SELECT d.refobjid AS relation, d.refobjsubid AS number, max(d.objid) AS sequence, bool_or(d.deptype = 'i') AS is_identity

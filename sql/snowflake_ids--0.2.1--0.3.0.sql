@@ -3298,6 +3298,17 @@ BEGIN
 END
 $$;
 
+/* Ids as text with a prefix. */
+CREATE FUNCTION snowflake_encode(id bigint, format text, prefix text, fixed_width bool DEFAULT false) RETURNS text
+IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_encode_with_prefix_wrapper';
+CREATE FUNCTION snowflake_decode_text(text text, format text, prefix text) RETURNS bigint
+IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_decode_text_with_prefix_wrapper';
+CREATE FUNCTION snowflake_try_decode_text(text text, format text, prefix text) RETURNS bigint
+IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_try_decode_text_with_prefix_wrapper';
+COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
+COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id that a text with a prefix says';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id that a text with a prefix says; null where it says none';
+
 /* A bound below which readers miss no row. */
 CREATE FUNCTION snowflake_safe_id() RETURNS bigint STRICT STABLE PARALLEL RESTRICTED
 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_safe_id_wrapper';

@@ -103,7 +103,7 @@ DELETE FROM customers WHERE id < 100;
 -- The functions of the extension take it.
 SELECT snowflake_timestamp(id) = snowflake_timestamp(id::bigint) AS same, snowflake_encode(id, 'base58'), (snowflake_decode(id)).worker_id,
     snowflake_between(id, '2020-01-01', '2080-01-01') FROM customers WHERE name = 'c1';
-SELECT snowflake_encode(id, 'cus_base58'), snowflake_decode_text(snowflake_encode(id, 'cus_base58', true), 'cus_base58') = id AS reads_back
+SELECT snowflake_encode(id, 'base58', 'cus'), snowflake_decode_text(snowflake_encode(id, 'base58', 'cus', true), 'base58', 'cus') = id AS reads_back
 FROM customers WHERE name = 'c1';
 
 -- COPY, as text and binary: bytes are those of bigint.

@@ -17,15 +17,17 @@ GROUP BY format ORDER BY format;
 SELECT snowflake_decode_text('0s9v-1kbx-wowo6', 'crockford32') = snowflake_decode_text('0S9V1KBXW0W06', 'crockford32') AS same;
 
 -- A prefix tells kinds of ids apart.
-SELECT snowflake_encode(57, 'cus_base58'), snowflake_encode(57, 'sk_live_hex', true), snowflake_decode_text('cus_z', 'cus_base58'),
-       snowflake_try_decode_text('usr_z', 'cus_base58'), snowflake_try_decode_text('z', 'cus_base58');
-SELECT snowflake_decode_text('usr_z', 'cus_base58');
+SELECT snowflake_encode(57, 'base58', prefix => 'cus'), snowflake_encode(57, 'hex', 'sk_live', true),
+       snowflake_decode_text('cus_z', 'base58', prefix => 'cus'), snowflake_try_decode_text('usr_z', 'base58', 'cus') AS other,
+       snowflake_try_decode_text('z', 'base58', 'cus') AS without, snowflake_encode(57, 'base58', prefix => NULL) AS none;
+SELECT snowflake_decode_text('usr_z', 'base58', prefix => 'cus');
 \echo :LAST_ERROR_SQLSTATE
-SELECT snowflake_decode_text('cus_0', 'cus_base58');
-SELECT snowflake_encode(57, 'Cus_base58');
+SELECT snowflake_decode_text('cus_0', 'base58', 'cus');
+SELECT snowflake_encode(57, 'base58', 'Cus');
 \echo :LAST_ERROR_SQLSTATE
-SELECT snowflake_encode(57, 'a2345678901234567_base58');
-SELECT snowflake_encode(57, 'cus_morse');
+SELECT snowflake_encode(57, 'base58', 'a2345678901234567');
+SELECT snowflake_encode(57, 'base58', repeat('a', 10000000));
+SELECT snowflake_encode(57, 'morse', 'cus');
 
 -- Errors.
 SELECT snowflake_encode(1, 'base64');

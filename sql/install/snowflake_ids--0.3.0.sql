@@ -1107,6 +1107,18 @@ AS 'MODULE_PATHNAME', 'snowflake_decode_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- snowflake_ids::sql::text::snowflake_decode_text
+CREATE  FUNCTION "snowflake_decode_text"(
+	"text" text, /* Text < '_ > */
+	"format" text, /* Text < '_ > */
+	"prefix" text /* Text < '_ > */
+) RETURNS bigint /* Result < i64, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_decode_text_with_prefix_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- snowflake_ids::sql::text::snowflake_encode
 CREATE  FUNCTION "snowflake_encode"(
 	"id" bigint, /* i64 */
@@ -1116,6 +1128,19 @@ CREATE  FUNCTION "snowflake_encode"(
 IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_encode_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::text::snowflake_encode
+CREATE  FUNCTION "snowflake_encode"(
+	"id" bigint, /* i64 */
+	"format" text, /* Text < '_ > */
+	"prefix" text, /* Text < '_ > */
+	"fixed_width" bool DEFAULT false /* bool */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_encode_with_prefix_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1260,6 +1285,18 @@ CREATE  FUNCTION "snowflake_try_decode_text"(
 IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_try_decode_text_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::text::snowflake_try_decode_text
+CREATE  FUNCTION "snowflake_try_decode_text"(
+	"text" text, /* Text < '_ > */
+	"format" text, /* Text < '_ > */
+	"prefix" text /* Text < '_ > */
+) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
+IMMUTABLE STRICT PARALLEL SAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_try_decode_text_with_prefix_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -8239,6 +8276,9 @@ COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
     'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
 COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
 COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
+COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
+COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id that a text with a prefix says';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id that a text with a prefix says; null where it says none';
 COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';

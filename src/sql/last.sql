@@ -199,6 +199,9 @@ COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
     'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
 COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
 COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
+COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
+COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id that a text with a prefix says';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id that a text with a prefix says; null where it says none';
 COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';

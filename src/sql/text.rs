@@ -4,10 +4,10 @@ use crate::pg::report::report;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::PrefixedFormat;
+use snowflake_ids_core::{Format, PrefixedFormat};
 
-/// Returns an id as text in base62, base58, base36, crockford32 or hex, with a prefix if the format is `cus_base58`. With
-/// `fixed_width`, the text is padded and sorts like the ids under collation "C".
+/// Returns an id as text in base62, base58, base36, crockford32 or hex. With `fixed_width`, the text is padded and sorts like
+/// the ids under collation "C".
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_encode(
     id: i64,
@@ -15,6 +15,17 @@ fn snowflake_encode(
     fixed_width: default!(bool, false),
 ) -> Result<String, ErrorReport> {
     named(&format)?.encode(id, fixed_width).map_err(|error| report(&error))
+}
+
+/// Returns an id as text after a prefix and an underscore.
+#[pg_extern(name = "snowflake_encode", immutable, strict, parallel_safe)]
+fn snowflake_encode_with_prefix(
+    id: i64,
+    format: Text<'_>,
+    prefix: Text<'_>,
+    fixed_width: default!(bool, false),
+) -> Result<String, ErrorReport> {
+    prefixed(&format, &prefix)?.encode(id, fixed_width).map_err(|error| report(&error))
 }
 
 /// Returns the id in a text.
@@ -30,6 +41,31 @@ fn snowflake_try_decode_text(text: Text<'_>, format: Text<'_>) -> Result<Option<
     Ok(text.read("text").ok().and_then(|text| format.decode(&text).ok()))
 }
 
-fn named(format: &Text<'_>) -> Result<PrefixedFormat, ErrorReport> {
+/// Returns the id in a text with a prefix. Another prefix is an error.
+#[pg_extern(name = "snowflake_decode_text", immutable, strict, parallel_safe)]
+fn snowflake_decode_text_with_prefix(
+    text: Text<'_>,
+    format: Text<'_>,
+    prefix: Text<'_>,
+) -> Result<i64, ErrorReport> {
+    prefixed(&format, &prefix)?.decode(&text.read("text")?).map_err(|error| report(&error))
+}
+
+/// Returns the id in a text with a prefix, or null if the text contains none or has another prefix.
+#[pg_extern(name = "snowflake_try_decode_text", immutable, strict, parallel_safe)]
+fn snowflake_try_decode_text_with_prefix(
+    text: Text<'_>,
+    format: Text<'_>,
+    prefix: Text<'_>,
+) -> Result<Option<i64>, ErrorReport> {
+    let format = prefixed(&format, &prefix)?;
+    Ok(text.read("text").ok().and_then(|text| format.decode(&text).ok()))
+}
+
+fn named(format: &Text<'_>) -> Result<Format, ErrorReport> {
     format.read("format")?.parse().map_err(|error| report(&error))
+}
+
+fn prefixed(format: &Text<'_>, prefix: &Text<'_>) -> Result<PrefixedFormat, ErrorReport> {
+    PrefixedFormat::new(named(format)?, &prefix.read("prefix")?).map_err(|error| report(&error))
 }

@@ -188,7 +188,7 @@ fn id_text(bytes: &[u8]) {
             Err(error) => is_fit(&error),
         }
     }
-    text.parse::<PrefixedFormat>().map_or_else(|error| is_fit(&error), drop);
+    PrefixedFormat::new(Format::Hex, &text).map_or_else(|error| is_fit(&error), drop);
 }
 
 /// A format says itself again, and keys of two numbers and of two periods differ.

@@ -1,8 +1,8 @@
 //! Ids as short text: base62, base58, base36, Crockford's base32 and hexadecimal.
 //!
 //! Every alphabet is in ASCII order, so texts of equal length sort like their ids under collation "C". Text of fixed
-//! width is padded with the alphabet's first digit. A prefix with an underscore, as in `cus_base58`, distinguishes ids of one
-//! kind from ids of other kinds.
+//! width is padded with the alphabet's first digit. A prefix, as in `cus_z`, distinguishes ids of one kind from ids of other
+//! kinds.
 
 use crate::error::{Explain, excerpt};
 use std::str::FromStr;
@@ -31,11 +31,11 @@ pub enum TextError {
     #[error("unrecognized text format \"{name}\"")]
     #[explain(hint = "Known formats are {}.", Format::ALL.map(Format::name).join(", "))]
     UnknownFormat { name: String },
-    #[error("invalid prefix in text format \"{name}\"")]
+    #[error("invalid prefix \"{prefix}\"")]
     #[explain(
         detail = "A prefix has 1 to {MAX_PREFIX} of the characters a to z, 0 to 9 and _, and does not begin with _."
     )]
-    Prefix { name: String },
+    Prefix { prefix: String },
     #[error("text is not an id with prefix \"{prefix}\"")]
     OtherPrefix { prefix: String },
     #[error("id {id} is negative")]
@@ -154,18 +154,30 @@ impl FromStr for Format {
     }
 }
 
-/// The longest prefix, in characters, without the underscore after it.
+/// The longest prefix, in characters.
 const MAX_PREFIX: usize = 16;
 
 /// A format, and a prefix that each text begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixedFormat {
-    /// Ends with an underscore, or is empty.
+    /// Ends with an underscore.
     prefix: String,
     format: Format,
 }
 
 impl PrefixedFormat {
+    /// Returns the format whose texts begin with the prefix and an underscore.
+    pub fn new(format: Format, prefix: &str) -> Result<Self, TextError> {
+        let is_allowed = |letter| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        if !(1..=MAX_PREFIX).contains(&prefix.len())
+            || prefix.starts_with('_')
+            || !prefix.bytes().all(is_allowed)
+        {
+            return Err(TextError::Prefix { prefix: excerpt(prefix) });
+        }
+        Ok(Self { prefix: format!("{prefix}_"), format })
+    }
+
     /// Writes an id as [`Format::encode`] does, after the prefix.
     pub fn encode(&self, id: i64, fixed: bool) -> Result<String, TextError> {
         let mut text = self.format.encode(id, fixed)?;
@@ -180,23 +192,5 @@ impl PrefixedFormat {
             return Err(TextError::OtherPrefix { prefix: prefix.to_owned() });
         }
         self.format.decode_after(self.prefix.len(), text)
-    }
-}
-
-impl FromStr for PrefixedFormat {
-    type Err = TextError;
-
-    fn from_str(name: &str) -> Result<Self, TextError> {
-        let (prefix, of) = name.rsplit_once('_').map_or((None, name), |(prefix, of)| (Some(prefix), of));
-        let format = of.parse().map_err(|_| TextError::UnknownFormat { name: excerpt(name) })?;
-        let Some(prefix) = prefix else { return Ok(Self { prefix: String::new(), format }) };
-        let is_allowed = |letter| matches!(letter, b'a'..=b'z' | b'0'..=b'9' | b'_');
-        if !(1..=MAX_PREFIX).contains(&prefix.len())
-            || prefix.starts_with('_')
-            || !prefix.bytes().all(is_allowed)
-        {
-            return Err(TextError::Prefix { name: excerpt(name) });
-        }
-        Ok(Self { prefix: format!("{prefix}_"), format })
     }
 }

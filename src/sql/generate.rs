@@ -39,7 +39,7 @@ STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_id_of_
 COMMENT ON FUNCTION snowflake_id(unknown) IS 'the same as snowflake_nextval(generator)';")]
 fn snowflake_id_of_literal(generator: &CStr) -> Result<i64, ErrorReport> {
     let cached = named::look_up(generator.to_bytes()).map_err(|error| report(&error))?;
-    Ok(snowflake::next("snowflake_nextval", Some(cached)).map_err(|error| report(&error))?)
+    snowflake::next("snowflake_nextval", Some(cached)).map_err(|error| report(&error))
 }
 
 /// Returns the number of ids of a call; fails if it is out of range.

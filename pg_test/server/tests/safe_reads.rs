@@ -1,13 +1,10 @@
 //! `snowflake_safe_id`: readers that go on after the last id miss no row, whatever writers do.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_ids_server_tests::random::Random;
-use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::sql::{NOT_IN_STATE, Session};
-use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sessions};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use snowflake_ids_server_tests::{Builder, Server, cases, sessions};
 
 const ROWS: &str = "select id from events where id < snowflake_safe_id() order by id";
 
@@ -221,122 +218,5 @@ fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
         .connect("postgres")?
         .fails("select snowflake_safe_id()", &SqlState::READ_ONLY_SQL_TRANSACTION)?;
     assert!(error.message().contains("snowflake_safe_id() during recovery"), "{error:?}");
-    Ok(())
-}
-
-const WRITERS: usize = 8;
-
-/// Number of writers' transactions.
-fn transactions() -> usize {
-    if full() { 20_000 } else { 400 }
-}
-
-/// A transaction of a writer, as chance has it. Gives the ids of its committed rows.
-fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<Vec<i64>> {
-    let pause = |random: &mut Random| format!("select pg_sleep({}::float / 1000)", random.below(20));
-    let several = "insert into events select from generate_series(1, 20) returning id";
-    match random.below(7) {
-        0 => Ok(vec![insert(client)?]),
-        1 => client.column(several),
-        2 => {
-            client.run("begin; savepoint s")?;
-            insert(client)?;
-            client.run("rollback to s")?;
-            let kept = insert(client)?;
-            client.run(&format!("{}; commit", pause(random)))?;
-            Ok(vec![kept])
-        }
-        3 => {
-            client.run("begin")?;
-            insert(client)?;
-            client.run(&format!("{}; rollback", pause(random)))?;
-            Ok(vec![])
-        }
-        4 => {
-            client.run("begin")?;
-            let id: i64 = client.one("select snowflake_nextval()")?;
-            client.run(&format!("{}; insert into events values ({id}); commit", pause(random)))?;
-            Ok(vec![id])
-        }
-        5 => {
-            client.run("begin")?;
-            let kept = client.column(several)?;
-            for statement in
-                [format!("prepare transaction '{name}'"), pause(random), format!("commit prepared '{name}'")]
-            {
-                client.run(&statement)?;
-            }
-            Ok(kept)
-        }
-        _ => {
-            let cache = 1 + random.below(100);
-            client.run(&format!("set snowflake_ids.cache = {cache}; begin"))?;
-            let kept = insert(client)?;
-            client.run(&pause(random))?;
-            let more = insert(client)?;
-            client.run("commit")?;
-            Ok(vec![kept, more])
-        }
-    }
-}
-
-/// Reads on after the last id until all writers have ended, and once more.
-fn follow(client: &mut Client, query: &str, writing: &AtomicUsize) -> Result<Vec<i64>> {
-    let (mut seen, mut last) = (Vec::new(), 0_i64);
-    loop {
-        let is_last = writing.load(Ordering::Acquire) == 0;
-        let rows = client.query(query, &[&last])?;
-        for row in rows {
-            last = row.try_get(0)?;
-            seen.push(last);
-        }
-        if is_last {
-            return Ok(seen);
-        }
-    }
-}
-
-/// The readers' plans: by the index, by a sequential scan that asks for each row, and with the bound looked up first.
-const READERS: [(&str, &str); 4] = [
-    ("", "select id from events where id > $1 and id < snowflake_safe_id() order by id"),
-    (
-        "set enable_indexscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off",
-        "select id from events where id > $1 and id < snowflake_safe_id() order by id",
-    ),
-    (
-        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0",
-        "select id from events where id > $1 and id < (select snowflake_safe_id()) order by id",
-    ),
-    (
-        "set default_transaction_isolation = 'repeatable read'",
-        "select id from events where id > $1 and id < snowflake_safe_id() order by id",
-    ),
-];
-
-#[test]
-fn under_load_each_reader_has_each_committed_row_exactly_once() -> Result<()> {
-    let (server, mut client) = builder().with_session()?;
-    client.run("create table events (id bigint primary key default snowflake_nextval(), v text)")?;
-    let writing = AtomicUsize::new(WRITERS);
-    let results = at_once(server.sessions("postgres", WRITERS + READERS.len())?, |number, mut client| {
-        if let Some((settings, query)) = READERS.get(number) {
-            client.run(settings)?;
-            return follow(&mut client, query, &writing).with_context(|| format!("reader {number}"));
-        }
-        let mut random = Random::new(u64::try_from(number)?);
-        let written = (0..transactions() / WRITERS)
-            .map(|transaction| write(&mut random, &mut client, &format!("{number} {transaction}")))
-            .collect::<Result<Vec<_>>>();
-        writing.fetch_sub(1, Ordering::AcqRel);
-        Ok(written?.concat())
-    })?;
-    let (readers, writers) = results.split_at(READERS.len());
-    let mut committed = writers.concat();
-    committed.sort_unstable();
-    for (seen, (_, query)) in readers.iter().zip(READERS) {
-        ids::growing(seen).context(query)?;
-        let missed = committed.iter().find(|id| seen.binary_search(id).is_err());
-        ensure!(missed.is_none() && seen.len() == committed.len(), "{query} missed {missed:?}");
-    }
     Ok(())
 }

@@ -220,3 +220,25 @@ fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
     assert!(error.message().contains("snowflake_safe_id() during recovery"), "{error:?}");
     Ok(())
 }
+
+#[test]
+fn attention_names_transactions_that_hold_readers_back_for_more_than_a_minute() -> Result<()> {
+    const HOLDERS: &str = "select split_part(problem, ' hold', 1) from snowflake_ids.attention where subject = 'readers' order by 1";
+    let server = builder().faketime().start()?;
+    let mut reader = session(&server)?;
+    let (mut open, mut prepared) = (server.connect("postgres")?, server.connect("postgres")?);
+    open.run("begin")?;
+    insert(&mut open)?;
+    prepared.run("begin")?;
+    insert(&mut prepared)?;
+    prepared.run("prepare transaction 'left'")?;
+    assert_eq!(reader.column::<String>(HOLDERS)?, [String::new(); 0]);
+    server.set_clock("+90")?;
+    let process = open.process()?;
+    let expected = ["prepared transaction \"left\" may".to_owned(), format!("process {process}")];
+    assert_eq!(reader.column::<String>(HOLDERS)?, expected);
+    open.run("commit")?;
+    prepared.run("rollback prepared 'left'")?;
+    assert_eq!(reader.column::<String>(HOLDERS)?, [String::new(); 0]);
+    Ok(())
+}

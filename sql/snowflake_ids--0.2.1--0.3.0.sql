@@ -2312,7 +2312,7 @@ BEGIN
             highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
             is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
-            registry_identity restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
+            registry_identity registry_seed restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
             sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
             sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
             sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users
@@ -3936,12 +3936,13 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     attribute name;
     type regtype;
+    sequence regclass;
     message text;
     detail text;
     hint text;
 BEGIN
-    FOR attribute, type IN
-        SELECT a.attname, snowflake_ids_internal.base_type(a.atttypid)
+    FOR attribute, type, sequence IN
+        SELECT a.attname, snowflake_ids_internal.base_type(a.atttypid), s.oid
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
                 AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
@@ -3953,14 +3954,16 @@ BEGIN
                 WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
         ORDER BY a.attnum
     LOOP
-        IF kind COLLATE "C" = 'snowflake' AND type <> 'bigint'::regtype THEN
+        IF kind COLLATE "C" <> 'segment' AND type <> 'bigint'::regtype THEN
             RAISE WARNING USING
                 MESSAGE = format('column "%s" of relation "%s" is %s and keeps its sequence', attribute, relation::regclass, type),
-                DETAIL = 'Snowflake ids have 64 bits, and snowflake_ids.new_columns is snowflake.',
-                HINT = 'Make it bigint if its ids are to differ from those of other servers.';
-            CONTINUE;
+                DETAIL = format('Snowflake ids have 64 bits, and snowflake_ids.new_columns is %s.', kind),
+                HINT = 'Make it bigint in the migration, or widen it later and then call snowflake_ids.attach.';
+        ELSIF kind COLLATE "C" = 'bound' THEN
+            PERFORM snowflake_ids.bind_sequence(sequence);
+        ELSE
+            PERFORM snowflake_ids.attach(relation, attribute, kind);
         END IF;
-        PERFORM snowflake_ids.attach(relation, attribute, kind);
     END LOOP;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
@@ -3968,7 +3971,8 @@ EXCEPTION WHEN OTHERS THEN
         ERRCODE = SQLSTATE,
         MESSAGE = format('could not attach new column "%s" of relation "%s": %s', attribute, relation::regclass, message),
         DETAIL = coalesce(nullif(detail, ''), format('snowflake_ids.new_columns is %s.', kind)),
-        HINT = concat_ws(' ', nullif(hint, ''), 'Or SET snowflake_ids.new_columns = off, where no other server inserts into the table.');
+        HINT = coalesce(nullif(hint, '') || ' Or ', '')
+            || 'SET snowflake_ids.new_columns = off, where no other server inserts into the table.';
 END
 $$;
 REVOKE EXECUTE ON FUNCTION

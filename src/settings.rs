@@ -53,6 +53,8 @@ enum NewColumnsChoice {
     Snowflake,
     #[name = c"segment"]
     Segment,
+    #[name = c"bound"]
+    Bound,
 }
 
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
@@ -268,12 +270,13 @@ pub fn segment_auto_create() -> bool {
     read(&SEGMENT_AUTO_CREATE)
 }
 
-/// Returns the kind of ids that new serial and identity columns take; None: those of their sequence.
+/// Returns what gives the ids of new serial and identity columns: a kind of ids, or a bound sequence; None: their sequence.
 pub fn new_columns() -> Option<&'static str> {
     match read(&NEW_COLUMNS) {
         NewColumnsChoice::Off => None,
         NewColumnsChoice::Snowflake => Some("snowflake"),
         NewColumnsChoice::Segment => Some("segment"),
+        NewColumnsChoice::Bound => Some("bound"),
     }
 }
 
@@ -426,7 +429,7 @@ fn define_tags() {
     let about = userset(
         c"snowflake_ids.new_columns",
         c"Attaches the serial and identity columns of CREATE TABLE and ADD COLUMN to ids of this kind.",
-        c"off leaves them to their sequences, as it does with integer columns for kind snowflake.",
+        c"bound binds their sequences, and off leaves them as they are. Integer columns take the kind segment only.",
     );
     guc::define_enum(about, &NEW_COLUMNS);
     let about = sighup(

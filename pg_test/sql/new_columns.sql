@@ -88,6 +88,18 @@ ALTER TABLE stumbled ADD COLUMN id bigserial;
 DROP EVENT TRIGGER stumble;
 DROP EVENT TRIGGER log_rewrite;
 SELECT * FROM columns WHERE relname ~ '^(stumbled|rewritten)';
+-- The sequences are bound, and the columns stay as written.
+SET snowflake_ids.new_columns = 'bound';
+CREATE TABLE bound (id bigserial, id_2 bigint GENERATED ALWAYS AS IDENTITY, id_3 serial, note text);
+INSERT INTO bound (note) VALUES ('one') RETURNING id > 1000 AS first, id_2 > id AS second, id_3;
+COPY bound (note) FROM STDIN;
+two
+\.
+ALTER TABLE bound ADD COLUMN id_4 bigserial;
+INSERT INTO bound DEFAULT VALUES;
+SELECT id_4 > 1000 AS is_snowflake, count(*) FROM bound GROUP BY 1 ORDER BY 1;
+SELECT * FROM columns WHERE relname = 'bound';
+SELECT sequence, kind FROM snowflake_ids.sequence_status WHERE sequence::text LIKE 'bound%' ORDER BY 1;
 -- Dense ids.
 SET snowflake_ids.new_columns = 'segment';
 CREATE TABLE dense (id serial, note text);

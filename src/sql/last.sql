@@ -56,7 +56,7 @@ BEGIN
             highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
             is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
-            registry_identity restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
+            registry_identity registry_seed restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
             sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
             sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
             sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users

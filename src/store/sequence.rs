@@ -84,7 +84,8 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
             id("snowflake_id()")?,
             id("snowflake_nextval(pg_catalog.text)")?,
             id("snowflake_id(pg_catalog.text)")?,
-            id("snowflake_id(pg_catalog.unknown)")?,
+            // Version 0.2 has no such function.
+            id("snowflake_id(pg_catalog.unknown)").unwrap_or(Oid::INVALID),
             id("segment_nextval(pg_catalog.text)")?,
             id("segment_id(pg_catalog.text)")?,
         ],

@@ -56,7 +56,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         ("statement", _) => "'select 1::bigint'",
         ("sequence", _) => "'arguments.t_id_seq'::regclass",
         ("column" | "attribute", _) => "'id'",
-        (_, "text" | "name") => "'t'",
+        (_, "text" | "name" | "unknown") => "'t'",
         (_, "boolean") => "false",
         (_, "integer" | "bigint" | "numeric" | "smallint") => "1",
         (_, "date") => "'2026-01-01'",
@@ -80,7 +80,7 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
 /// Values at the ends of a type, and strange ones.
 fn extremes(of: &str) -> Result<&'static [&'static str]> {
     Ok(match of {
-        "text" => &[
+        "text" | "unknown" => &[
             "''",
             "' '",
             "'unknown'",

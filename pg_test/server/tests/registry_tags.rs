@@ -225,6 +225,21 @@ fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) 
     Ok(())
 }
 
+fn a_role_that_manages_tags_attaches_columns_to_a_tag_of_the_registry(server: &mut Server) -> Result<()> {
+    server.session()?;
+    let mut client = node(server, "node")?;
+    client.run(
+        "create role clerk; grant create on schema public to clerk;
+         select snowflake_ids.administration_grant('tags', 'clerk'); set role clerk;
+         create table mine (id bigserial, note int); insert into mine (note) values (1), (2);
+         select snowflake_ids.attach('mine', 'id', 'segment')",
+    )?;
+    let ids = insert(&mut client, "mine", 2)?;
+    client.run("reset role; drop owned by clerk; drop role clerk")?;
+    assert_eq!(ids, [3, 4]);
+    Ok(())
+}
+
 #[test]
 fn tags_of_a_registry_change() -> Result<()> {
     Server::builder().set("snowflake_ids.registry_timeout", "20s").cases(cases![
@@ -234,6 +249,7 @@ fn tags_of_a_registry_change() -> Result<()> {
         a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags,
         who_leaves_goes_on_by_the_terms_that_the_registry_has,
         what_was_left_over_is_not_given_to_a_column_that_has_it,
-        the_registry_does_not_change_while_a_column_is_attached
+        the_registry_does_not_change_while_a_column_is_attached,
+        a_role_that_manages_tags_attaches_columns_to_a_tag_of_the_registry
     ])
 }

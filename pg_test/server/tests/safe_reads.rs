@@ -232,13 +232,13 @@ fn attention_names_transactions_that_hold_readers_back_for_more_than_a_minute() 
     prepared.run("begin")?;
     insert(&mut prepared)?;
     prepared.run("prepare transaction 'left'")?;
-    assert_eq!(reader.column::<String>(HOLDERS)?, [String::new(); 0]);
+    assert!(reader.column::<String>(HOLDERS)?.is_empty());
     server.set_clock("+90")?;
     let process = open.process()?;
     let expected = ["prepared transaction \"left\" may".to_owned(), format!("process {process}")];
     assert_eq!(reader.column::<String>(HOLDERS)?, expected);
     open.run("commit")?;
     prepared.run("rollback prepared 'left'")?;
-    assert_eq!(reader.column::<String>(HOLDERS)?, [String::new(); 0]);
+    assert!(reader.column::<String>(HOLDERS)?.is_empty());
     Ok(())
 }

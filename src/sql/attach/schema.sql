@@ -434,18 +434,20 @@ $$;
 COMMENT ON PROCEDURE snowflake_ids.detach_all IS
     'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
 
--- Attaches the columns of a new table, with number 0, or a new column, that have a sequence of their own. Every role's DDL calls it.
+-- Attaches the columns of a new table, with number 0, or a new column, that have a sequence of their own; with kind bound, it binds
+-- the sequence and leaves the column as it is. Every role's DDL calls it.
 CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     attribute name;
     type regtype;
+    sequence regclass;
     message text;
     detail text;
     hint text;
 BEGIN
-    FOR attribute, type IN
-        SELECT a.attname, snowflake_ids_internal.base_type(a.atttypid)
+    FOR attribute, type, sequence IN
+        SELECT a.attname, snowflake_ids_internal.base_type(a.atttypid), s.oid
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
                 AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
@@ -457,14 +459,16 @@ BEGIN
                 WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
         ORDER BY a.attnum
     LOOP
-        IF kind COLLATE "C" = 'snowflake' AND type <> 'bigint'::regtype THEN
+        IF kind COLLATE "C" <> 'segment' AND type <> 'bigint'::regtype THEN
             RAISE WARNING USING
                 MESSAGE = format('column "%s" of relation "%s" is %s and keeps its sequence', attribute, relation::regclass, type),
-                DETAIL = 'Snowflake ids have 64 bits, and snowflake_ids.new_columns is snowflake.',
-                HINT = 'Make it bigint if its ids are to differ from those of other servers.';
-            CONTINUE;
+                DETAIL = format('Snowflake ids have 64 bits, and snowflake_ids.new_columns is %s.', kind),
+                HINT = 'Make it bigint in the migration, or widen it later and then call snowflake_ids.attach.';
+        ELSIF kind COLLATE "C" = 'bound' THEN
+            PERFORM snowflake_ids.bind_sequence(sequence);
+        ELSE
+            PERFORM snowflake_ids.attach(relation, attribute, kind);
         END IF;
-        PERFORM snowflake_ids.attach(relation, attribute, kind);
     END LOOP;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
@@ -472,6 +476,7 @@ EXCEPTION WHEN OTHERS THEN
         ERRCODE = SQLSTATE,
         MESSAGE = format('could not attach new column "%s" of relation "%s": %s', attribute, relation::regclass, message),
         DETAIL = coalesce(nullif(detail, ''), format('snowflake_ids.new_columns is %s.', kind)),
-        HINT = concat_ws(' ', nullif(hint, ''), 'Or SET snowflake_ids.new_columns = off, where no other server inserts into the table.');
+        HINT = coalesce(nullif(hint, '') || ' Or ', '')
+            || 'SET snowflake_ids.new_columns = off, where no other server inserts into the table.';
 END
 $$;

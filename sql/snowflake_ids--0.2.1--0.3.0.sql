@@ -4016,6 +4016,7 @@ BEGIN
             'snowflake_ids_internal.detach_steps, '
             'snowflake_ids_internal.group_error, '
             'snowflake_ids_internal.is_adopted_schema, '
+            'snowflake_ids_internal.registry_seed, '
             'snowflake_ids_internal.schema_plan, '
             'snowflake_ids_internal.sequence_obstacle_lasting, '
             'snowflake_ids_internal.sequence_users, '

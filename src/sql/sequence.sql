@@ -200,7 +200,7 @@ BEGIN
 END
 $$;
 
-/* Obstacles to binding a sequence that no ALTER SEQUENCE of sequence_make_fit removes; no row where there is none. */
+/* Returns the first obstacle to binding a sequence that sequence_make_fit cannot remove; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -218,7 +218,7 @@ BEGIN
 END
 $$;
 
-/* Obstacles of both kinds. */
+/* Returns the first obstacle to binding a sequence, of any kind; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

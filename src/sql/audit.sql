@@ -233,4 +233,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+    'faults of the ids of a table, here and on other servers, and the number of ids of each node and day';

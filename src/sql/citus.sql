@@ -208,7 +208,7 @@ BEGIN
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and fault';
 
 /* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
    statement with its password. */
@@ -514,7 +514,7 @@ BEGIN
         DETAIL = format('Worker ids: %s.', workers);
 END
 $$;
-COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'makes the nodes of this Citus cluster share a registry: this database, or the database of a foreign server';
 
 /* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
    extension itself, its workers cannot see that yet and wait for use_citus. */

@@ -156,7 +156,7 @@ $$;
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
-COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst first';
+COMMENT ON VIEW snowflake_ids.attention IS 'problems that need attention, the worst first';
 GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
@@ -209,11 +209,11 @@ BEGIN
             FROM (SELECT * FROM snowflake_ids.sequence_status AS b ORDER BY b.sequence LIMIT 50) AS b));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
+COMMENT ON FUNCTION snowflake_ids.report IS 'all views of this server and this database that the caller may see, as one document';
 
 -- PostgREST and similar servers use the domain's name as the media type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
-COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML; PostgREST uses the domain''s name as the type of the response';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -230,4 +230,4 @@ BEGIN
                 snowflake_ids_internal.layout_parts(l.layout) AS p)))::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, with the views that the caller may see';

@@ -18,14 +18,14 @@ CREATE TABLE snowflake_ids.series (
     scope       text    NOT NULL DEFAULT 'global'
 );
 COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
-COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
+COMMENT ON COLUMN snowflake_ids.series.restricted IS 'true if only roles with privileges may use it; others are open to everybody';
 COMMENT ON COLUMN snowflake_ids.series.id IS
-    'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
-COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+    'the key of its counters and privileges: a random number, which differs after the series is dropped and created again';
+COMMENT ON COLUMN snowflake_ids.series.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series.scope IS
-    'among which servers the numbers of a key follow on each other: global; node where each key is one server''s; shard where it is counted beside its rows';
-COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
+    'the servers that share the numbers of a key: global for all; node if each key is on one server; shard if a key is counted beside its rows';
+COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
@@ -56,9 +56,9 @@ CREATE TABLE snowflake_ids.series_uuid (
 COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
 COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
 COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
-COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
+COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period of last_value; null if the series has no reset';
 COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
-    'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
+    'the value by which a node recognises its last reservation, if several nodes count the key; null if no node made that reservation';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
@@ -265,7 +265,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
 
 /* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
@@ -615,7 +615,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS 'has a series fill a column from the key in another one, unless a row brings a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column, by the key in another column, in rows without a value';
 
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -779,7 +779,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
-    'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
+    'moves the counters of a gapless series to the shards of a distributed table, beside the rows of each key; for Citus';
 
 /* One row for each series that the reader may see. Keys are counted up to 10,000, so that a query stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS

@@ -64,7 +64,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+    'makes a column take ids above its present ones: from snowflake_nextval(), with or without a generator, or from segment_nextval(tag)';
 
 -- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
 -- still treats as distributed, although its table is not distributed any more.
@@ -244,4 +244,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
-    'takes an attached column''s default back to what it was: its sequence or identity; or to one that is named, or none';
+    'gives an attached column its former default back, a sequence or an identity, or the default that the argument names';

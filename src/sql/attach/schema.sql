@@ -250,7 +250,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach_plan IS
-    'columns of a schema that could take ids, and what attach_all would do with each: attach, bind its sequence, or skip it, and why';
+    'the columns of a schema that could take ids, and the step of attach_all for each: attach it, bind its sequence, or skip it for a reason';
 
 -- Returns the groups of columns to attach, and then the skipped columns with the reason.
 CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
@@ -408,7 +408,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.attach_all IS
-    'attaches the columns of a schema as attach_plan says, in a transaction for each group of columns on one sequence';
+    'attaches the columns of a schema as attach_plan shows, with one transaction for the columns of each sequence';
 
 CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT NULL)
 LANGUAGE plpgsql AS $$

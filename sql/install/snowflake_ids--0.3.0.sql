@@ -154,7 +154,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to")
 $$;
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'whether an id was generated from an instant on and before another, to the tick';
+    'true if an id was generated from one instant on and before another, to the tick';
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz, layout text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -162,14 +162,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to", layout)
 $$;
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS
-    'whether an id of a layout or generator was generated from an instant on and before another, to the tick';
+    'true if an id of a layout or generator was generated from one instant on and before another, to the tick';
 
 CREATE FUNCTION snowflake_between(id uuid, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_uuid("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_uuid("to")
 $$;
 COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS
-    'whether a UUID of version 7 was generated from an instant on and before another, to the millisecond';
+    'true if a UUID of version 7 was generated from one instant on and before another, to the millisecond';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -391,7 +391,7 @@ BEGIN
             MESSAGE = format('foreign server "%s" does not exist', coalesce(left(connection, 128), 'null')),
             HINT = 'Create it with CREATE SERVER and CREATE USER MAPPING, after CREATE EXTENSION postgres_fdw.';
     END IF;
-    -- Its owner says where it leads, and could give a superuser a user mapping.
+    -- The owner of a foreign server chooses its host, and can create a user mapping for a superuser.
     IF (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user)
         AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = server.srvowner) THEN
         RAISE insufficient_privilege USING
@@ -442,7 +442,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
-    -- It may change until it is locked.
+    -- The table may have changed before it was locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");
     PERFORM snowflake_ids_internal.lock_to_read("table");
     PERFORM snowflake_ids_internal.audit_check("table", "column");
@@ -540,7 +540,7 @@ BEGIN
         EXECUTE format('DROP VIEW pg_temp.%I', 'snowflake_ids_audit_' || number);
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
-    -- Ids that were made since are no fault.
+    -- Ids issued after the audit began are no fault.
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');
@@ -574,7 +574,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+    'faults of the ids of a table, here and on other servers, and the number of ids of each node and day';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -832,7 +832,7 @@ CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_id) RETURNS b
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 CREATE TYPE snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
     RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
-COMMENT ON TYPE snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+COMMENT ON TYPE snowflake_id IS 'an id that is stored, compared and indexed as a bigint, and is a string in JSON';
 
 CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
@@ -2311,9 +2311,9 @@ CREATE TABLE snowflake_ids.generator (
 COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
 COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
 COMMENT ON COLUMN snowflake_ids.generator.modulus IS
-    'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
+    'with remainder, the part of hash partitioning whose ids it makes; null: the setting snowflake_ids.shard decides';
 COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
@@ -2359,20 +2359,20 @@ CREATE FUNCTION snowflake_ids.generator_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    -- Written out: in another server's dump it means the same.
+    -- The layout is stored in full, so that a dump means the same on another server.
     own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Two at a time could each find the last place free.
+    -- Without this lock, two calls at once could both take the last free place.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s layout';
 
 /* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
    owner's rights. */
@@ -2455,7 +2455,7 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_alter IS
-    'changes a named generator; what is null stays as it is, and 0 or ''default'' leaves it to the setting';
+    'changes a named generator: a null argument changes nothing, and 0 or ''default'' lets the setting decide';
 
 CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -2477,7 +2477,7 @@ SELECT g.name, g.layout, g.modulus, g.remainder,
             WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
        g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
 FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
-COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and what this server''s counters of their layouts do';
+COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and the state of this server''s counters for their layouts';
 GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 /* </end connected objects> */
 
@@ -2496,7 +2496,7 @@ BEGIN
         PERFORM snowflake_ids_internal.layout_change_own(new);
         RETURN;
     END IF;
-    -- Nobody else changes the row between the look at it and the change.
+    -- The lock keeps the row unchanged between the check and the change.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(generator);
@@ -2672,18 +2672,18 @@ CREATE TABLE snowflake_ids.segment (
     life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
 ) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
-COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
+COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
 COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
 COMMENT ON COLUMN snowflake_ids.segment.version IS
-    'another random number after each reservation or move: of two histories of the row, as after a restore, no two states look alike';
+    'a random number that changes with each reservation or move, so that a restored row is never taken for a later one';
 COMMENT ON COLUMN snowflake_ids.segment.life IS
-    'another random number after segment_set with force: what was noted of ids that were given out before does not count any more';
+    'a random number that changes by segment_set with force; earlier notes of issued ids then no longer count';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
-    'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
-COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster that this timeline is of, as pg_control_system() shows it';
+    'the timeline of the last reservation or move; after a promotion, the tag skips ids that the standby may not know';
+COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 /* Tags that only roles with privileges on them may use. A separate table: it restores even if a role of the next table is
@@ -2691,7 +2691,7 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
-COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that take privileges to be used; others are open to everybody';
+COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that only roles with privileges may use; others are open to everybody';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
 
 /* Privileges of this database's roles, also on tags of a registry. Dumps contain the roles' names. */
@@ -2819,7 +2819,7 @@ DECLARE
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
-    -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
+    -- The lock keeps this answer true. A registry that comes into use copies the rows as they are at that moment.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
@@ -2900,7 +2900,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
+COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
 
 /* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/tag.rs. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
@@ -3012,8 +3012,9 @@ DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
-    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
+    -- Above the reserved ids, the row's lock suffices. A target below them conflicts with ids in buffers. These are checked
+    -- before they are discarded, so that a refused call discards none. They are checked again afterwards, when no more ids
+    -- can be issued.
     IF target <= reserved OR force THEN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
@@ -3069,7 +3070,7 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
-    -- What is left of roles that were dropped.
+    -- Deletes rights of dropped roles.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
@@ -3168,7 +3169,7 @@ SELECT datname, tag, current_first, current_last, current_next, next_first, next
        make_interval(secs => wait_seconds), stats_reset
 FROM slots
 WHERE NOT here;
-COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and what was done with them since the server started';
+COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and their counts since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
@@ -3235,7 +3236,7 @@ BEGIN
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), failing AS (
         SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
-    -- The consequences of a registry that does not answer are told with it.
+    -- The consequences of a registry that does not answer are reported in the registry's row.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
             SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
@@ -3263,7 +3264,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- A server that issues no ids any more is named already.
+        -- A server that issues no ids has a row already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -3336,7 +3337,7 @@ $$;
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
-COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst first';
+COMMENT ON VIEW snowflake_ids.attention IS 'problems that need attention, the worst first';
 GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
@@ -3370,7 +3371,7 @@ BEGIN
             'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
         'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
         'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
-        -- The first in full, the others by name.
+        -- The first tags are reported in full, the others by name.
         'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
             SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
                 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
@@ -3381,7 +3382,7 @@ BEGIN
                     || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
             FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
         'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
-        -- To count the keys of a series takes a look at up to 10,000 rows.
+        -- Counting the keys of a series reads up to 10,000 rows, so only 20 series are counted.
         'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
             WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
         'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),
@@ -3389,11 +3390,11 @@ BEGIN
             FROM (SELECT * FROM snowflake_ids.sequence_status AS b ORDER BY b.sequence LIMIT 50) AS b));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
+COMMENT ON FUNCTION snowflake_ids.report IS 'all views of this server and this database that the caller may see, as one document';
 
 -- PostgREST and similar servers use the domain's name as the media type of a response.
 CREATE DOMAIN snowflake_ids."text/html" AS text;
-COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML, as PostgREST names the type of what it answers';
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML; PostgREST uses the domain''s name as the type of the response';
 CREATE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3410,7 +3411,7 @@ BEGIN
                 snowflake_ids_internal.layout_parts(l.layout) AS p)))::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, with the views that the caller may see';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3451,13 +3452,13 @@ CREATE TABLE snowflake_ids.worker_lease (
 COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
 COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
 COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+    'a random number by which the holder recognises its lease; it changes with each renewal, and is null after a release';
 COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+    'the holder issues ids only before this instant, and the next holder only from it on; afterwards the worker id is free';
 COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
-    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
+    'the holder got the lease from a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 /* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
@@ -3471,9 +3472,9 @@ CREATE TABLE snowflake_ids.worker_chosen (
     chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (system_identifier, datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the first worker id that this server chose, if it had no registry when the extension was created';
 COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the creation time of the data directory, which differs in each copy';
 SELECT snowflake_ids_internal.worker_note_chosen();
 
 CREATE FUNCTION snowflake_ids.worker_release(
@@ -3505,7 +3506,8 @@ BEGIN
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
             HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    -- This server's own lease ends at once. Another holder may be alive: it keeps its lease until that expires, but cannot
+    -- renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
@@ -3526,9 +3528,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
-    'says that no server issues ids under a lease of a former registry that this one does not know';
+    'states that no server issues ids under a lease of a former registry that this registry does not know';
 
-COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives up a leased worker id; holder_is_down states that its holder is gone for good';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3557,12 +3559,12 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that it
 COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator that its snowflake ids are of; null: the server''s own';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
-    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
+    'true if the sequence was seen at its end, where a bound sequence stands; otherwise it is bound while it stands there';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the former type, which it gets back; null: the type of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if it could cycle, and will again';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if it was unlogged, and will be again';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
-    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
+    'a or d if its column was an identity, ALWAYS or BY DEFAULT; detach makes the column an identity again';
 /* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
@@ -3740,7 +3742,7 @@ BEGIN
 END
 $$;
 
-/* Obstacles to binding a sequence that no ALTER SEQUENCE of sequence_make_fit removes; no row where there is none. */
+/* Returns the first obstacle to binding a sequence that sequence_make_fit cannot remove; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3758,7 +3760,7 @@ BEGIN
 END
 $$;
 
-/* Obstacles of both kinds. */
+/* Returns the first obstacle to binding a sequence, of any kind; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3886,7 +3888,8 @@ BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    -- The sequence continues at a number that it would have reached by its own increment. A sequence that counts in twos
+    -- stays odd or even.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
@@ -3954,7 +3957,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';
 
 CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
@@ -3976,7 +3979,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'gives a sequence its own numbers back, above all ids that it gave';
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'makes a bound sequence count by itself again, above all ids that it gave';
 
 CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
 SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
@@ -4025,14 +4028,14 @@ CREATE TABLE snowflake_ids.series (
     scope       text    NOT NULL DEFAULT 'global'
 );
 COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
-COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
+COMMENT ON COLUMN snowflake_ids.series.restricted IS 'true if only roles with privileges may use it; others are open to everybody';
 COMMENT ON COLUMN snowflake_ids.series.id IS
-    'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
-COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+    'the key of its counters and privileges: a random number, which differs after the series is dropped and created again';
+COMMENT ON COLUMN snowflake_ids.series.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series.scope IS
-    'among which servers the numbers of a key follow on each other: global; node where each key is one server''s; shard where it is counted beside its rows';
-COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
+    'the servers that share the numbers of a key: global for all; node if each key is on one server; shard if a key is counted beside its rows';
+COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
@@ -4063,9 +4066,9 @@ CREATE TABLE snowflake_ids.series_uuid (
 COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
 COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
 COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
-COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
+COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period of last_value; null if the series has no reset';
 COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
-    'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
+    'the value by which a node recognises its last reservation, if several nodes count the key; null if no node made that reservation';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
@@ -4088,20 +4091,20 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- As 0.2 has it, whose dumps are restored. Its counters say up to where numbers were reserved.
+    -- Dumps of version 0.2 contain this kind. Its counters hold the highest reserved number.
     IF NEW.kind = 'dense' THEN
         NEW.kind := 'gapless';
         NEW.step := NULL;
         NEW.max_step := NULL;
     END IF;
-    -- Numbers of the former kind, or section, are in memory.
+    -- Numbers of the former kind or section may still be in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'Numbers that it has given would come again.',
             HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
     END IF;
-    -- Its sections would draw numbers of tags that are others', and take them along when it is deleted.
+    -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
@@ -4166,7 +4169,7 @@ BEGIN
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
     SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-    -- Nobody's, on each server: the rights are the series'.
+    -- No role has rights on these tags, on any server. The rights on the series decide.
     INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
     ON CONFLICT DO NOTHING;
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
@@ -4256,7 +4259,7 @@ BEGIN
             DETAIL = 'The key table of such a series is created for a distributed table.',
             HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
-    -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
+    -- Fails if other servers number this series, too. The lock keeps this answer true until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
         LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
         SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
@@ -4272,7 +4275,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
 
 /* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
@@ -4299,7 +4302,8 @@ BEGIN
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
-    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    -- The name has an UPDATE of its own. Writing a key column, even with the same value, takes a lock that blocks workers
+    -- which read the row.
     IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
@@ -4330,7 +4334,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
-    -- Neither is it attached meanwhile: that locks the series, too.
+    -- The lock also keeps the series from being attached meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
@@ -4338,7 +4342,7 @@ BEGIN
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
         AND NOT starts_with(t.tgname, '~snowflake_ids_raise_')
-        -- Triggers of a superuser's may have other arguments.
+        -- Triggers that a superuser created may have other arguments.
         AND CASE WHEN t.tgnargs = 3
             THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
             ELSE false END;
@@ -4436,7 +4440,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
         AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The second of three arguments.
+        -- The column's name must be the second of three arguments.
         AND position(decode('00', 'hex') IN t.tgargs)
             = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
     ORDER BY t.tgname LIMIT 1
@@ -4448,7 +4452,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    -- Of a long name, what tells it from others is at its end.
+    -- Long names may differ only at their end, so a hash replaces a long name.
     trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
     IF snowflake_ids_internal.is_distributed(relation) THEN
@@ -4458,8 +4462,8 @@ BEGIN
             HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
                 'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
     END IF;
-    -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
-    -- that no other partition comes meanwhile.
+    -- Creating a trigger evaluates the expressions of partition keys, with the rights of this function. The locks keep new
+    -- partitions away meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
     IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
             WHERE p.partexprs IS NOT NULL) THEN
@@ -4471,8 +4475,8 @@ BEGIN
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
-    -- Runs last, as triggers run in the order of their names: others may give the row another key, or skip it, and the counter of a
-    -- key that the row could not have must stay.
+    -- Triggers run in the order of their names, and this one must run last. Others may change the row's key, or skip the
+    -- row. Then the counter of the first key must not move.
     IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
             WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
                 AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
@@ -4481,7 +4485,7 @@ BEGIN
             '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
             relation, column_name, series, column_name, key_column);
     END IF;
-    -- Names may change hands.
+    -- The names may belong to another table by now.
     IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
@@ -4522,7 +4526,7 @@ BEGIN
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
-    -- No rows come meanwhile, and the table keeps its name.
+    -- The lock keeps new rows away, and the table's name unchanged.
     EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
     IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
@@ -4585,8 +4589,9 @@ BEGIN
             HINT = 'Detach it first: snowflake_ids.series_detach.';
     END IF;
 
-    -- Above what is there. Of numbers that start over, or are texts, the period in which they were given cannot be told. Table by
-    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    -- Raises the counters above the column's numbers. This is impossible for texts and for numbers that start over, because
+    -- they do not show their period. Each table is read by itself: policies and indexes contain code of the table's owner.
+    -- Such code must not run with another role's rights, nor be planned.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN
         WITH RECURSIVE below (oid) AS (
@@ -4620,7 +4625,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS 'has a series fill a column from the key in another one, unless a row brings a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column, by the key in another column, in rows without a value';
 
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -4714,7 +4719,7 @@ BEGIN
             DETAIL = 'In an older snapshot the newest counters may be missing.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- Nothing is attached to it, and no key of any series counts, until the transaction ends.
+    -- The locks below block attaching to the series, and the counters of all series, until the transaction ends.
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
@@ -4784,7 +4789,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
-    'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
+    'moves the counters of a gapless series to the shards of a distributed table, beside the rows of each key; for Citus';
 
 /* One row for each series that the reader may see. Keys are counted up to 10,000, so that a query stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS
@@ -4844,7 +4849,7 @@ CREATE TABLE snowflake_ids.registry_server (
 );
 COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
 COMMENT ON COLUMN snowflake_ids.registry_server.server IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'tells it from other registries: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, database and extension that distinguish the registry from others';
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
@@ -4860,7 +4865,7 @@ CREATE TABLE snowflake_ids.received (
     PRIMARY KEY (identity, tag)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
-COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row at that time; null if the ids were handed over to the registry';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
 /* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
@@ -4986,7 +4991,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
-    'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
+    'takes worker ids and segments from the registry of a foreign server; of several registries, the first gives worker ids';
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -5010,7 +5015,7 @@ SELECT current_database() AS database, r.position, r.server,
        coalesce(h.failures_in_a_row, 0) AS failures_in_a_row, h.last_answer, h.last_duration, h.last_failure, h.error,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
-COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
+COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and the results of requests to them since the server started';
 /* Roles that may call functions for ids must be able to see their registry. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;
 /* </end connected objects> */
@@ -5117,7 +5122,7 @@ BEGIN
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
 
-    -- Of distributed series there are those of the coordinator, and no others.
+    -- A worker has exactly the coordinator's distributed series.
     DELETE FROM snowflake_ids.series AS s
     WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
     UPDATE snowflake_ids.series AS s
@@ -5162,7 +5167,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
         'rights', md5((d.defined -> 'rights')::text),
-        -- Who may use a distributed one, Citus tells.
+        -- Rights on a distributed series are left out, because Citus propagates them.
         'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
                 ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
             FROM jsonb_array_elements(d.defined -> 'series') AS w),
@@ -5233,7 +5238,7 @@ BEGIN
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and fault';
 
 /* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
    statement with its password. */
@@ -5271,7 +5276,7 @@ BEGIN
     IF used.identity <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    -- Asks the registry itself: the server's name may lead to another host than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
     IF found ->> 'identity' <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
@@ -5283,7 +5288,7 @@ BEGIN
         WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
         RETURN NULL;
     END IF;
-    -- Another session may be at it.
+    -- Another session may be making the same change.
     PERFORM set_config('lock_timeout', '20s', true);
     PERFORM snowflake_ids.use_registry(server);
     RETURN server;
@@ -5319,8 +5324,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
-    -- A node that tells of more keeps nobody from the id for longer than a lease here would.
-    -- Two nodes without a registry may have chosen the same one: one of them keeps it.
+    -- A longer lease is cut to the length of a lease here. Two nodes without a registry may have chosen the same worker id;
+    -- one of them keeps it.
     SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
@@ -5337,7 +5342,7 @@ CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    /* For how long worker ids are waited for. */
+    /* The limit of the wait for worker ids. */
     deadline timestamptz := clock_timestamp() + interval '30 s';
     outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
     used     text;
@@ -5387,7 +5392,8 @@ BEGIN
             ERRCODE = 'active_sql_transaction',
             HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
-        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        -- Sessions on the workers would wait for Citus' own sessions. Those create the extension there, and end only with
+        -- this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'The other nodes do not see it yet.',
@@ -5395,7 +5401,7 @@ BEGIN
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
-        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        -- Citus copies foreign servers to all nodes, but not user mappings. Mappings of other roles are ignored.
         SELECT coalesce(m.umoptions, '{}') INTO options
         FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
         WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
@@ -5427,7 +5433,8 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    -- As nodes would be moved one after another, one that has moved could get the worker id, or the numbers, of one that has not.
+    -- Nodes would move to another registry one after another. A node that has moved could get the worker id or the numbers
+    -- of a node that has not.
     SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
     FROM snowflake_ids_internal.citus_nodes() AS n
         JOIN pg_catalog.run_command_on_all_nodes(format($command$
@@ -5443,7 +5450,7 @@ BEGIN
                    'and CALL snowflake_ids.use_citus again before inserts go on.';
     END IF;
 
-    -- An extension that was created here before Citus is not on the workers.
+    -- If the extension was created here before Citus, the workers lack it.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
     told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
@@ -5453,7 +5460,7 @@ BEGIN
     END$do$ $command$, version), true);
 
     IF outside THEN
-        -- A worker that does not know the function would log the statement, with the password.
+        -- A worker without this function would log the statement, and with it the password.
         SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
         FROM pg_catalog.run_command_on_workers(
                 $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
@@ -5465,19 +5472,21 @@ BEGIN
                 DETAIL = old,
                 HINT = 'Install the same version on these nodes, run ALTER EXTENSION snowflake_ids UPDATE there, and CALL snowflake_ids.use_citus() again.';
         END IF;
-        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        -- These settings keep the statement out of the log, whatever its errors or duration. They take effect before the
+        -- function is called.
         mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
             AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
             THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
-        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        -- Each node commits a transaction of its own, so that other nodes see it before this transaction ends.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
-        -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
+        -- A newly created registry knows no leases. They are committed before any node asks for one, and stay if this
+        -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
         FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
             JOIN snowflake_ids_internal.citus_nodes() AS n ON n.node_id = r.nodeid
@@ -5490,19 +5499,20 @@ BEGIN
                 HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
-    -- While the coordinator gives ids of its own, none goes to the registry.
+    -- No other node joins the registry while the coordinator still gives ids of its own.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.
+    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too: a tag that is
+    -- restricted here is restricted there.
     told := snowflake_ids_internal.citus_tell(
         format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
     -- Worker ids come within a second or so.
     LOOP
-        -- Before they are looked at: a server takes a worker id for its first one.
+        -- Each node first issues an id, because a server takes its worker id for its first id.
         SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
         INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
         SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
@@ -5527,14 +5537,14 @@ BEGIN
         PERFORM pg_sleep(0.5);
     END LOOP;
     IF NOT outside AND NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE NOT n.is_active) THEN
-        -- All nodes are there, each with what it had.
+        -- All nodes have joined, and each kept its worker id.
         UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
     END IF;
     RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
         DETAIL = format('Worker ids: %s.', workers);
 END
 $$;
-COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'makes the nodes of this Citus cluster share a registry: this database, or the database of a foreign server';
 
 /* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
    extension itself, its workers cannot see that yet and wait for use_citus. */
@@ -5549,7 +5559,7 @@ BEGIN
         RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
     PERFORM snowflake_ids.use_registry('citus_coordinator');
-    -- Tables of the cluster come next, whose defaults may name what is defined there.
+    -- Next, Citus creates tables here. Their defaults may name the coordinator's generators and series.
     BEGIN
         PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
         FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
@@ -5793,8 +5803,9 @@ BEGIN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice. The coordinator is
-    -- changed in a session of its own, whose transaction has ended then: that stays whatever happens afterwards.
+    -- The tag and the coordinator come first, so that no id of a worker can repeat one of theirs. A separate session
+    -- changes the coordinator. Its transaction has ended before the workers are changed, so a later failure does not undo
+    -- the change.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
     SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
         'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
@@ -5823,7 +5834,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+    'makes a column take ids above its present ones: from snowflake_nextval(), with or without a generator, or from segment_nextval(tag)';
 
 -- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
 -- still treats as distributed, although its table is not distributed any more.
@@ -5856,7 +5867,8 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        -- The parent was attached first, and one sequence served both tables: take the parent's tag. Both defaults may name
+        -- another role's tag, so the table's owner needs the right to move the tag.
         SELECT t.tag INTO tag
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
         WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
@@ -5869,7 +5881,7 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    -- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+    -- A node gives ids of the former tag until it learns of the change. The new tag could give the same ids.
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
@@ -5891,8 +5903,9 @@ BEGIN
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        -- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and
-        -- have given some that are not stored: where these may be in the range that the new ids begin in, there is room for them.
+        -- The tag gives ids as soon as the coordinator is changed. Until then the former defaults of other nodes give ids,
+        -- and some of these ids are not stored yet. If such ids may be in the range in which the new ids begin, the tag
+        -- begins higher.
         IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
             highest := least(9223372036854775807, highest::numeric + (1::bigint
                 << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
@@ -5902,14 +5915,14 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
-    -- and before any node gives ids of the tag.
+    -- A registry on another server keeps its change even if this transaction is rolled back. So the registry is asked after
+    -- all steps that may fail here, and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
         FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
         WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
-            -- One that ends where its type does is widened.
+            -- A sequence that ends at its type's maximum is widened.
             AND s.seqmax <> snowflake_ids_internal.type_maximum(s.seqtypid);
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
@@ -5970,7 +5983,7 @@ BEGIN
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
-        -- Before the highest id is looked for: from then on no worker takes one.
+        -- Workers first: afterwards no worker takes an id, so the highest id stays the highest.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
         highest := coalesce(snowflake_ids_internal.highest_of_group(0, relation, "column", expression), 0);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
@@ -6001,7 +6014,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
-    'takes an attached column''s default back to what it was: its sequence or identity; or to one that is named, or none';
+    'gives an attached column its former default back, a sequence or an identity, or the default that the argument names';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -6068,7 +6081,7 @@ BEGIN
             MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- Until there is none below that is not locked.
+    -- Repeats until all tables below are locked.
     LOOP
         members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
         EXIT WHEN members <@ locked;
@@ -6076,7 +6089,7 @@ BEGIN
         FROM unnest(members) m WHERE m <> ALL (locked);
         locked := locked || members;
     END LOOP;
-    -- While we waited for a lock all of it may have changed.
+    -- Everything may have changed during the wait for a lock.
     PERFORM snowflake_ids_internal.check_tables(relation);
 END
 $$;
@@ -6136,7 +6149,7 @@ BEGIN
             DETAIL = 'Its values are computed.',
             HINT = 'Attach a column that can be written to.';
     ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
-        -- Since Postgres 17 a partition has part in its parent's identity.
+        -- Since Postgres 17 a partition shares its parent's identity.
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
                 attribute, relation),
@@ -6211,7 +6224,7 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        -- By an index: those that depend on the tables.
+        -- pg_depend has an index for the constraints that depend on the tables.
         FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
@@ -6251,7 +6264,7 @@ BEGIN
         SELECT t.tgname, t.tgrelid::regclass AS relation, s.sequence
         FROM pg_trigger t JOIN snowflake_ids_internal.sequences_of(relation, attribute) s ON s.owner = t.tgrelid
             JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attname = attribute COLLATE "C" AND NOT a.atthasdef AND a.attidentity = ''
-        -- For each row, before an INSERT.
+        -- Row triggers that run before an INSERT.
         WHERE NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
         ORDER BY 2, 1
     LOOP
@@ -6322,7 +6335,7 @@ BEGIN
     RETURN QUERY
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
-        UNION -- each once a level: there may be more ways down to a table than can be counted
+        UNION -- removes duplicates at each level: a table may have very many paths from the top
         SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid;
@@ -6451,7 +6464,7 @@ BEGIN
     ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
         highest := snowflake_ids_internal.highest_of_tag(bound.tag);
     ELSE
-        -- Which ids it gave is not known any more.
+        -- Without the tag, nothing tells which ids the sequence gave.
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
             DETAIL = 'The sequence gave ids of it, and must go on above them.',
@@ -6488,7 +6501,7 @@ BEGIN
             stored := greatest(stored,
                 snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
         EXCEPTION WHEN undefined_function THEN
-            -- What an index computes is planned with it.
+            -- The planner also plans the expressions of indexes.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
                 DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
@@ -6499,7 +6512,7 @@ BEGIN
     END LOOP;
     RETURN greatest(stored, 0,
         (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),
-        -- Any role may name a tag in a default. How far another's is, is not told.
+        -- Any role may name a tag in a default. The position of another role's tag must not be revealed.
         (SELECT max(snowflake_ids_internal.highest_of_tag(t))
             FROM (SELECT DISTINCT c.relowner,
                     snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))
@@ -6513,14 +6526,16 @@ $$;
 -- requires:
 --   attach_distributed
 
--- A whole schema: the plan, and procedures that carry it out, one transaction for each group of columns. Columns on one sequence are a
--- group: its binding serves them all. Partitions and children go with the topmost table above them that has a sequence for the column.
+-- Attaches and detaches a whole schema: functions that make the plan, and procedures that carry it out. Columns that use
+-- one sequence are a group, because one binding serves them all. Each group has a transaction of its own. Partitions and
+-- children go with the topmost parent that has a sequence for the column.
 --
--- A procedure that commits cannot set a search_path. The procedures name types and functions with their schemas; after each COMMIT they
--- keep the extension anew, as these names could be another's by then.
+-- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas.
+-- After each COMMIT they lock the extension again. Otherwise another role could drop it and take these names.
 
--- Columns that have an id's default, a sequence, or the only column of a primary key. sequence: what default or identity take numbers
--- of; kind: of the ids that the column takes already; above: the table that it goes with, which may be of another schema.
+-- Returns columns that have a default of this extension or a sequence, or are a whole primary key. sequence serves the
+-- default or the identity. kind is that of the ids that the column takes already. above is the parent that the column goes
+-- with; the parent may be in another schema.
 CREATE FUNCTION snowflake_ids_internal.candidate_columns(schema regnamespace)
 RETURNS TABLE (relation regclass, attribute name, number smallint, found text, sequence regclass, kind text, above regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -6534,7 +6549,7 @@ BEGIN
     ), defaults AS (
         SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
             bool_or(o.ours) AS calls_ours,
-            -- Others may drop what else it calls, and it could not be printed then.
+            -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
             bool_and(o.ours OR d.refclassid = 'pg_type'::regclass OR d.refobjid = f.adrelid) AS calls_only_ours
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
@@ -6580,7 +6595,8 @@ BEGIN
 END
 $$;
 
--- All schemas but the system's, other sessions' temporary ones and extensions'; or one that is named and not another session's.
+-- Returns whether a schema is searched. If a schema is named, only that one is, unless it is another session's temporary
+-- schema. Otherwise all are, except those of the system, of extensions, and other sessions' temporary schemas.
 CREATE FUNCTION snowflake_ids_internal.is_adopted_schema(candidate oid, schema regnamespace) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema AND NOT pg_is_other_temp_schema(candidate) ELSE candidate = pg_my_temp_schema()
@@ -6590,7 +6606,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
                 WHERE d.classid = 'pg_namespace'::regclass AND d.objid = candidate AND d.deptype = 'e') END
 $$;
 
--- Views, functions and the like that use sequences, as far as the catalog knows, and functions with its name in a literal of their text.
+-- Returns the views, functions and other objects that use a sequence according to the catalog. Also returns functions that
+-- contain the sequence's name as a literal.
 CREATE FUNCTION snowflake_ids_internal.sequence_users() RETURNS TABLE (sequence oid, users text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH named AS (
@@ -6612,7 +6629,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT u.sequence, left(string_agg(u.name, ', ' ORDER BY u.name COLLATE "C"), 500) FROM uses u GROUP BY u.sequence
 $$;
 
--- Columns that refer to a column, and to these, and are narrower than ids: they are widened together.
+-- Returns the columns that must be widened together: those narrower than ids that refer to a column, directly or through
+-- others.
 CREATE FUNCTION snowflake_ids_internal.columns_to_widen(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE widened (relation, number) AS (
@@ -6626,8 +6644,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
 $$;
 
--- The error that attach would end in, by the checks of attach that keep no lock and read no row. Constraints are printed, which waits
--- where their table is locked.
+-- Returns the error of the checks of attach that keep no lock and read no row. The checks print constraints, and so wait if
+-- another session locks their table.
 CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -6637,7 +6655,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
-        -- Its error is not that of the other users, whose sequence it is.
+        -- The sequence belongs to another role: this error concerns only this column, not the sequence's other users.
         PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
         FROM pg_class t, pg_class s
         WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
@@ -6649,7 +6667,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- The same for the sequence of a group, with all columns that it serves.
+-- Returns the error of the same checks for a group's sequence and all columns that it serves.
 CREATE FUNCTION snowflake_ids_internal.group_error(relation regclass, attribute name, sequence regclass, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -6671,7 +6689,7 @@ DECLARE
     failure record;
     below regclass;
     tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
-    -- By the sequence of a group: its error, or null.
+    -- Keys are sequences of groups; values are their errors, or null.
     groups jsonb := '{}';
 BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
@@ -6692,7 +6710,8 @@ BEGIN
         sequence := candidate.sequence;
         action := 'skip';
         below := NULL;
-        -- A partition that came later. attach_all names no tag or generator: it would replace one that was named.
+        -- Looks for a partition that came later. A column with a tag or generator of its own is left, because attach_all
+        -- would replace it.
         IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
             = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
         THEN
@@ -6759,9 +6778,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach_plan IS
-    'columns of a schema that could take ids, and what attach_all would do with each: attach, bind its sequence, or skip it, and why';
+    'the columns of a schema that could take ids, and the step of attach_all for each: attach it, bind its sequence, or skip it for a reason';
 
--- Groups of columns to attach; then, with a reason, those that are left.
+-- Returns the groups of columns to attach, and then the skipped columns with the reason.
 CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
 RETURNS TABLE (relations oid[], numbers smallint[], sequence oid, reason text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -6773,7 +6792,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM plan p WHERE p.action = 'skip' AND p.state <> 'attached' AND NOT starts_with(p.reason, 'goes with')
 $$;
 
--- Attaches a group, and returns null, or the error. What was planned is looked at again under the lock.
+-- Attaches a group. Returns null, or the error. Checks the plan again under the lock.
 CREATE FUNCTION snowflake_ids_internal.attach_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6783,8 +6802,8 @@ DECLARE
     detail text;
     hint text;
 BEGIN
-    -- All tables before their sequence, for which an INSERT waits with its table locked. A distributed table is attached in a session of
-    -- its own, which would wait for this one.
+    -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
+    -- lock a distributed table: another session attaches it, and would wait for this one.
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
     END LOOP;
@@ -6799,7 +6818,7 @@ BEGIN
             RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
         END IF;
         PERFORM snowflake_ids.attach(relation, attribute, kind);
-        -- The first call has named the others.
+        -- The first call has reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
@@ -6824,7 +6843,7 @@ BEGIN
         WHERE c.found = 'attached')
     SELECT DISTINCT CASE WHEN c.sequence IS NULL THEN c.relation::oid END, CASE WHEN c.sequence IS NULL THEN c.number END, c.sequence::oid
     FROM attached c JOIN pg_class t ON t.oid = c.relation LEFT JOIN pg_class s ON s.oid = c.sequence
-    -- A superuser may be calling, and any role may name a sequence of another's in a default.
+    -- The caller may be a superuser, and any role may name another role's sequence in a default.
     WHERE (s.oid IS NULL OR pg_has_role(t.relowner, s.relowner, 'USAGE'))
         AND snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
         AND (detach_steps.kind IS NULL OR c.kind = detach_steps.kind COLLATE "C")
@@ -6917,7 +6936,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.attach_all IS
-    'attaches the columns of a schema as attach_plan says, in a transaction for each group of columns on one sequence';
+    'attaches the columns of a schema as attach_plan shows, with one transaction for the columns of each sequence';
 
 CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
@@ -6949,8 +6968,8 @@ $$;
 COMMENT ON PROCEDURE snowflake_ids.detach_all IS
     'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
 
--- Attaches the columns of a new table, with number 0, or a new column, that have a sequence of their own; with kind bound, it binds
--- the sequence and leaves the column as it is. Every role's DDL calls it.
+-- Attaches a new column, or with number 0 the columns of a new table, if they have a sequence of their own. Kind bound binds the
+-- sequence instead. DDL of every role calls this function.
 CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6969,7 +6988,7 @@ BEGIN
             JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
         WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
             AND (attach_created.number = 0 OR a.attnum = attach_created.number)
-            -- Extensions make tables in schemas of theirs at run time, too.
+            -- Extensions also create tables at run time, in schemas of their own.
             AND NOT EXISTS (SELECT FROM pg_depend e
                 WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
         ORDER BY a.attnum
@@ -7011,7 +7030,7 @@ DECLARE
     known snowflake_ids.segment;
     widest bigint;
 BEGIN
-    -- Asked twice: they may be given up until it is seen to that they stay.
+    -- registry_seed asks again under a lock, because the registries may be given up after this check.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         IF snowflake_ids_internal.registry_seed(tag, highest) THEN
             IF highest > 0 THEN
@@ -7024,7 +7043,7 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    -- A limit that is a narrower type's was set here, when the column was of that type.
+    -- A limit equal to the maximum of a narrower type was set by attach, when the column had that type.
     IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
         SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
         FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
@@ -7039,7 +7058,7 @@ BEGIN
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
             HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
     ELSIF known.tag IS NULL THEN
-        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
         IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
@@ -7091,7 +7110,7 @@ DECLARE
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
+        -- Looked up one by one, because a partitioned table's identity takes those of its partitions with it.
         sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
@@ -7119,7 +7138,7 @@ BEGIN
         RETURN snowflake_ids_internal.create_sequence_for(relation,
             format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
     END IF;
-    -- Citus refuses that, and has nothing against the two one after the other.
+    -- Citus refuses OWNED BY in CREATE SEQUENCE, but accepts it in a later ALTER SEQUENCE.
     made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
     PERFORM snowflake_ids_internal.as_owner(made,
         format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
@@ -7341,7 +7360,8 @@ BEGIN
         SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
-    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
+    -- The caller's rights are used, because the owner may lack the right to create a sequence in the schema. No row is
+    -- read.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
         CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || nullif(options, '') || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
@@ -7470,7 +7490,7 @@ BEGIN
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- One literal: quotes within it are doubled.
+                -- The argument is one literal: quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
 END
@@ -7487,10 +7507,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Others may drop what else a default calls, and it could not be printed then.
+        -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
         AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
                 AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
-            -- Many columns may be attached: most are left out by this.
+            -- Many columns may be attached. This test excludes most of them cheaply.
             THEN strpos(pg_get_expr(d.adbin, 0), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
                 AND snowflake_ids_internal.default_of(d.adrelid, a.attname)
                     = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
@@ -7514,7 +7534,7 @@ BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
             E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only a generated column's expression has columns, whose table would be waited for where it is locked.
+        -- Only expressions of generated columns contain columns. To print these would wait for a lock on the table.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
@@ -7548,7 +7568,7 @@ BEGIN
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
             JOIN pg_class c ON c.oid = n.relation
         WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
-            -- Any role may name a sequence in a default, by its oid.
+            -- Any role may name a sequence in a default by its oid.
             AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
     ), types AS MATERIALIZED (
         SELECT t.type, b AS base, snowflake_ids_internal.type_maximum(b) AS most
@@ -7576,7 +7596,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
 $$;
 
--- Fails where a sequence with several users cannot be bound for a column. The plan asks without a lock, attach_shared under it.
+-- Fails if a sequence with several users cannot be bound for a column. The plan calls this without a lock, attach_shared
+-- under the lock.
 CREATE FUNCTION snowflake_ids_internal.check_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -7602,7 +7623,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
+    -- The caller may be a superuser, and the table's owner may have named another role's sequence.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
@@ -7651,7 +7672,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- Its columns say where it ends then.
+        -- The columns now set the end, not the sequence's own type.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
@@ -7968,27 +7989,27 @@ BEGIN
     PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
+    -- Ids of the tag reached this node's range. Other nodes may give more of them until they learn of the change.
     IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
         highest := least(highest + (1::bigint << 36), numbers.last);
     END IF;
     PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
-    -- Where it was detached before, and the coordinator was not.
+    -- An identity exists if an earlier call detached this worker, but then failed on the coordinator.
     PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
     sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
-    -- Of the name that it has on the coordinator, but the column's no more.
+    -- A sequence with the coordinator's name may exist here without belonging to the column.
     IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
         sequence := sequence_name::regclass;
         PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
             snowflake_ids_internal.qualified_name(relation), attribute));
     END IF;
-    -- One that was of a narrower type would count where other nodes count.
+    -- A sequence that had a narrower type would count in the range of other nodes.
     IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
@@ -7998,7 +8019,7 @@ BEGIN
         RETURN;
     END IF;
     sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
-    -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+    -- For narrower types, Citus lets workers give no numbers, because they would repeat those of other nodes.
     PERFORM snowflake_ids_internal.set_default(relation, attribute,
         format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
@@ -8026,13 +8047,13 @@ DECLARE
     drops boolean := false;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
+        -- Citus keeps narrower sequences of workers at their end. They give no numbers, bound or not.
         CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
         IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
             reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
-            -- Before it is bound: what restarts a bound sequence would restart the tag.
+            -- The sequence is moved before it is bound, because a restart of a bound sequence restarts the tag.
             PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
             PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
         ELSE
@@ -8154,7 +8175,7 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        -- The second one is for restoring the triggers of a dump.
+        -- Restoring a dump's triggers needs series_fill.
         ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
         ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
             'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -8186,7 +8207,7 @@ BEGIN
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
-        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        -- Every part includes the schemas. They are revoked last, together with the role's last part.
         ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
         CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
@@ -8206,7 +8227,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
-    'has a role administer a part of the extension: tags, generators, series, registry or state';
+    'lets a role administer a part of the extension: tags, generators, series, registry or state';
 
 CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -8232,7 +8253,7 @@ GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_serve
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
 
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
-COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
+COMMENT ON SCHEMA snowflake_ids_internal IS 'internal functions of the extension, which may change with every version; not to be called by hand';
 
 /* Comments on functions that are written in Rust, and on columns of views. psql's \df+ and \d+ show them, and docs/reference
    is generated from them. */
@@ -8240,14 +8261,14 @@ COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
 COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
-COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends: for its own functions';
-COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
-COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
+COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends; for the extension''s own functions';
+COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement sees all rows of this server; null while no such id is known';
+COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement sees all rows with a UUID of this server; null while no such time is known';
 COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
 COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
 COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'the time at which an id of a layout or generator was generated: the beginning of its tick';
 COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
 COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
 COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
@@ -8272,18 +8293,18 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tic
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval spans';
-COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'the number of ids that an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the number of ids of a layout or generator that an interval spans';
 COMMENT ON FUNCTION snowflake_min_uuid(timestamptz) IS 'the smallest UUID of version 7 in the millisecond that an instant lies in';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
     'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
 COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text contains; null if it contains none';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
-COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id that a text with a prefix says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id that a text with a prefix says; null where it says none';
+COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id in a text with a prefix';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if it contains none';
 COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
@@ -8298,24 +8319,24 @@ COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key th
 COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
 COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
 
-COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
+COMMENT ON FUNCTION snowflake_ids.status() IS 'the row of the view snowflake_ids.status';
 COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
+    'begins a new state file, with ids above all that are known to be issued, or above an instant';
 COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
-    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
-COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
+    'keeps the worker id in a copied data directory, because the original is gone for good';
+COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'makes the server follow a clock that has jumped ahead';
 COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
+    'shows if a generator, or this server, can change to a layout, and the instant from which on the new ids are above the old';
 COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'has a key go on above a value, like setval';
 COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'has a key go on above a value, like setval';
 COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; a null argument changes nothing';
 COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
 COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
 COMMENT ON FUNCTION snowflake_ids.series_revoke IS 'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'whether the current role has a privilege on a series; of several, any';
 COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
+    'resets the counts of a segment tag of this database, or of all its tags and the registries that it uses';
 COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
 COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
     'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
@@ -8326,7 +8347,7 @@ COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
 COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
 COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
 COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
-COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.status.drift IS 'the time by which last_timestamp is ahead of the clock';
 COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
 COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
 COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
@@ -8334,31 +8355,31 @@ COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them
 COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
 COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
 COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
-COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
+COMMENT ON COLUMN snowflake_ids.status.reservations IS 'the number of writes of the state file';
 COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
 COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
 COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
-COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
-COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
+COMMENT ON COLUMN snowflake_ids.status.switches IS 'the number of changes to another rollback value or worker id, because the clock was set back';
+COMMENT ON COLUMN snowflake_ids.status.scope IS 'the servers among which the worker id is unique: configured, shared registry, or this server only';
 COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
 COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
 
 COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
 COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
-COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
-COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
+COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'the number of shards, if the generator makes ids of one shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'the shard, if the generator makes ids of one shard';
 COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
 COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
-COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
+COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
+COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the slot of its layout in shared memory; null for the layout of the server, and while it uses no slot';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
 COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
-COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'the time by which last_timestamp is ahead of the clock';
 COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'true if the worker id and the datacenter of this server fit its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
 
 COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
 COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
@@ -8368,38 +8389,38 @@ COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of t
 COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
 COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
 COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids of the next segment, which follows demand';
 COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
 COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
+COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'the duration of the last refill';
 COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
 COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids are used up, at its rate since its first use';
 COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
 
 COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
 COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if keys is the number of all keys';
 COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
 COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
+COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'the period after which numbers begin anew: day, month or year; null: never';
 COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
-COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of the numbers of series_nextval_text';
+COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'true if only roles with privileges may use it';
 COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
-COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
+COMMENT ON COLUMN snowflake_ids.series_status.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
 COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
-COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
-COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period of last_value; null if numbers never begin anew';
+COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key, if keys are bigint: a condition on this column uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key, if keys are text: a condition on this column uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key, if keys are uuid: a condition on this column uses the index';
 
 COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives; unreadable: its row was written by hand, and it gives none';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row was written by hand: then it gives none';
 COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
@@ -8412,36 +8433,36 @@ COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that u
 COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
 COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
 COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
-COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'the cluster, database and extension that distinguish the registry from others';
 COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to it since the start of the server';
 COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
 COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
-COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'the time of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'the time of its last failure';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why it fails, or the fault of a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'the time of the next attempt';
 COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
-COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'the number of ids that the tag has left up to its max_value';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the duration of all its refills together';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the duration of all waits for its ids together';
 COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
 COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
-COMMENT ON COLUMN snowflake_ids.attention.subject IS 'what it concerns: server, clock, worker id, launcher, a registry, tag or generator by its name';
-COMMENT ON COLUMN snowflake_ids.attention.problem IS 'what is wrong';
-COMMENT ON COLUMN snowflake_ids.attention.action IS 'what to do, and the section of the documents that says more';
-COMMENT ON COLUMN snowflake_ids.attention.since IS 'since when, where that is known';
+COMMENT ON COLUMN snowflake_ids.attention.subject IS 'server, clock, worker id or launcher, or the name of a registry, tag or generator';
+COMMENT ON COLUMN snowflake_ids.attention.problem IS 'the problem';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documents that has more';
+COMMENT ON COLUMN snowflake_ids.attention.since IS 'the beginning of the problem, if it is known';
 COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
-COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
-COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
-COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
-COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
-COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
+COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the oid of the database of the call';
+COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the name of the database of the call';
+COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the oid of the table of the call';
+COMMENT ON COLUMN snowflake_ids.progress.command IS 'the function that runs';
+COMMENT ON COLUMN snowflake_ids.progress.phase IS 'the present phase of the call';
 COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
-COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
-COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
+COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'the number of tables, or partitions, that are done';
+COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'the number of all tables, or partitions';
 COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
 COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
 COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
@@ -8452,12 +8473,12 @@ COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of 
 COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
 COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
 COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the end';
 COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
-COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
+COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'the time by which the clock was ahead of the time that ids followed';
 
 /* Called after all objects exist. */
 SELECT snowflake_ids_internal.citus_join();

@@ -50,7 +50,7 @@ BEGIN
             MESSAGE = format('foreign server "%s" does not exist', coalesce(left(connection, 128), 'null')),
             HINT = 'Create it with CREATE SERVER and CREATE USER MAPPING, after CREATE EXTENSION postgres_fdw.';
     END IF;
-    -- Its owner says where it leads, and could give a superuser a user mapping.
+    -- The owner of a foreign server chooses its host, and can create a user mapping for a superuser.
     IF (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user)
         AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = server.srvowner) THEN
         RAISE insufficient_privilege USING
@@ -101,7 +101,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
-    -- It may change until it is locked.
+    -- The table may have changed before it was locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");
     PERFORM snowflake_ids_internal.lock_to_read("table");
     PERFORM snowflake_ids_internal.audit_check("table", "column");
@@ -199,7 +199,7 @@ BEGIN
         EXECUTE format('DROP VIEW pg_temp.%I', 'snowflake_ids_audit_' || number);
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
-    -- Ids that were made since are no fault.
+    -- Ids issued after the audit began are no fault.
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');
@@ -233,4 +233,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+    'faults of the ids of a table, here and on other servers, and the number of ids of each node and day';

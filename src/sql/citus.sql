@@ -92,7 +92,7 @@ BEGIN
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
 
-    -- Of distributed series there are those of the coordinator, and no others.
+    -- A worker has exactly the coordinator's distributed series.
     DELETE FROM snowflake_ids.series AS s
     WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
     UPDATE snowflake_ids.series AS s
@@ -137,7 +137,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
         'rights', md5((d.defined -> 'rights')::text),
-        -- Who may use a distributed one, Citus tells.
+        -- Rights on a distributed series are left out, because Citus propagates them.
         'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
                 ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
             FROM jsonb_array_elements(d.defined -> 'series') AS w),
@@ -208,7 +208,7 @@ BEGIN
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and what is wrong';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and fault';
 
 /* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
    statement with its password. */
@@ -246,7 +246,7 @@ BEGIN
     IF used.identity <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    -- Asks the registry itself: the server's name may lead to another host than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
     IF found ->> 'identity' <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
@@ -258,7 +258,7 @@ BEGIN
         WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
         RETURN NULL;
     END IF;
-    -- Another session may be at it.
+    -- Another session may be making the same change.
     PERFORM set_config('lock_timeout', '20s', true);
     PERFORM snowflake_ids.use_registry(server);
     RETURN server;
@@ -294,8 +294,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
-    -- A node that tells of more keeps nobody from the id for longer than a lease here would.
-    -- Two nodes without a registry may have chosen the same one: one of them keeps it.
+    -- A longer lease is cut to the length of a lease here. Two nodes without a registry may have chosen the same worker id;
+    -- one of them keeps it.
     SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
@@ -312,7 +312,7 @@ CREATE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    /* For how long worker ids are waited for. */
+    /* The limit of the wait for worker ids. */
     deadline timestamptz := clock_timestamp() + interval '30 s';
     outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
     used     text;
@@ -362,7 +362,8 @@ BEGIN
             ERRCODE = 'active_sql_transaction',
             HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
-        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        -- Sessions on the workers would wait for Citus' own sessions. Those create the extension there, and end only with
+        -- this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'The other nodes do not see it yet.',
@@ -370,7 +371,7 @@ BEGIN
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
-        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        -- Citus copies foreign servers to all nodes, but not user mappings. Mappings of other roles are ignored.
         SELECT coalesce(m.umoptions, '{}') INTO options
         FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
         WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
@@ -402,7 +403,8 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    -- As nodes would be moved one after another, one that has moved could get the worker id, or the numbers, of one that has not.
+    -- Nodes would move to another registry one after another. A node that has moved could get the worker id or the numbers
+    -- of a node that has not.
     SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
     FROM snowflake_ids_internal.citus_nodes() AS n
         JOIN pg_catalog.run_command_on_all_nodes(format($command$
@@ -418,7 +420,7 @@ BEGIN
                    'and CALL snowflake_ids.use_citus again before inserts go on.';
     END IF;
 
-    -- An extension that was created here before Citus is not on the workers.
+    -- If the extension was created here before Citus, the workers lack it.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
     told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
@@ -428,7 +430,7 @@ BEGIN
     END$do$ $command$, version), true);
 
     IF outside THEN
-        -- A worker that does not know the function would log the statement, with the password.
+        -- A worker without this function would log the statement, and with it the password.
         SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
         FROM pg_catalog.run_command_on_workers(
                 $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
@@ -440,19 +442,21 @@ BEGIN
                 DETAIL = old,
                 HINT = 'Install the same version on these nodes, run ALTER EXTENSION snowflake_ids UPDATE there, and CALL snowflake_ids.use_citus() again.';
         END IF;
-        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        -- These settings keep the statement out of the log, whatever its errors or duration. They take effect before the
+        -- function is called.
         mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
             AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
             THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
-        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        -- Each node commits a transaction of its own, so that other nodes see it before this transaction ends.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
-        -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
+        -- A newly created registry knows no leases. They are committed before any node asks for one, and stay if this
+        -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
         FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
             JOIN snowflake_ids_internal.citus_nodes() AS n ON n.node_id = r.nodeid
@@ -465,19 +469,20 @@ BEGIN
                 HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
-    -- While the coordinator gives ids of its own, none goes to the registry.
+    -- No other node joins the registry while the coordinator still gives ids of its own.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.
+    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too: a tag that is
+    -- restricted here is restricted there.
     told := snowflake_ids_internal.citus_tell(
         format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
     -- Worker ids come within a second or so.
     LOOP
-        -- Before they are looked at: a server takes a worker id for its first one.
+        -- Each node first issues an id, because a server takes its worker id for its first id.
         SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
         INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
         SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
@@ -502,14 +507,14 @@ BEGIN
         PERFORM pg_sleep(0.5);
     END LOOP;
     IF NOT outside AND NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE NOT n.is_active) THEN
-        -- All nodes are there, each with what it had.
+        -- All nodes have joined, and each kept its worker id.
         UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
     END IF;
     RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
         DETAIL = format('Worker ids: %s.', workers);
 END
 $$;
-COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'has the nodes of this Citus cluster share a registry: this database, or that of a foreign server';
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'makes the nodes of this Citus cluster share a registry: this database, or the database of a foreign server';
 
 /* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
    extension itself, its workers cannot see that yet and wait for use_citus. */
@@ -524,7 +529,7 @@ BEGIN
         RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
     PERFORM snowflake_ids.use_registry('citus_coordinator');
-    -- Tables of the cluster come next, whose defaults may name what is defined there.
+    -- Next, Citus creates tables here. Their defaults may name the coordinator's generators and series.
     BEGIN
         PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
         FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;

@@ -11,9 +11,9 @@ CREATE TABLE snowflake_ids.generator (
 COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
 COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
 COMMENT ON COLUMN snowflake_ids.generator.modulus IS
-    'with remainder: only ids of this part, as satisfies_hash_partition says; null: as snowflake_ids.shard says';
+    'with remainder, the part of hash partitioning whose ids it makes; null: the setting snowflake_ids.shard decides';
 COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
+COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
@@ -59,20 +59,20 @@ CREATE FUNCTION snowflake_ids.generator_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    -- Written out: in another server's dump it means the same.
+    -- The layout is stored in full, so that a dump means the same on another server.
     own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Two at a time could each find the last place free.
+    -- Without this lock, two calls at once could both take the last free place.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s';
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s layout';
 
 /* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
    owner's rights. */
@@ -155,7 +155,7 @@ EXCEPTION WHEN unique_violation THEN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_alter IS
-    'changes a named generator; what is null stays as it is, and 0 or ''default'' leaves it to the setting';
+    'changes a named generator: a null argument changes nothing, and 0 or ''default'' lets the setting decide';
 
 CREATE FUNCTION snowflake_ids.generator_drop(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -177,5 +177,5 @@ SELECT g.name, g.layout, g.modulus, g.remainder,
             WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
        g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
 FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
-COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and what this server''s counters of their layouts do';
+COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and the state of this server''s counters for their layouts';
 GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;

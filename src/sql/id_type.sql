@@ -13,7 +13,7 @@ CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_id) RETURNS b
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 CREATE TYPE snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
     RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
-COMMENT ON TYPE snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+COMMENT ON TYPE snowflake_id IS 'an id that is stored, compared and indexed as a bigint, and is a string in JSON';
 
 CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;

@@ -72,7 +72,7 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        -- The second one is for restoring the triggers of a dump.
+        -- Restoring a dump's triggers needs series_fill.
         ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
         ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
             'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -104,7 +104,7 @@ BEGIN
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
-        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        -- Every part includes the schemas. They are revoked last, together with the role's last part.
         ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
         CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
@@ -124,7 +124,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
-    'has a role administer a part of the extension: tags, generators, series, registry or state';
+    'lets a role administer a part of the extension: tags, generators, series, registry or state';
 
 CREATE FUNCTION snowflake_ids.administration_revoke(part text, role name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -150,7 +150,7 @@ GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_serve
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
 
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';
-COMMENT ON SCHEMA snowflake_ids_internal IS 'what the functions in schema snowflake_ids are made of; not to be called';
+COMMENT ON SCHEMA snowflake_ids_internal IS 'internal functions of the extension, which may change with every version; not to be called by hand';
 
 /* Comments on functions that are written in Rust, and on columns of views. psql's \df+ and \d+ show them, and docs/reference
    is generated from them. */
@@ -158,14 +158,14 @@ COMMENT ON FUNCTION snowflake_nextval() IS 'the next snowflake id';
 COMMENT ON FUNCTION snowflake_nextval(text) IS 'the next snowflake id of a named generator';
 COMMENT ON FUNCTION snowflake_nextvals(integer) IS 'several snowflake ids, in growing order';
 COMMENT ON FUNCTION snowflake_nextvals(integer, text) IS 'several snowflake ids of a named generator, in growing order';
-COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends: for its own functions';
-COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
-COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
+COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends; for the extension''s own functions';
+COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement sees all rows of this server; null while no such id is known';
+COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement sees all rows with a UUID of this server; null while no such time is known';
 COMMENT ON FUNCTION snowflake_lastval() IS 'the last snowflake id that this session got';
 COMMENT ON FUNCTION snowflake_uuid() IS 'the next UUID of version 7';
 COMMENT ON FUNCTION snowflake_uuid(text) IS 'the next UUID of version 7 of a named generator';
 COMMENT ON FUNCTION snowflake_timestamp(bigint) IS 'when an id was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'when an id of a layout or generator was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'the time at which an id of a layout or generator was generated: the beginning of its tick';
 COMMENT ON FUNCTION snowflake_timestamp(uuid) IS 'when a UUID of version 7 was generated, to the millisecond';
 COMMENT ON FUNCTION snowflake_timestamp(text) IS 'when an id or a UUID was generated';
 COMMENT ON FUNCTION snowflake_datacenter_id(bigint) IS 'the datacenter that an id was generated in';
@@ -190,18 +190,18 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tic
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval spans';
-COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'the number of ids that an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the number of ids of a layout or generator that an interval spans';
 COMMENT ON FUNCTION snowflake_min_uuid(timestamptz) IS 'the smallest UUID of version 7 in the millisecond that an instant lies in';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
 COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
     'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
 COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text says; null where it says none';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text contains; null if it contains none';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
-COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id that a text with a prefix says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id that a text with a prefix says; null where it says none';
+COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id in a text with a prefix';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if it contains none';
 COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
@@ -216,24 +216,24 @@ COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key th
 COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
 COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
 
-COMMENT ON FUNCTION snowflake_ids.status() IS 'what the view snowflake_ids.status shows';
+COMMENT ON FUNCTION snowflake_ids.status() IS 'the row of the view snowflake_ids.status';
 COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'has ids begin above what is known to be issued, or above an instant, and writes the state file anew';
+    'begins a new state file, with ids above all that are known to be issued, or above an instant';
 COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
-    'goes on with the worker id of the server that this data directory was copied from, and that is gone for good';
-COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'follows the clock although it has jumped ahead';
+    'keeps the worker id in a copied data directory, because the original is gone for good';
+COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'makes the server follow a clock that has jumped ahead';
 COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'whether a generator, or this server, can change to a layout: the ids of both, and from when on the new ones are above';
+    'shows if a generator, or this server, can change to a layout, and the instant from which on the new ids are above the old';
 COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'has a key go on above a value, like setval';
 COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'has a key go on above a value, like setval';
 COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; a null argument changes nothing';
 COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
 COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
 COMMENT ON FUNCTION snowflake_ids.series_revoke IS 'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'whether the current role has a privilege on a series; of several, any';
 COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'sets back what is counted of a segment tag of this database, or of all of them and of the registries that it uses';
+    'resets the counts of a segment tag of this database, or of all its tags and the registries that it uses';
 COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
 COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
     'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
@@ -244,7 +244,7 @@ COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
 COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
 COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
 COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
-COMMENT ON COLUMN snowflake_ids.status.drift IS 'how far that time is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.status.drift IS 'the time by which last_timestamp is ahead of the clock';
 COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
 COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
 COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
@@ -252,31 +252,31 @@ COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them
 COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
 COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
 COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
-COMMENT ON COLUMN snowflake_ids.status.reservations IS 'how often the state file was written';
+COMMENT ON COLUMN snowflake_ids.status.reservations IS 'the number of writes of the state file';
 COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
 COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
 COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
-COMMENT ON COLUMN snowflake_ids.status.switches IS 'how often another rollback value or worker id was taken because the clock was set back';
-COMMENT ON COLUMN snowflake_ids.status.scope IS 'among which servers the worker id is unique: configured, shared registry, or this server only';
+COMMENT ON COLUMN snowflake_ids.status.switches IS 'the number of changes to another rollback value or worker id, because the clock was set back';
+COMMENT ON COLUMN snowflake_ids.status.scope IS 'the servers among which the worker id is unique: configured, shared registry, or this server only';
 COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
 COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
-COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
 
 COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the generator';
 COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
-COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'of a generator for one shard, how many shards there are';
-COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'of a generator for one shard, which shard it is';
+COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'the number of shards, if the generator makes ids of one shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'the shard, if the generator makes ids of one shard';
 COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
 COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
-COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'how many ids a session takes at once; null: as snowflake_ids.cache says';
-COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the place of its layout in shared memory; null for the layout of the server, and while none is in use';
+COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
+COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the slot of its layout in shared memory; null for the layout of the server, and while it uses no slot';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
 COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
-COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'how far last_timestamp is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'the time by which last_timestamp is ahead of the clock';
 COMMENT ON COLUMN snowflake_ids.generator_status.years_left IS 'years until the last tick of its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'whether the worker id and the datacenter of this server fit its layout';
-COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or what keeps ids from being issued';
+COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'true if the worker id and the datacenter of this server fit its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
 
 COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
 COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
@@ -286,38 +286,38 @@ COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of t
 COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
 COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
 COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'ids of the next segment, as demand has it';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids of the next segment, which follows demand';
 COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
 COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'how long the last one took';
+COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'the duration of the last refill';
 COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
 COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'when the ids of the tag are used up, at its pace since it was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids are used up, at its rate since its first use';
 COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
 
 COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
 COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'whether keys is the number of all of them';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if keys is the number of all keys';
 COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
 COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
-COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'with what numbers begin anew: day, month or year; null: never';
+COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'the period after which numbers begin anew: day, month or year; null: never';
 COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'how series_nextval_text writes a number';
-COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'whether it takes privileges to be used';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of the numbers of series_nextval_text';
+COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'true if only roles with privileges may use it';
 COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
-COMMENT ON COLUMN snowflake_ids.series_status.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'how many sections the keys are in; null where the kind has none';
+COMMENT ON COLUMN snowflake_ids.series_status.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 COMMENT ON COLUMN snowflake_ids.series_key.series IS 'the name of the series';
 COMMENT ON COLUMN snowflake_ids.series_key.key IS 'the key, as text';
-COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period that last_value counts in; null where numbers never begin anew';
-COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key where keys are bigint: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key where keys are text: a condition on it uses the index';
-COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key where keys are uuid: a condition on it uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period of last_value; null if numbers never begin anew';
+COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key, if keys are bigint: a condition on this column uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key, if keys are text: a condition on this column uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key, if keys are uuid: a condition on this column uses the index';
 
 COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'snowflake or segment: which ids it gives; unreadable: its row was written by hand, and it gives none';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row was written by hand: then it gives none';
 COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
@@ -330,36 +330,36 @@ COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that u
 COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
 COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
 COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
-COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'which registry it is: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'the cluster, database and extension that distinguish the registry from others';
 COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'questions to it since the start of the server';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to it since the start of the server';
 COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
 COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'when it answered last';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'how long that answer took';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'when it failed last';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'why it fails, or what is wrong with a tag there';
-COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'when it is tried again';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'the time of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'the time of its last failure';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why it fails, or the fault of a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'the time of the next attempt';
 COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
-COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'how many ids the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'how long its refills took in all';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'how long calls waited for it in all';
+COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'the number of ids that the tag has left up to its max_value';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the duration of all its refills together';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the duration of all waits for its ids together';
 COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
 COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
-COMMENT ON COLUMN snowflake_ids.attention.subject IS 'what it concerns: server, clock, worker id, launcher, a registry, tag or generator by its name';
-COMMENT ON COLUMN snowflake_ids.attention.problem IS 'what is wrong';
-COMMENT ON COLUMN snowflake_ids.attention.action IS 'what to do, and the section of the documents that says more';
-COMMENT ON COLUMN snowflake_ids.attention.since IS 'since when, where that is known';
+COMMENT ON COLUMN snowflake_ids.attention.subject IS 'server, clock, worker id or launcher, or the name of a registry, tag or generator';
+COMMENT ON COLUMN snowflake_ids.attention.problem IS 'the problem';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documents that has more';
+COMMENT ON COLUMN snowflake_ids.attention.since IS 'the beginning of the problem, if it is known';
 COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
-COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the database that it works in, by its oid';
-COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the database that it works in';
-COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the table that it works on';
-COMMENT ON COLUMN snowflake_ids.progress.command IS 'what it does';
-COMMENT ON COLUMN snowflake_ids.progress.phase IS 'which part of it';
+COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the oid of the database of the call';
+COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the name of the database of the call';
+COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the oid of the table of the call';
+COMMENT ON COLUMN snowflake_ids.progress.command IS 'the function that runs';
+COMMENT ON COLUMN snowflake_ids.progress.phase IS 'the present phase of the call';
 COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
-COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'how many tables, or partitions, are done';
-COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'how many tables, or partitions, there are';
+COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'the number of tables, or partitions, that are done';
+COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'the number of all tables, or partitions';
 COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
 COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
 COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
@@ -370,12 +370,12 @@ COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of 
 COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
 COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
 COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'how far the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the end';
 COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched, of all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
-COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'how far the clock was ahead without being followed';
+COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'the time by which the clock was ahead of the time that ids followed';
 
 /* Called after all objects exist. */
 SELECT snowflake_ids_internal.citus_join();

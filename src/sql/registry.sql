@@ -8,7 +8,7 @@ CREATE TABLE snowflake_ids.registry_server (
 );
 COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
 COMMENT ON COLUMN snowflake_ids.registry_server.server IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'tells it from other registries: cluster, database and extension';
+COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, database and extension that distinguish the registry from others';
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
@@ -24,7 +24,7 @@ CREATE TABLE snowflake_ids.received (
     PRIMARY KEY (identity, tag)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
-COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row since; null where ids were handed over to it';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row at that time; null if the ids were handed over to the registry';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
 /* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
@@ -150,7 +150,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
-    'takes worker ids and segments from the registry of a foreign server; segments from several, worker ids from the first';
+    'takes worker ids and segments from the registry of a foreign server; of several registries, the first gives worker ids';
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -174,6 +174,6 @@ SELECT current_database() AS database, r.position, r.server,
        coalesce(h.failures_in_a_row, 0) AS failures_in_a_row, h.last_answer, h.last_duration, h.last_failure, h.error,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
-COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and how they fare since the server started';
+COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and the results of requests to them since the server started';
 /* Roles that may call functions for ids must be able to see their registry. */
 GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;

@@ -20,18 +20,18 @@ CREATE TABLE snowflake_ids.segment (
     life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
 ) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
-COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and how far their ids are reserved';
+COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
 COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
 COMMENT ON COLUMN snowflake_ids.segment.version IS
-    'another random number after each reservation or move: of two histories of the row, as after a restore, no two states look alike';
+    'a random number that changes with each reservation or move, so that a restored row is never taken for a later one';
 COMMENT ON COLUMN snowflake_ids.segment.life IS
-    'another random number after segment_set with force: what was noted of ids that were given out before does not count any more';
+    'a random number that changes by segment_set with force; earlier notes of issued ids then no longer count';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
-    'the timeline of the last reservation or move: on a later one, after a promotion, ids that a standby may not know of are passed over';
-COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster that this timeline is of, as pg_control_system() shows it';
+    'the timeline of the last reservation or move; after a promotion, the tag skips ids that the standby may not know';
+COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 /* Tags that only roles with privileges on them may use. A separate table: it restores even if a role of the next table is
@@ -39,7 +39,7 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
-COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that take privileges to be used; others are open to everybody';
+COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that only roles with privileges may use; others are open to everybody';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
 
 /* Privileges of this database's roles, also on tags of a registry. Dumps contain the roles' names. */
@@ -167,7 +167,7 @@ DECLARE
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
-    -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
+    -- The lock keeps this answer true. A registry that comes into use copies the rows as they are at that moment.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
@@ -248,7 +248,7 @@ BEGIN
     END IF;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, for that role alone until it grants more';
+COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
 
 /* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/tag.rs. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
@@ -360,8 +360,9 @@ DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
-    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
+    -- Above the reserved ids, the row's lock suffices. A target below them conflicts with ids in buffers. These are checked
+    -- before they are discarded, so that a refused call discards none. They are checked again afterwards, when no more ids
+    -- can be issued.
     IF target <= reserved OR force THEN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
@@ -417,7 +418,7 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
-    -- What is left of roles that were dropped.
+    -- Deletes rights of dropped roles.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
@@ -516,5 +517,5 @@ SELECT datname, tag, current_first, current_last, current_next, next_first, next
        make_interval(secs => wait_seconds), stats_reset
 FROM slots
 WHERE NOT here;
-COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and what was done with them since the server started';
+COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and their counts since the server started';
 GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;

@@ -17,12 +17,12 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that it
 COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator that its snowflake ids are of; null: the server''s own';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
-    'whether the sequence was seen at its end, where a bound one stands; else it is bound as long as it stands there';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type that it had, and gets back; null: that of its column';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'whether it started again at its end, and will';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'whether it was unlogged, and will be';
+    'true if the sequence was seen at its end, where a bound sequence stands; otherwise it is bound while it stands there';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the former type, which it gets back; null: the type of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if it could cycle, and will again';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if it was unlogged, and will be again';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
-    'a or d where it was that of an identity, ALWAYS or BY DEFAULT, which detach makes of its column again';
+    'a or d if its column was an identity, ALWAYS or BY DEFAULT; detach makes the column an identity again';
 /* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
@@ -200,7 +200,7 @@ BEGIN
 END
 $$;
 
-/* Obstacles to binding a sequence that no ALTER SEQUENCE of sequence_make_fit removes; no row where there is none. */
+/* Returns the first obstacle to binding a sequence that sequence_make_fit cannot remove; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -218,7 +218,7 @@ BEGIN
 END
 $$;
 
-/* Obstacles of both kinds. */
+/* Returns the first obstacle to binding a sequence, of any kind; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -346,7 +346,8 @@ BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    -- The sequence continues at a number that it would have reached by its own increment. A sequence that counts in twos
+    -- stays odd or even.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
@@ -414,7 +415,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'has nextval and its like give snowflake ids, or ids of a segment tag, for a sequence';
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';
 
 CREATE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET citus.enable_ddl_propagation = off AS $$
@@ -436,7 +437,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_unbind(sequence, 0);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'gives a sequence its own numbers back, above all ids that it gave';
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'makes a bound sequence count by itself again, above all ids that it gave';
 
 CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
 SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,

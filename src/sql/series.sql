@@ -18,14 +18,14 @@ CREATE TABLE snowflake_ids.series (
     scope       text    NOT NULL DEFAULT 'global'
 );
 COMMENT ON TABLE snowflake_ids.series IS 'series: one sequence of numbers for each key';
-COMMENT ON COLUMN snowflake_ids.series.restricted IS 'whether it takes privileges to be used; others are open to everybody';
+COMMENT ON COLUMN snowflake_ids.series.restricted IS 'true if only roles with privileges may use it; others are open to everybody';
 COMMENT ON COLUMN snowflake_ids.series.id IS
-    'what its counters and privileges are found by: a random number, so that another one after it was dropped and created again';
-COMMENT ON COLUMN snowflake_ids.series.step IS 'how many numbers are reserved at once at first; null where the kind reserves none';
-COMMENT ON COLUMN snowflake_ids.series.max_step IS 'how many numbers are reserved at once at most; null where the kind reserves none';
+    'the key of its counters and privileges: a random number, which differs after the series is dropped and created again';
+COMMENT ON COLUMN snowflake_ids.series.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series.scope IS
-    'among which servers the numbers of a key follow on each other: global; node where each key is one server''s; shard where it is counted beside its rows';
-COMMENT ON COLUMN snowflake_ids.series.sections IS 'how many sections the keys are in; null where the kind has none';
+    'the servers that share the numbers of a key: global for all; node if each key is on one server; shard if a key is counted beside its rows';
+COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
 /* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
@@ -56,9 +56,9 @@ CREATE TABLE snowflake_ids.series_uuid (
 COMMENT ON TABLE snowflake_ids.series_bigint IS 'counters of series with keys of type bigint';
 COMMENT ON TABLE snowflake_ids.series_text IS 'counters of series with keys of type text';
 COMMENT ON TABLE snowflake_ids.series_uuid IS 'counters of series with keys of type uuid';
-COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period that last_value counts in; null where the series has no reset';
+COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period of last_value; null if the series has no reset';
 COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
-    'by what a node knows what it reserved last, where several count the key; null where the last reservation was none of a node''s';
+    'the value by which a node recognises its last reservation, if several nodes count the key; null if no node made that reservation';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
@@ -81,20 +81,20 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- As 0.2 has it, whose dumps are restored. Its counters say up to where numbers were reserved.
+    -- Dumps of version 0.2 contain this kind. Its counters hold the highest reserved number.
     IF NEW.kind = 'dense' THEN
         NEW.kind := 'gapless';
         NEW.step := NULL;
         NEW.max_step := NULL;
     END IF;
-    -- Numbers of the former kind, or section, are in memory.
+    -- Numbers of the former kind or section may still be in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'Numbers that it has given would come again.',
             HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
     END IF;
-    -- Its sections would draw numbers of tags that are others', and take them along when it is deleted.
+    -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
@@ -159,7 +159,7 @@ BEGIN
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
     SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-    -- Nobody's, on each server: the rights are the series'.
+    -- No role has rights on these tags, on any server. The rights on the series decide.
     INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
     ON CONFLICT DO NOTHING;
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
@@ -249,7 +249,7 @@ BEGIN
             DETAIL = 'The key table of such a series is created for a distributed table.',
             HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
-    -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
+    -- Fails if other servers number this series, too. The lock keeps this answer true until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
         LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
         SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
@@ -265,7 +265,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_set_owner(name, owner) WHERE owner IS NOT NULL;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, for that role alone until it grants more';
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
 
 /* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
@@ -292,7 +292,8 @@ BEGIN
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
-    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    -- The name has an UPDATE of its own. Writing a key column, even with the same value, takes a lock that blocks workers
+    -- which read the row.
     IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
@@ -323,7 +324,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
-    -- Neither is it attached meanwhile: that locks the series, too.
+    -- The lock also keeps the series from being attached meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
@@ -331,7 +332,7 @@ BEGIN
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
         AND NOT starts_with(t.tgname, '~snowflake_ids_raise_')
-        -- Triggers of a superuser's may have other arguments.
+        -- Triggers that a superuser created may have other arguments.
         AND CASE WHEN t.tgnargs = 3
             THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
             ELSE false END;
@@ -429,7 +430,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
         AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The second of three arguments.
+        -- The column's name must be the second of three arguments.
         AND position(decode('00', 'hex') IN t.tgargs)
             = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
     ORDER BY t.tgname LIMIT 1
@@ -441,7 +442,7 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    -- Of a long name, what tells it from others is at its end.
+    -- Long names may differ only at their end, so a hash replaces a long name.
     trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
     IF snowflake_ids_internal.is_distributed(relation) THEN
@@ -451,8 +452,8 @@ BEGIN
             HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
                 'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
     END IF;
-    -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
-    -- that no other partition comes meanwhile.
+    -- Creating a trigger evaluates the expressions of partition keys, with the rights of this function. The locks keep new
+    -- partitions away meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
     IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
             WHERE p.partexprs IS NOT NULL) THEN
@@ -464,8 +465,8 @@ BEGIN
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
-    -- Runs last, as triggers run in the order of their names: others may give the row another key, or skip it, and the counter of a
-    -- key that the row could not have must stay.
+    -- Triggers run in the order of their names, and this one must run last. Others may change the row's key, or skip the
+    -- row. Then the counter of the first key must not move.
     IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
             WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
                 AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
@@ -474,7 +475,7 @@ BEGIN
             '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
             relation, column_name, series, column_name, key_column);
     END IF;
-    -- Names may change hands.
+    -- The names may belong to another table by now.
     IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
@@ -515,7 +516,7 @@ BEGIN
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
-    -- No rows come meanwhile, and the table keeps its name.
+    -- The lock keeps new rows away, and the table's name unchanged.
     EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
     IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
@@ -578,8 +579,9 @@ BEGIN
             HINT = 'Detach it first: snowflake_ids.series_detach.';
     END IF;
 
-    -- Above what is there. Of numbers that start over, or are texts, the period in which they were given cannot be told. Table by
-    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    -- Raises the counters above the column's numbers. This is impossible for texts and for numbers that start over, because
+    -- they do not show their period. Each table is read by itself: policies and indexes contain code of the table's owner.
+    -- Such code must not run with another role's rights, nor be planned.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN
         WITH RECURSIVE below (oid) AS (
@@ -613,7 +615,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS 'has a series fill a column from the key in another one, unless a row brings a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column, by the key in another column, in rows without a value';
 
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -707,7 +709,7 @@ BEGIN
             DETAIL = 'In an older snapshot the newest counters may be missing.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- Nothing is attached to it, and no key of any series counts, until the transaction ends.
+    -- The locks below block attaching to the series, and the counters of all series, until the transaction ends.
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
@@ -777,7 +779,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
-    'has a gapless series count on the shards of a distributed table, the counter of a key beside its rows; Citus alone';
+    'moves the counters of a gapless series to the shards of a distributed table, beside the rows of each key; for Citus';
 
 /* One row for each series that the reader may see. Keys are counted up to 10,000, so that a query stays cheap. */
 CREATE VIEW snowflake_ids.series_status WITH (security_barrier) AS

@@ -21,13 +21,13 @@ CREATE TABLE snowflake_ids.worker_lease (
 COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
 COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
 COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
-    'a random number by which the holder knows its lease, another after each renewal; null when it was given back';
+    'a random number by which the holder recognises its lease; it changes with each renewal, and is null after a release';
 COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids before this instant only, and the next one from it on; the id is free when it has passed';
+    'the holder issues ids only before this instant, and the next holder only from it on; afterwards the worker id is free';
 COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
-    'its holder had it of a former registry in the place of this one, whose other leases may last until then';
+    'the holder got the lease from a former registry in the place of this one, whose other leases may last until then';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 /* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
@@ -41,9 +41,9 @@ CREATE TABLE snowflake_ids.worker_chosen (
     chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (system_identifier, datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the first worker id that this server chose, if it had no registry when the extension was created';
 COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the creation time of the data directory, which differs in each copy';
 SELECT snowflake_ids_internal.worker_note_chosen();
 
 CREATE FUNCTION snowflake_ids.worker_release(
@@ -75,7 +75,8 @@ BEGIN
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
             HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    -- This server's own lease ends at once. Another holder may be alive: it keeps its lease until that expires, but cannot
+    -- renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
@@ -96,6 +97,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
-    'says that no server issues ids under a lease of a former registry that this one does not know';
+    'states that no server issues ids under a lease of a former registry that this registry does not know';
 
-COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives a leased worker id up; holder_is_down says that its holder is gone for good';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives up a leased worker id; holder_is_down states that its holder is gone for good';

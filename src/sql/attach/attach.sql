@@ -33,8 +33,9 @@ BEGIN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice. The coordinator is
-    -- changed in a session of its own, whose transaction has ended then: that stays whatever happens afterwards.
+    -- The tag and the coordinator come first, so that no id of a worker can repeat one of theirs. A separate session
+    -- changes the coordinator. Its transaction has ended before the workers are changed, so a later failure does not undo
+    -- the change.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
     SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
         'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
@@ -63,7 +64,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a bigint column take ids from snowflake_nextval(), of a generator or not, or segment_nextval(tag), above all it has';
+    'makes a column take ids above its present ones: from snowflake_nextval(), with or without a generator, or from segment_nextval(tag)';
 
 -- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
 -- still treats as distributed, although its table is not distributed any more.
@@ -96,7 +97,8 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        -- The parent was attached first, and one sequence served both tables: take the parent's tag. Both defaults may name
+        -- another role's tag, so the table's owner needs the right to move the tag.
         SELECT t.tag INTO tag
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
         WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
@@ -109,7 +111,7 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    -- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+    -- A node gives ids of the former tag until it learns of the change. The new tag could give the same ids.
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
@@ -131,8 +133,9 @@ BEGIN
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        -- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and
-        -- have given some that are not stored: where these may be in the range that the new ids begin in, there is room for them.
+        -- The tag gives ids as soon as the coordinator is changed. Until then the former defaults of other nodes give ids,
+        -- and some of these ids are not stored yet. If such ids may be in the range in which the new ids begin, the tag
+        -- begins higher.
         IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
             highest := least(9223372036854775807, highest::numeric + (1::bigint
                 << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
@@ -142,14 +145,14 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
-    -- and before any node gives ids of the tag.
+    -- A registry on another server keeps its change even if this transaction is rolled back. So the registry is asked after
+    -- all steps that may fail here, and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
         FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
         WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
-            -- One that ends where its type does is widened.
+            -- A sequence that ends at its type's maximum is widened.
             AND s.seqmax <> snowflake_ids_internal.type_maximum(s.seqtypid);
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
@@ -210,7 +213,7 @@ BEGIN
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
-        -- Before the highest id is looked for: from then on no worker takes one.
+        -- Workers first: afterwards no worker takes an id, so the highest id stays the highest.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
         highest := coalesce(snowflake_ids_internal.highest_of_group(0, relation, "column", expression), 0);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
@@ -241,4 +244,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
-    'takes an attached column''s default back to what it was: its sequence or identity; or to one that is named, or none';
+    'gives an attached column its former default back, a sequence or an identity, or the default that the argument names';

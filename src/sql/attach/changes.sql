@@ -8,7 +8,7 @@ DECLARE
     known snowflake_ids.segment;
     widest bigint;
 BEGIN
-    -- Asked twice: they may be given up until it is seen to that they stay.
+    -- registry_seed asks again under a lock, because the registries may be given up after this check.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         IF snowflake_ids_internal.registry_seed(tag, highest) THEN
             IF highest > 0 THEN
@@ -21,7 +21,7 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    -- A limit that is a narrower type's was set here, when the column was of that type.
+    -- A limit equal to the maximum of a narrower type was set by attach, when the column had that type.
     IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
         SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
         FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
@@ -36,7 +36,7 @@ BEGIN
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
             HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
     ELSIF known.tag IS NULL THEN
-        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
         IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
@@ -88,7 +88,7 @@ DECLARE
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
+        -- Looked up one by one, because a partitioned table's identity takes those of its partitions with it.
         sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
@@ -116,7 +116,7 @@ BEGIN
         RETURN snowflake_ids_internal.create_sequence_for(relation,
             format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
     END IF;
-    -- Citus refuses that, and has nothing against the two one after the other.
+    -- Citus refuses OWNED BY in CREATE SEQUENCE, but accepts it in a later ALTER SEQUENCE.
     made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
     PERFORM snowflake_ids_internal.as_owner(made,
         format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
@@ -338,7 +338,8 @@ BEGIN
         SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
-    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
+    -- The caller's rights are used, because the owner may lack the right to create a sequence in the schema. No row is
+    -- read.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
         CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || nullif(options, '') || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);

@@ -58,7 +58,7 @@ BEGIN
             MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- Until there is none below that is not locked.
+    -- Repeats until all tables below are locked.
     LOOP
         members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
         EXIT WHEN members <@ locked;
@@ -66,7 +66,7 @@ BEGIN
         FROM unnest(members) m WHERE m <> ALL (locked);
         locked := locked || members;
     END LOOP;
-    -- While we waited for a lock all of it may have changed.
+    -- Everything may have changed during the wait for a lock.
     PERFORM snowflake_ids_internal.check_tables(relation);
 END
 $$;
@@ -126,7 +126,7 @@ BEGIN
             DETAIL = 'Its values are computed.',
             HINT = 'Attach a column that can be written to.';
     ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
-        -- Since Postgres 17 a partition has part in its parent's identity.
+        -- Since Postgres 17 a partition shares its parent's identity.
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
                 attribute, relation),
@@ -201,7 +201,7 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        -- By an index: those that depend on the tables.
+        -- pg_depend has an index for the constraints that depend on the tables.
         FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
@@ -241,7 +241,7 @@ BEGIN
         SELECT t.tgname, t.tgrelid::regclass AS relation, s.sequence
         FROM pg_trigger t JOIN snowflake_ids_internal.sequences_of(relation, attribute) s ON s.owner = t.tgrelid
             JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attname = attribute COLLATE "C" AND NOT a.atthasdef AND a.attidentity = ''
-        -- For each row, before an INSERT.
+        -- Row triggers that run before an INSERT.
         WHERE NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
         ORDER BY 2, 1
     LOOP

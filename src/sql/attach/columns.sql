@@ -8,7 +8,7 @@ BEGIN
     RETURN QUERY
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
-        UNION -- each once a level: there may be more ways down to a table than can be counted
+        UNION -- removes duplicates at each level: a table may have very many paths from the top
         SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid;
@@ -137,7 +137,7 @@ BEGIN
     ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
         highest := snowflake_ids_internal.highest_of_tag(bound.tag);
     ELSE
-        -- Which ids it gave is not known any more.
+        -- Without the tag, nothing tells which ids the sequence gave.
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
             DETAIL = 'The sequence gave ids of it, and must go on above them.',
@@ -174,7 +174,7 @@ BEGIN
             stored := greatest(stored,
                 snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
         EXCEPTION WHEN undefined_function THEN
-            -- What an index computes is planned with it.
+            -- The planner also plans the expressions of indexes.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
                 DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
@@ -185,7 +185,7 @@ BEGIN
     END LOOP;
     RETURN greatest(stored, 0,
         (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),
-        -- Any role may name a tag in a default. How far another's is, is not told.
+        -- Any role may name a tag in a default. The position of another role's tag must not be revealed.
         (SELECT max(snowflake_ids_internal.highest_of_tag(t))
             FROM (SELECT DISTINCT c.relowner,
                     snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))

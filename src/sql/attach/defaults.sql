@@ -49,7 +49,7 @@ BEGIN
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- One literal: quotes within it are doubled.
+                -- The argument is one literal: quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
 END
@@ -66,10 +66,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Others may drop what else a default calls, and it could not be printed then.
+        -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
         AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
                 AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
-            -- Many columns may be attached: most are left out by this.
+            -- Many columns may be attached. This test excludes most of them cheaply.
             THEN strpos(pg_get_expr(d.adbin, 0), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
                 AND snowflake_ids_internal.default_of(d.adrelid, a.attname)
                     = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
@@ -93,7 +93,7 @@ BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
             E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only a generated column's expression has columns, whose table would be waited for where it is locked.
+        -- Only expressions of generated columns contain columns. To print these would wait for a lock on the table.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);

@@ -218,27 +218,27 @@ BEGIN
     PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
+    -- Ids of the tag reached this node's range. Other nodes may give more of them until they learn of the change.
     IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
         highest := least(highest + (1::bigint << 36), numbers.last);
     END IF;
     PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
-    -- Where it was detached before, and the coordinator was not.
+    -- An identity exists if an earlier call detached this worker, but then failed on the coordinator.
     PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
     sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
-    -- Of the name that it has on the coordinator, but the column's no more.
+    -- A sequence with the coordinator's name may exist here without belonging to the column.
     IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
         sequence := sequence_name::regclass;
         PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
             snowflake_ids_internal.qualified_name(relation), attribute));
     END IF;
-    -- One that was of a narrower type would count where other nodes count.
+    -- A sequence that had a narrower type would count in the range of other nodes.
     IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
@@ -248,7 +248,7 @@ BEGIN
         RETURN;
     END IF;
     sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
-    -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+    -- For narrower types, Citus lets workers give no numbers, because they would repeat those of other nodes.
     PERFORM snowflake_ids_internal.set_default(relation, attribute,
         format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
@@ -276,13 +276,13 @@ DECLARE
     drops boolean := false;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
+        -- Citus keeps narrower sequences of workers at their end. They give no numbers, bound or not.
         CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
         IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
             reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
-            -- Before it is bound: what restarts a bound sequence would restart the tag.
+            -- The sequence is moved before it is bound, because a restart of a bound sequence restarts the tag.
             PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
             PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
         ELSE

@@ -1,11 +1,13 @@
--- A whole schema: the plan, and procedures that carry it out, one transaction for each group of columns. Columns on one sequence are a
--- group: its binding serves them all. Partitions and children go with the topmost table above them that has a sequence for the column.
+-- Attaches and detaches a whole schema: functions that make the plan, and procedures that carry it out. Columns that use
+-- one sequence are a group, because one binding serves them all. Each group has a transaction of its own. Partitions and
+-- children go with the topmost parent that has a sequence for the column.
 --
--- A procedure that commits cannot set a search_path. The procedures name types and functions with their schemas; after each COMMIT they
--- keep the extension anew, as these names could be another's by then.
+-- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas.
+-- After each COMMIT they lock the extension again. Otherwise another role could drop it and take these names.
 
--- Columns that have an id's default, a sequence, or the only column of a primary key. sequence: what default or identity take numbers
--- of; kind: of the ids that the column takes already; above: the table that it goes with, which may be of another schema.
+-- Returns columns that have a default of this extension or a sequence, or are a whole primary key. sequence serves the
+-- default or the identity. kind is that of the ids that the column takes already. above is the parent that the column goes
+-- with; the parent may be in another schema.
 CREATE FUNCTION snowflake_ids_internal.candidate_columns(schema regnamespace)
 RETURNS TABLE (relation regclass, attribute name, number smallint, found text, sequence regclass, kind text, above regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -19,7 +21,7 @@ BEGIN
     ), defaults AS (
         SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
             bool_or(o.ours) AS calls_ours,
-            -- Others may drop what else it calls, and it could not be printed then.
+            -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
             bool_and(o.ours OR d.refclassid = 'pg_type'::regclass OR d.refobjid = f.adrelid) AS calls_only_ours
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
@@ -65,7 +67,8 @@ BEGIN
 END
 $$;
 
--- All schemas but the system's, other sessions' temporary ones and extensions'; or one that is named and not another session's.
+-- Returns whether a schema is searched. If a schema is named, only that one is, unless it is another session's temporary
+-- schema. Otherwise all are, except those of the system, of extensions, and other sessions' temporary schemas.
 CREATE FUNCTION snowflake_ids_internal.is_adopted_schema(candidate oid, schema regnamespace) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema AND NOT pg_is_other_temp_schema(candidate) ELSE candidate = pg_my_temp_schema()
@@ -75,7 +78,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
                 WHERE d.classid = 'pg_namespace'::regclass AND d.objid = candidate AND d.deptype = 'e') END
 $$;
 
--- Views, functions and the like that use sequences, as far as the catalog knows, and functions with its name in a literal of their text.
+-- Returns the views, functions and other objects that use a sequence according to the catalog. Also returns functions that
+-- contain the sequence's name as a literal.
 CREATE FUNCTION snowflake_ids_internal.sequence_users() RETURNS TABLE (sequence oid, users text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH named AS (
@@ -97,7 +101,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT u.sequence, left(string_agg(u.name, ', ' ORDER BY u.name COLLATE "C"), 500) FROM uses u GROUP BY u.sequence
 $$;
 
--- Columns that refer to a column, and to these, and are narrower than ids: they are widened together.
+-- Returns the columns that must be widened together: those narrower than ids that refer to a column, directly or through
+-- others.
 CREATE FUNCTION snowflake_ids_internal.columns_to_widen(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE widened (relation, number) AS (
@@ -111,8 +116,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
 $$;
 
--- The error that attach would end in, by the checks of attach that keep no lock and read no row. Constraints are printed, which waits
--- where their table is locked.
+-- Returns the error of the checks of attach that keep no lock and read no row. The checks print constraints, and so wait if
+-- another session locks their table.
 CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -122,7 +127,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
-        -- Its error is not that of the other users, whose sequence it is.
+        -- The sequence belongs to another role: this error concerns only this column, not the sequence's other users.
         PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
         FROM pg_class t, pg_class s
         WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
@@ -134,7 +139,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- The same for the sequence of a group, with all columns that it serves.
+-- Returns the error of the same checks for a group's sequence and all columns that it serves.
 CREATE FUNCTION snowflake_ids_internal.group_error(relation regclass, attribute name, sequence regclass, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -156,7 +161,7 @@ DECLARE
     failure record;
     below regclass;
     tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
-    -- By the sequence of a group: its error, or null.
+    -- Keys are sequences of groups; values are their errors, or null.
     groups jsonb := '{}';
 BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
@@ -177,7 +182,8 @@ BEGIN
         sequence := candidate.sequence;
         action := 'skip';
         below := NULL;
-        -- A partition that came later. attach_all names no tag or generator: it would replace one that was named.
+        -- Looks for a partition that came later. A column with a tag or generator of its own is left, because attach_all
+        -- would replace it.
         IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
             = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
         THEN
@@ -244,9 +250,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach_plan IS
-    'columns of a schema that could take ids, and what attach_all would do with each: attach, bind its sequence, or skip it, and why';
+    'the columns of a schema that could take ids, and the step of attach_all for each: attach it, bind its sequence, or skip it for a reason';
 
--- Groups of columns to attach; then, with a reason, those that are left.
+-- Returns the groups of columns to attach, and then the skipped columns with the reason.
 CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
 RETURNS TABLE (relations oid[], numbers smallint[], sequence oid, reason text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -258,7 +264,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM plan p WHERE p.action = 'skip' AND p.state <> 'attached' AND NOT starts_with(p.reason, 'goes with')
 $$;
 
--- Attaches a group, and returns null, or the error. What was planned is looked at again under the lock.
+-- Attaches a group. Returns null, or the error. Checks the plan again under the lock.
 CREATE FUNCTION snowflake_ids_internal.attach_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -268,8 +274,8 @@ DECLARE
     detail text;
     hint text;
 BEGIN
-    -- All tables before their sequence, for which an INSERT waits with its table locked. A distributed table is attached in a session of
-    -- its own, which would wait for this one.
+    -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
+    -- lock a distributed table: another session attaches it, and would wait for this one.
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
     END LOOP;
@@ -284,7 +290,7 @@ BEGIN
             RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
         END IF;
         PERFORM snowflake_ids.attach(relation, attribute, kind);
-        -- The first call has named the others.
+        -- The first call has reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
@@ -309,7 +315,7 @@ BEGIN
         WHERE c.found = 'attached')
     SELECT DISTINCT CASE WHEN c.sequence IS NULL THEN c.relation::oid END, CASE WHEN c.sequence IS NULL THEN c.number END, c.sequence::oid
     FROM attached c JOIN pg_class t ON t.oid = c.relation LEFT JOIN pg_class s ON s.oid = c.sequence
-    -- A superuser may be calling, and any role may name a sequence of another's in a default.
+    -- The caller may be a superuser, and any role may name another role's sequence in a default.
     WHERE (s.oid IS NULL OR pg_has_role(t.relowner, s.relowner, 'USAGE'))
         AND snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
         AND (detach_steps.kind IS NULL OR c.kind = detach_steps.kind COLLATE "C")
@@ -402,7 +408,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.attach_all IS
-    'attaches the columns of a schema as attach_plan says, in a transaction for each group of columns on one sequence';
+    'attaches the columns of a schema as attach_plan shows, with one transaction for the columns of each sequence';
 
 CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
@@ -434,8 +440,8 @@ $$;
 COMMENT ON PROCEDURE snowflake_ids.detach_all IS
     'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
 
--- Attaches the columns of a new table, with number 0, or a new column, that have a sequence of their own; with kind bound, it binds
--- the sequence and leaves the column as it is. Every role's DDL calls it.
+-- Attaches a new column, or with number 0 the columns of a new table, if they have a sequence of their own. Kind bound binds the
+-- sequence instead. DDL of every role calls this function.
 CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -454,7 +460,7 @@ BEGIN
             JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
         WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
             AND (attach_created.number = 0 OR a.attnum = attach_created.number)
-            -- Extensions make tables in schemas of theirs at run time, too.
+            -- Extensions also create tables at run time, in schemas of their own.
             AND NOT EXISTS (SELECT FROM pg_depend e
                 WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
         ORDER BY a.attnum

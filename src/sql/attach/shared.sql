@@ -20,7 +20,7 @@ BEGIN
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
             JOIN pg_class c ON c.oid = n.relation
         WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
-            -- Any role may name a sequence in a default, by its oid.
+            -- Any role may name a sequence in a default by its oid.
             AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
     ), types AS MATERIALIZED (
         SELECT t.type, b AS base, snowflake_ids_internal.type_maximum(b) AS most
@@ -48,7 +48,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
 $$;
 
--- Fails where a sequence with several users cannot be bound for a column. The plan asks without a lock, attach_shared under it.
+-- Fails if a sequence with several users cannot be bound for a column. The plan calls this without a lock, attach_shared
+-- under the lock.
 CREATE FUNCTION snowflake_ids_internal.check_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -74,7 +75,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
+    -- The caller may be a superuser, and the table's owner may have named another role's sequence.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
@@ -123,7 +124,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- Its columns say where it ends then.
+        -- The columns now set the end, not the sequence's own type.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');

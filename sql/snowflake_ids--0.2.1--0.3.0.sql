@@ -5,20 +5,20 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- As 0.2 has it, whose dumps are restored. Its counters say up to where numbers were reserved.
+    -- Dumps of version 0.2 contain this kind. Its counters hold the highest reserved number.
     IF NEW.kind = 'dense' THEN
         NEW.kind := 'gapless';
         NEW.step := NULL;
         NEW.max_step := NULL;
     END IF;
-    -- Numbers of the former kind, or section, are in memory.
+    -- Numbers of the former kind or section may still be in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'Numbers that it has given would come again.',
             HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
     END IF;
-    -- Its sections would draw numbers of tags that are others', and take them along when it is deleted.
+    -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
@@ -80,7 +80,7 @@ BEGIN
             DETAIL = 'The key table of such a series is created for a distributed table.',
             HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
-    -- Fails where other servers number, too. What is looked at stays so until the transaction ends.
+    -- Fails if other servers number this series, too. The lock keeps this answer true until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
         LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
         SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
@@ -103,7 +103,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
-    -- Neither is it attached meanwhile: that locks the series, too.
+    -- The lock also keeps the series from being attached meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
@@ -111,7 +111,7 @@ BEGIN
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
     WHERE t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgparentid = 0
         AND NOT starts_with(t.tgname, '~snowflake_ids_raise_')
-        -- Triggers of a superuser's may have other arguments.
+        -- Triggers that a superuser created may have other arguments.
         AND CASE WHEN t.tgnargs = 3
             THEN substring(t.tgargs FROM 1 FOR position(decode('00', 'hex') IN t.tgargs) - 1) = convert_to(name, getdatabaseencoding())
             ELSE false END;
@@ -126,7 +126,7 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
-    -- Of a long name, what tells it from others is at its end.
+    -- Long names may differ only at their end, so a hash replaces a long name.
     trigger_name name := 'snowflake_ids_fill_' || CASE WHEN octet_length(column_name) <= 44 THEN column_name ELSE md5(column_name) END;
 BEGIN
     IF snowflake_ids_internal.is_distributed(relation) THEN
@@ -136,8 +136,8 @@ BEGIN
             HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
                 'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
     END IF;
-    -- The server computes what a partition key is made of while it makes the trigger, with the rights that this runs with. Locked, so
-    -- that no other partition comes meanwhile.
+    -- Creating a trigger evaluates the expressions of partition keys, with the rights of this function. The locks keep new
+    -- partitions away meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
     IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
             WHERE p.partexprs IS NOT NULL) THEN
@@ -149,8 +149,8 @@ BEGIN
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
-    -- Runs last, as triggers run in the order of their names: others may give the row another key, or skip it, and the counter of a
-    -- key that the row could not have must stay.
+    -- Triggers run in the order of their names, and this one must run last. Others may change the row's key, or skip the
+    -- row. Then the counter of the first key must not move.
     IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
             WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
                 AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
@@ -159,7 +159,7 @@ BEGIN
             '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
             relation, column_name, series, column_name, key_column);
     END IF;
-    -- Names may change hands.
+    -- The names may belong to another table by now.
     IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
@@ -312,7 +312,7 @@ BEGIN
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
     ), failing AS (
         SELECT r.server, r.error, r.last_answer FROM snowflake_ids.registry_status AS r WHERE r.state = 'failing'
-    -- The consequences of a registry that does not answer are told with it.
+    -- The consequences of a registry that does not answer are reported in the registry's row.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
             SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
@@ -340,7 +340,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- A server that issues no ids any more is named already.
+        -- A server that issues no ids has a row already.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -413,12 +413,11 @@ $$;
 
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
-COMMENT ON VIEW snowflake_ids.attention IS 'what needs attention, the worst first';
+COMMENT ON VIEW snowflake_ids.attention IS 'problems that need attention, the worst first';
 GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO'
-SET intervalstyle = 'postgres' AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres' AS $$
 DECLARE
     s record;
     told jsonb;
@@ -448,7 +447,7 @@ BEGIN
             'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
         'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
         'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
-        -- The first in full, the others by name.
+        -- The first tags are reported in full, the others by name.
         'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
             SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
                 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
@@ -459,7 +458,7 @@ BEGIN
                     || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
             FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
         'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
-        -- To count the keys of a series takes a look at up to 10,000 rows.
+        -- Counting the keys of a series reads up to 10,000 rows, so only 20 series are counted.
         'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
             WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
         'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),
@@ -467,7 +466,7 @@ BEGIN
             FROM (SELECT * FROM snowflake_ids.sequence_status AS b ORDER BY b.sequence LIMIT 50) AS b));
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.report IS 'all that this server and this database tell of themselves, of what the caller may see in the views';
+COMMENT ON FUNCTION snowflake_ids.report IS 'all views of this server and this database that the caller may see, as one document';
 
 CREATE OR REPLACE FUNCTION snowflake_ids.status_page() RETURNS snowflake_ids."text/html"
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -485,7 +484,7 @@ BEGIN
                 snowflake_ids_internal.layout_parts(l.layout) AS p)))::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, of what the caller may see in the views';
+COMMENT ON FUNCTION snowflake_ids.status_page IS 'a page of HTML about this server, with the views that the caller may see';
 REVOKE EXECUTE ON FUNCTION
     snowflake_ids.report(),
     snowflake_ids_internal.attention(),
@@ -580,7 +579,7 @@ BEGIN
             MESSAGE = format('foreign server "%s" does not exist', coalesce(left(connection, 128), 'null')),
             HINT = 'Create it with CREATE SERVER and CREATE USER MAPPING, after CREATE EXTENSION postgres_fdw.';
     END IF;
-    -- Its owner says where it leads, and could give a superuser a user mapping.
+    -- The owner of a foreign server chooses its host, and can create a user mapping for a superuser.
     IF (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user)
         AND NOT (SELECT r.rolsuper FROM pg_roles r WHERE r.oid = server.srvowner) THEN
         RAISE insufficient_privilege USING
@@ -630,7 +629,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
     END IF;
-    -- It may change until it is locked.
+    -- The table may have changed before it was locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");
     PERFORM snowflake_ids_internal.lock_to_read("table");
     PERFORM snowflake_ids_internal.audit_check("table", "column");
@@ -728,7 +727,7 @@ BEGIN
         EXECUTE format('DROP VIEW pg_temp.%I', 'snowflake_ids_audit_' || number);
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
-    -- Ids that were made since are no fault.
+    -- Ids issued after the audit began are no fault.
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');
@@ -762,7 +761,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.audit IS
-    'what is wrong with the ids of a table, here and on other servers, and how many there are of each node and day';
+    'faults of the ids of a table, here and on other servers, and the number of ids of each node and day';
 REVOKE EXECUTE ON FUNCTION
     snowflake_ids_internal.audit_check(regclass, name),
     snowflake_ids_internal.audit_connect(integer, text, regclass, name),
@@ -788,10 +787,10 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.progress_end(text)
 TO PUBLIC;
 COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
-COMMENT ON COLUMN snowflake_ids.attention.subject IS 'what it concerns: server, clock, worker id, launcher, a registry, tag or generator by its name';
-COMMENT ON COLUMN snowflake_ids.attention.problem IS 'what is wrong';
-COMMENT ON COLUMN snowflake_ids.attention.action IS 'what to do, and the section of the documents that says more';
-COMMENT ON COLUMN snowflake_ids.attention.since IS 'since when, where that is known';
+COMMENT ON COLUMN snowflake_ids.attention.subject IS 'server, clock, worker id or launcher, or the name of a registry, tag or generator';
+COMMENT ON COLUMN snowflake_ids.attention.problem IS 'the problem';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documents that has more';
+COMMENT ON COLUMN snowflake_ids.attention.since IS 'the beginning of the problem, if it is known';
 COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
 
@@ -818,9 +817,9 @@ CREATE TABLE snowflake_ids.worker_chosen (
     chosen_at         timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (system_identifier, datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the worker id that this server had chosen first when the extension was created, if there was no registry';
+COMMENT ON TABLE snowflake_ids.worker_chosen IS 'the first worker id that this server chose, if it had no registry when the extension was created';
 COMMENT ON COLUMN snowflake_ids.worker_chosen.system_identifier IS 'the cluster, as pg_control_system() shows it';
-COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the birth of the data directory, which no copy of it shares';
+COMMENT ON COLUMN snowflake_ids.worker_chosen.home IS 'the creation time of the data directory, which differs in each copy';
 SELECT snowflake_ids_internal.worker_note_chosen();
 
 REVOKE EXECUTE ON FUNCTION
@@ -861,7 +860,8 @@ BEGIN
             DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
             HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends here and now; a holder that may be alive keeps its time, and cannot renew it.
+    -- This server's own lease ends at once. Another holder may be alive: it keeps its lease until that expires, but cannot
+    -- renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
@@ -881,8 +881,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
-    -- A node that tells of more keeps nobody from the id for longer than a lease here would.
-    -- Two nodes without a registry may have chosen the same one: one of them keeps it.
+    -- A longer lease is cut to the length of a lease here. Two nodes without a registry may have chosen the same worker id;
+    -- one of them keeps it.
     SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
@@ -922,7 +922,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
 $$;
 
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'whether an id was generated from an instant on and before another, to the tick';
+    'true if an id was generated from one instant on and before another, to the tick';
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz, layout text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -931,7 +931,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS
-    'whether an id of a layout or generator was generated from an instant on and before another, to the tick';
+    'true if an id of a layout or generator was generated from one instant on and before another, to the tick';
 
 CREATE FUNCTION snowflake_between(id uuid, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -939,7 +939,7 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
 $$;
 
 COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS
-    'whether a UUID of version 7 was generated from an instant on and before another, to the millisecond';
+    'true if a UUID of version 7 was generated from one instant on and before another, to the millisecond';
 
 CREATE  FUNCTION "snowflake_interval"(
 	"span" interval 
@@ -956,9 +956,9 @@ IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c 
 AS 'MODULE_PATHNAME', 'interval_of_layout_wrapper';
 
-COMMENT ON FUNCTION snowflake_interval(interval) IS 'how many ids an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'the number of ids that an interval spans';
 
-COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'how many ids of a layout or generator an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the number of ids of a layout or generator that an interval spans';
 
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -969,10 +969,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Others may drop what else a default calls, and it could not be printed then.
+        -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
         AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
                 AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
-            -- Many columns may be attached: most are left out by this.
+            -- Many columns may be attached. This test excludes most of them cheaply.
             THEN strpos(pg_get_expr(d.adbin, 0), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
                 AND snowflake_ids_internal.default_of(d.adrelid, a.attname)
                     = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
@@ -996,7 +996,7 @@ DECLARE
     known snowflake_ids.segment;
     widest bigint;
 BEGIN
-    -- Asked twice: they may be given up until it is seen to that they stay.
+    -- registry_seed asks again under a lock, because the registries may be given up after this check.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         IF snowflake_ids_internal.registry_seed(tag, highest) THEN
             IF highest > 0 THEN
@@ -1009,7 +1009,7 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    -- A limit that is a narrower type's was set here, when the column was of that type.
+    -- A limit equal to the maximum of a narrower type was set by attach, when the column had that type.
     IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
         SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
         FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
@@ -1024,7 +1024,7 @@ BEGIN
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
             HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
     ELSIF known.tag IS NULL THEN
-        -- From 1: RESTART of a sequence that is bound to it leads there again.
+        -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
         PERFORM snowflake_ids.segment_raise(tag, highest);
         IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
@@ -1105,8 +1105,9 @@ BEGIN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- No worker gives ids of a tag before the tag, and what the coordinator gives, are such that none comes twice. The coordinator is
-    -- changed in a session of its own, whose transaction has ended then: that stays whatever happens afterwards.
+    -- The tag and the coordinator come first, so that no id of a worker can repeat one of theirs. A separate session
+    -- changes the coordinator. Its transaction has ended before the workers are changed, so a later failure does not undo
+    -- the change.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
     SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
         'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
@@ -1163,7 +1164,8 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- That of its parent, which was attached first: one sequence served both. Both defaults may name a tag of another's.
+        -- The parent was attached first, and one sequence served both tables: take the parent's tag. Both defaults may name
+        -- another role's tag, so the table's owner needs the right to move the tag.
         SELECT t.tag INTO tag
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
         WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
@@ -1176,7 +1178,7 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    -- Nodes give ids of the former tag until they are told, and these would be the new tag's, too.
+    -- A node gives ids of the former tag until it learns of the change. The new tag could give the same ids.
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
@@ -1198,8 +1200,9 @@ BEGIN
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        -- A tag gives ids as soon as the coordinator is changed. Former defaults of other nodes may give some until they are told, and
-        -- have given some that are not stored: where these may be in the range that the new ids begin in, there is room for them.
+        -- The tag gives ids as soon as the coordinator is changed. Until then the former defaults of other nodes give ids,
+        -- and some of these ids are not stored yet. If such ids may be in the range in which the new ids begin, the tag
+        -- begins higher.
         IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
             highest := least(9223372036854775807, highest::numeric + (1::bigint
                 << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
@@ -1209,14 +1212,14 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    -- A registry on another server keeps what it is told, even if this is rolled back: it is told after what may fail here,
-    -- and before any node gives ids of the tag.
+    -- A registry on another server keeps its change even if this transaction is rolled back. So the registry is asked after
+    -- all steps that may fail here, and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
         SELECT least(snowflake_ids_internal.column_maximum(relation, "column"), min(s.seqmax)) INTO most
         FROM snowflake_ids_internal.sequences_of(relation, "column") o JOIN pg_sequence s ON s.seqrelid = o.sequence
         WHERE attach_here.sequence COLLATE "C" = 'redirect' AND o.owner IS NOT NULL AND s.seqincrement > 0
-            -- One that ends where its type does is widened.
+            -- A sequence that ends at its type's maximum is widened.
             AND s.seqmax <> snowflake_ids_internal.type_maximum(s.seqtypid);
         PERFORM snowflake_ids_internal.seed_tag(tag, highest, most, (SELECT c.relowner FROM pg_class AS c WHERE c.oid = relation));
     END IF;
@@ -1276,7 +1279,7 @@ BEGIN
     IF distributed THEN
         PERFORM snowflake_ids_internal.check_workers(relation, "column", NULL, NULL, NULL, NULL, kind COLLATE "C" = 'identity');
         PERFORM snowflake_ids_internal.progress_enter('detach', relation, 'waiting for other nodes');
-        -- Before the highest id is looked for: from then on no worker takes one.
+        -- Workers first: afterwards no worker takes an id, so the highest id stays the highest.
         PERFORM snowflake_ids_internal.detach_workers(relation, "column", kind, expression);
         highest := coalesce(snowflake_ids_internal.highest_of_group(0, relation, "column", expression), 0);
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", highest);
@@ -1439,7 +1442,8 @@ BEGIN
         SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
     END IF;
-    -- With the caller's rights: it makes a sequence where the owner need not be allowed to, and reads no row.
+    -- The caller's rights are used, because the owner may lack the right to create a sequence in the schema. No row is
+    -- read.
     EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY %s', relation, attribute,
         CASE WHEN always THEN 'ALWAYS' ELSE 'BY DEFAULT' END, '(' || nullif(options, '') || ')');
     sequence := snowflake_ids_internal.identity_sequence(relation, attribute);
@@ -1497,7 +1501,7 @@ BEGIN
             MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- Until there is none below that is not locked.
+    -- Repeats until all tables below are locked.
     LOOP
         members := ARRAY(SELECT snowflake_ids_internal.table_and_below(relation));
         EXIT WHEN members <@ locked;
@@ -1505,7 +1509,7 @@ BEGIN
         FROM unnest(members) m WHERE m <> ALL (locked);
         locked := locked || members;
     END LOOP;
-    -- While we waited for a lock all of it may have changed.
+    -- Everything may have changed during the wait for a lock.
     PERFORM snowflake_ids_internal.check_tables(relation);
 END
 $$;
@@ -1558,7 +1562,7 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        -- By an index: those that depend on the tables.
+        -- pg_depend has an index for the constraints that depend on the tables.
         FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
@@ -1598,7 +1602,7 @@ BEGIN
         SELECT t.tgname, t.tgrelid::regclass AS relation, s.sequence
         FROM pg_trigger t JOIN snowflake_ids_internal.sequences_of(relation, attribute) s ON s.owner = t.tgrelid
             JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attname = attribute COLLATE "C" AND NOT a.atthasdef AND a.attidentity = ''
-        -- For each row, before an INSERT.
+        -- Row triggers that run before an INSERT.
         WHERE NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
         ORDER BY 2, 1
     LOOP
@@ -1644,7 +1648,7 @@ BEGIN
     ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
         highest := snowflake_ids_internal.highest_of_tag(bound.tag);
     ELSE
-        -- Which ids it gave is not known any more.
+        -- Without the tag, nothing tells which ids the sequence gave.
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
             DETAIL = 'The sequence gave ids of it, and must go on above them.',
@@ -1667,7 +1671,7 @@ BEGIN
             stored := greatest(stored,
                 snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
         EXCEPTION WHEN undefined_function THEN
-            -- What an index computes is planned with it.
+            -- The planner also plans the expressions of indexes.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
                 DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
@@ -1678,7 +1682,7 @@ BEGIN
     END LOOP;
     RETURN greatest(stored, 0,
         (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),
-        -- Any role may name a tag in a default. How far another's is, is not told.
+        -- Any role may name a tag in a default. The position of another role's tag must not be revealed.
         (SELECT max(snowflake_ids_internal.highest_of_tag(t))
             FROM (SELECT DISTINCT c.relowner,
                     snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))
@@ -1808,27 +1812,27 @@ BEGIN
     PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- Ids of a tag came into this node's range. Others may give some more of them until they are told.
+    -- Ids of the tag reached this node's range. Other nodes may give more of them until they learn of the change.
     IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
         highest := least(highest + (1::bigint << 36), numbers.last);
     END IF;
     PERFORM snowflake_ids_internal.unbind_own(relation, attribute, highest);
-    -- Where it was detached before, and the coordinator was not.
+    -- An identity exists if an earlier call detached this worker, but then failed on the coordinator.
     PERFORM snowflake_ids_internal.drop_identities(relation, attribute, true);
     PERFORM snowflake_ids_internal.set_default(relation, attribute, 'DROP DEFAULT');
     IF kind COLLATE "C" = 'none' THEN
         RETURN;
     END IF;
     sequence := snowflake_ids_internal.kept_sequence(relation, attribute, 9223372036854775807);
-    -- Of the name that it has on the coordinator, but the column's no more.
+    -- A sequence with the coordinator's name may exist here without belonging to the column.
     IF sequence IS NULL AND EXISTS (SELECT FROM pg_class c WHERE c.oid = to_regclass(sequence_name) AND c.relkind = 'S') THEN
         sequence := sequence_name::regclass;
         PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
             snowflake_ids_internal.qualified_name(relation), attribute));
     END IF;
-    -- One that was of a narrower type would count where other nodes count.
+    -- A sequence that had a narrower type would count in the range of other nodes.
     IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
@@ -1838,7 +1842,7 @@ BEGIN
         RETURN;
     END IF;
     sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
-    -- Of a narrower type Citus has workers give none: they would be those of other nodes.
+    -- For narrower types, Citus lets workers give no numbers, because they would repeat those of other nodes.
     PERFORM snowflake_ids_internal.set_default(relation, attribute,
         format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
@@ -1853,13 +1857,13 @@ DECLARE
     drops boolean := false;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Narrower ones Citus has set to their end on workers: they give no numbers, before and after.
+        -- Citus keeps narrower sequences of workers at their end. They give no numbers, bound or not.
         CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
         IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
             reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);
-            -- Before it is bound: what restarts a bound sequence would restart the tag.
+            -- The sequence is moved before it is bound, because a restart of a bound sequence restarts the tag.
             PERFORM snowflake_ids_internal.sequence_put(owned, terms.seqmax, true);
             PERFORM snowflake_ids_internal.sequence_record(owned, bind_own.tag, reached, bind_own.generator);
         ELSE
@@ -1925,7 +1929,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- Its columns say where it ends then.
+        -- The columns now set the end, not the sequence's own type.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
@@ -1989,7 +1993,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         'generators', (SELECT md5(coalesce(string_agg(format('%s: %s', g.name, g.layout), E'\n' ORDER BY g.name), ''))
             FROM snowflake_ids.generator AS g),
         'rights', md5((d.defined -> 'rights')::text),
-        -- Who may use a distributed one, Citus tells.
+        -- Rights on a distributed series are left out, because Citus propagates them.
         'series', (SELECT md5(coalesce(string_agg((CASE WHEN w ->> 'scope' = 'shard' THEN w - '{step,max_step,privileges}'::text[]
                 ELSE w - '{id,step,max_step,description}'::text[] END)::text, E'\n'), ''))
             FROM jsonb_array_elements(d.defined -> 'series') AS w),
@@ -2021,7 +2025,7 @@ CREATE OR REPLACE PROCEDURE snowflake_ids.use_citus(server name DEFAULT NULL)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    /* For how long worker ids are waited for. */
+    /* The limit of the wait for worker ids. */
     deadline timestamptz := clock_timestamp() + interval '30 s';
     outside  boolean := coalesce(server COLLATE "C", 'citus_coordinator') <> 'citus_coordinator';
     used     text;
@@ -2071,7 +2075,8 @@ BEGIN
             ERRCODE = 'active_sql_transaction',
             HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
-        -- The workers' sessions would wait for Citus', in which their extension is created, and which ends with this transaction.
+        -- Sessions on the workers would wait for Citus' own sessions. Those create the extension there, and end only with
+        -- this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'The other nodes do not see it yet.',
@@ -2079,7 +2084,7 @@ BEGIN
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
-        -- Citus has foreign servers on all nodes, and user mappings where they were made. Others' mappings are not looked at.
+        -- Citus copies foreign servers to all nodes, but not user mappings. Mappings of other roles are ignored.
         SELECT coalesce(m.umoptions, '{}') INTO options
         FROM pg_user_mappings AS m JOIN pg_class AS c ON c.oid = 'snowflake_ids.segment'::regclass
         WHERE m.srvname = server COLLATE "C" AND m.umuser IN (c.relowner, 0) ORDER BY m.umuser DESC LIMIT 1;
@@ -2111,7 +2116,8 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    -- As nodes would be moved one after another, one that has moved could get the worker id, or the numbers, of one that has not.
+    -- Nodes would move to another registry one after another. A node that has moved could get the worker id or the numbers
+    -- of a node that has not.
     SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
     FROM snowflake_ids_internal.citus_nodes() AS n
         JOIN pg_catalog.run_command_on_all_nodes(format($command$
@@ -2127,7 +2133,7 @@ BEGIN
                    'and CALL snowflake_ids.use_citus again before inserts go on.';
     END IF;
 
-    -- An extension that was created here before Citus is not on the workers.
+    -- If the extension was created here before Citus, the workers lack it.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
     told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
@@ -2137,7 +2143,7 @@ BEGIN
     END$do$ $command$, version), true);
 
     IF outside THEN
-        -- A worker that does not know the function would log the statement, with the password.
+        -- A worker without this function would log the statement, and with it the password.
         SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
         FROM pg_catalog.run_command_on_workers(
                 $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
@@ -2149,19 +2155,21 @@ BEGIN
                 DETAIL = old,
                 HINT = 'Install the same version on these nodes, run ALTER EXTENSION snowflake_ids UPDATE there, and CALL snowflake_ids.use_citus() again.';
         END IF;
-        -- Neither an error nor its duration has the statement logged. Settings come before the function is called.
+        -- These settings keep the statement out of the log, whatever its errors or duration. They take effect before the
+        -- function is called.
         mapped := snowflake_ids_internal.citus_tell(format($command$SELECT CASE WHEN pg_catalog.set_config('log_min_error_statement', 'panic', false) IS NOT NULL
             AND pg_catalog.set_config('log_min_duration_statement', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
             THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
-        -- Each node in a transaction of its own, which the others see: this one is not over yet.
+        -- Each node commits a transaction of its own, so that other nodes see it before this transaction ends.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
-        -- A registry that was made anew knows of no lease. Committed before a node asks it, and whatever becomes of this transaction.
+        -- A newly created registry knows no leases. They are committed before any node asks for one, and stay if this
+        -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
         FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
             JOIN snowflake_ids_internal.citus_nodes() AS n ON n.node_id = r.nodeid
@@ -2174,19 +2182,20 @@ BEGIN
                 HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
-    -- While the coordinator gives ids of its own, none goes to the registry.
+    -- No other node joins the registry while the coordinator still gives ids of its own.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Their tables' defaults may name generators and series. A tag that is restricted here is not open there.
+    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too: a tag that is
+    -- restricted here is restricted there.
     told := snowflake_ids_internal.citus_tell(
         format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
     -- Worker ids come within a second or so.
     LOOP
-        -- Before they are looked at: a server takes a worker id for its first one.
+        -- Each node first issues an id, because a server takes its worker id for its first id.
         SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
         INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
         SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
@@ -2211,7 +2220,7 @@ BEGIN
         PERFORM pg_sleep(0.5);
     END LOOP;
     IF NOT outside AND NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE NOT n.is_active) THEN
-        -- All nodes are there, each with what it had.
+        -- All nodes have joined, and each kept its worker id.
         UPDATE snowflake_ids.worker_lease AS w SET former_until = clock_timestamp() WHERE w.former_until > clock_timestamp();
     END IF;
     RAISE NOTICE '% nodes use one registry, each with a worker id of its own', nodes USING
@@ -2228,13 +2237,13 @@ CREATE OR REPLACE FUNCTION snowflake_ids.generator_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    -- Written out: in another server's dump it means the same.
+    -- The layout is stored in full, so that a dump means the same on another server.
     own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Two at a time could each find the last place free.
+    -- Without this lock, two calls at once could both take the last free place.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
@@ -2328,7 +2337,7 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        -- The second one is for restoring the triggers of a dump.
+        -- Restoring a dump's triggers needs series_fill.
         ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
         ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
             'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -2367,7 +2376,7 @@ DECLARE
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
-    -- What is looked at stays so: a registry that comes into use is told of rows as they are then.
+    -- The lock keeps this answer true. A registry that comes into use copies the rows as they are at that moment.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
@@ -2602,7 +2611,7 @@ BEGIN
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
-    -- No rows come meanwhile, and the table keeps its name.
+    -- The lock keeps new rows away, and the table's name unchanged.
     EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
     IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
@@ -2665,8 +2674,9 @@ BEGIN
             HINT = 'Detach it first: snowflake_ids.series_detach.';
     END IF;
 
-    -- Above what is there. Of numbers that start over, or are texts, the period in which they were given cannot be told. Table by
-    -- table: what a table's owner has put into it, as a policy or an index, runs with no other role's rights, and is not even planned.
+    -- Raises the counters above the column's numbers. This is impossible for texts and for numbers that start over, because
+    -- they do not show their period. Each table is read by itself: policies and indexes contain code of the table's owner.
+    -- Such code must not run with another role's rights, nor be planned.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN
         WITH RECURSIVE below (oid) AS (
@@ -2845,7 +2855,8 @@ BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- To a number that the sequence would have come to: one that counts in twos keeps to its half.
+    -- The sequence continues at a number that it would have reached by its own increment. A sequence that counts in twos
+    -- stays odd or even.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
@@ -2873,7 +2884,7 @@ BEGIN
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
     SELECT s.* INTO series FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C";
-    -- Nobody's, on each server: the rights are the series'.
+    -- No role has rights on these tags, on any server. The rights on the series decide.
     INSERT INTO snowflake_ids.segment_restricted (tag) SELECT unnest(snowflake_ids_internal.series_sections(name, series.sections))
     ON CONFLICT DO NOTHING;
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
@@ -2947,7 +2958,7 @@ BEGIN
             DETAIL = 'In an older snapshot the newest counters may be missing.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- Nothing is attached to it, and no key of any series counts, until the transaction ends.
+    -- The locks below block attaching to the series, and the counters of all series, until the transaction ends.
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
@@ -3111,7 +3122,7 @@ BEGIN
         RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
     PERFORM snowflake_ids.use_registry('citus_coordinator');
-    -- Tables of the cluster come next, whose defaults may name what is defined there.
+    -- Next, Citus creates tables here. Their defaults may name the coordinator's generators and series.
     BEGIN
         PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
         FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
@@ -3250,7 +3261,7 @@ BEGIN
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
-        -- The schemas are for each of the parts: they are revoked last, with the last of them.
+        -- Every part includes the schemas. They are revoked last, together with the role's last part.
         ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
         CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
@@ -3274,7 +3285,7 @@ CREATE FUNCTION snowflake_ids_internal.snowflake_id_send(snowflake_id) RETURNS b
 LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'int8send';
 CREATE TYPE snowflake_id (INPUT = snowflake_ids_internal.snowflake_id_in, OUTPUT = snowflake_ids_internal.snowflake_id_out,
     RECEIVE = snowflake_ids_internal.snowflake_id_recv, SEND = snowflake_ids_internal.snowflake_id_send, LIKE = bigint, CATEGORY = 'N');
-COMMENT ON TYPE snowflake_id IS 'an id: stored, compared and indexed as a bigint, and a string in JSON';
+COMMENT ON TYPE snowflake_id IS 'an id that is stored, compared and indexed as a bigint, and is a string in JSON';
 
 CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
@@ -3306,8 +3317,8 @@ IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_decod
 CREATE FUNCTION snowflake_try_decode_text(text text, format text, prefix text) RETURNS bigint
 IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_try_decode_text_with_prefix_wrapper';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
-COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id that a text with a prefix says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id that a text with a prefix says; null where it says none';
+COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id in a text with a prefix';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if it contains none';
 
 /* A bound below which readers miss no row. */
 CREATE FUNCTION snowflake_safe_id() RETURNS bigint STRICT STABLE PARALLEL RESTRICTED
@@ -3318,8 +3329,8 @@ CREATE FUNCTION snowflake_ids_internal.safe_id_holders() RETURNS SETOF integer S
 LANGUAGE c AS 'MODULE_PATHNAME', 'safe_id_holders_wrapper';
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.safe_id_holders() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_ids_internal.safe_id_holders() TO PUBLIC;
-COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement misses no row of this server; null if that is not known for now';
-COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement misses no row with a UUID of this server; null if that is not known for now';
+COMMENT ON FUNCTION snowflake_safe_id() IS 'an id below which the statement sees all rows of this server; null while no such id is known';
+COMMENT ON FUNCTION snowflake_safe_time() IS 'a time before which the statement sees all rows with a UUID of this server; null while no such time is known';
 
 /* The same with other words. */
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
@@ -3344,7 +3355,7 @@ BEGIN
     RETURN QUERY
     WITH RECURSIVE tree(relid, depth) AS (
         SELECT relation::oid, 0
-        UNION -- each once a level: there may be more ways down to a table than can be counted
+        UNION -- removes duplicates at each level: a table may have very many paths from the top
         SELECT i.inhrelid, depth + 1 FROM tree JOIN pg_inherits i ON i.inhparent = relid
     )
     SELECT relid::regclass FROM tree GROUP BY relid ORDER BY max(depth), relid;
@@ -3400,7 +3411,7 @@ BEGIN
         FROM named n JOIN pg_attribute a ON a.attrelid = n.relation AND a.attnum = n.number
             JOIN pg_class c ON c.oid = n.relation
         WHERE (n.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($2)) OR a.attname <> $3 COLLATE "C")
-            -- Any role may name a sequence in a default, by its oid.
+            -- Any role may name a sequence in a default by its oid.
             AND has_sequence_privilege(c.relowner, $1, 'USAGE') AND NOT pg_is_other_temp_schema(c.relnamespace)
     ), types AS MATERIALIZED (
         SELECT t.type, b AS base, snowflake_ids_internal.type_maximum(b) AS most
@@ -3416,7 +3427,7 @@ BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
             E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only a generated column's expression has columns, whose table would be waited for where it is locked.
+        -- Only expressions of generated columns contain columns. To print these would wait for a lock on the table.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
@@ -3430,7 +3441,7 @@ BEGIN
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- One literal: quotes within it are doubled.
+                -- The argument is one literal: quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
 END
@@ -3484,7 +3495,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- A superuser may be calling, for a table whose owner has named a sequence of another's.
+    -- The caller may be a superuser, and the table's owner may have named another role's sequence.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
@@ -3540,7 +3551,7 @@ BEGIN
     ), defaults AS (
         SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
             bool_or(o.ours) AS calls_ours,
-            -- Others may drop what else it calls, and it could not be printed then.
+            -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
             bool_and(o.ours OR d.refclassid = 'pg_type'::regclass OR d.refobjid = f.adrelid) AS calls_only_ours
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
@@ -3634,7 +3645,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
-        -- Its error is not that of the other users, whose sequence it is.
+        -- The sequence belongs to another role: this error concerns only this column, not the sequence's other users.
         PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
         FROM pg_class t, pg_class s
         WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
@@ -3665,7 +3676,7 @@ DECLARE
     failure record;
     below regclass;
     tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
-    -- By the sequence of a group: its error, or null.
+    -- Keys are sequences of groups; values are their errors, or null.
     groups jsonb := '{}';
 BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
@@ -3686,7 +3697,8 @@ BEGIN
         sequence := candidate.sequence;
         action := 'skip';
         below := NULL;
-        -- A partition that came later. attach_all names no tag or generator: it would replace one that was named.
+        -- Looks for a partition that came later. A column with a tag or generator of its own is left, because attach_all
+        -- would replace it.
         IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
             = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
         THEN
@@ -3752,7 +3764,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach_plan IS
-    'columns of a schema that could take ids, and what attach_all would do with each: attach, bind its sequence, or skip it, and why';
+    'the columns of a schema that could take ids, and the step of attach_all for each: attach it, bind its sequence, or skip it for a reason';
 CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
 RETURNS TABLE (relations oid[], numbers smallint[], sequence oid, reason text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -3772,8 +3784,8 @@ DECLARE
     detail text;
     hint text;
 BEGIN
-    -- All tables before their sequence, for which an INSERT waits with its table locked. A distributed table is attached in a session of
-    -- its own, which would wait for this one.
+    -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
+    -- lock a distributed table: another session attaches it, and would wait for this one.
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
     END LOOP;
@@ -3788,7 +3800,7 @@ BEGIN
             RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
         END IF;
         PERFORM snowflake_ids.attach(relation, attribute, kind);
-        -- The first call has named the others.
+        -- The first call has reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
@@ -3812,7 +3824,7 @@ BEGIN
         WHERE c.found = 'attached')
     SELECT DISTINCT CASE WHEN c.sequence IS NULL THEN c.relation::oid END, CASE WHEN c.sequence IS NULL THEN c.number END, c.sequence::oid
     FROM attached c JOIN pg_class t ON t.oid = c.relation LEFT JOIN pg_class s ON s.oid = c.sequence
-    -- A superuser may be calling, and any role may name a sequence of another's in a default.
+    -- The caller may be a superuser, and any role may name another role's sequence in a default.
     WHERE (s.oid IS NULL OR pg_has_role(t.relowner, s.relowner, 'USAGE'))
         AND snowflake_ids_internal.is_adopted_schema(t.relnamespace, detach_steps.schema)
         AND (detach_steps.kind IS NULL OR c.kind = detach_steps.kind COLLATE "C")
@@ -3901,7 +3913,7 @@ BEGIN
 END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.attach_all IS
-    'attaches the columns of a schema as attach_plan says, in a transaction for each group of columns on one sequence';
+    'attaches the columns of a schema as attach_plan shows, with one transaction for the columns of each sequence';
 CREATE PROCEDURE snowflake_ids.detach_all(schema regnamespace DEFAULT NULL, kind text DEFAULT NULL)
 LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
@@ -3949,7 +3961,7 @@ BEGIN
             JOIN pg_class s ON s.oid = d.objid AND s.relkind = 'S'
         WHERE c.oid = attach_created.relation AND c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
             AND (attach_created.number = 0 OR a.attnum = attach_created.number)
-            -- Extensions make tables in schemas of theirs at run time, too.
+            -- Extensions also create tables at run time, in schemas of their own.
             AND NOT EXISTS (SELECT FROM pg_depend e
                 WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
         ORDER BY a.attnum
@@ -4037,3 +4049,131 @@ BEGIN
     END LOOP;
 END
 $$;
+
+/* The same in other words. */
+COMMENT ON COLUMN snowflake_ids.generator.modulus IS
+    'with remainder, the part of hash partitioning whose ids it makes; null: the setting snowflake_ids.shard decides';
+COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s layout';
+COMMENT ON FUNCTION snowflake_ids.generator_alter IS
+    'changes a named generator: a null argument changes nothing, and 0 or ''default'' lets the setting decide';
+COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and the state of this server''s counters for their layouts';
+COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
+COMMENT ON COLUMN snowflake_ids.segment.version IS
+    'a random number that changes with each reservation or move, so that a restored row is never taken for a later one';
+COMMENT ON COLUMN snowflake_ids.segment.life IS
+    'a random number that changes by segment_set with force; earlier notes of issued ids then no longer count';
+COMMENT ON COLUMN snowflake_ids.segment.timeline IS
+    'the timeline of the last reservation or move; after a promotion, the tag skips ids that the standby may not know';
+COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
+COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that only roles with privileges may use; others are open to everybody';
+COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
+COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and their counts since the server started';
+COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML; PostgREST uses the domain''s name as the type of the response';
+COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
+    'a random number by which the holder recognises its lease; it changes with each renewal, and is null after a release';
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
+    'the holder issues ids only before this instant, and the next holder only from it on; afterwards the worker id is free';
+COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
+    'the holder got the lease from a former registry in the place of this one, whose other leases may last until then';
+COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
+    'states that no server issues ids under a lease of a former registry that this registry does not know';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives up a leased worker id; holder_is_down states that its holder is gone for good';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
+    'true if the sequence was seen at its end, where a bound sequence stands; otherwise it is bound while it stands there';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the former type, which it gets back; null: the type of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if it could cycle, and will again';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if it was unlogged, and will be again';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
+    'a or d if its column was an identity, ALWAYS or BY DEFAULT; detach makes the column an identity again';
+COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';
+COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'makes a bound sequence count by itself again, above all ids that it gave';
+COMMENT ON COLUMN snowflake_ids.series.restricted IS 'true if only roles with privileges may use it; others are open to everybody';
+COMMENT ON COLUMN snowflake_ids.series.id IS
+    'the key of its counters and privileges: a random number, which differs after the series is dropped and created again';
+COMMENT ON COLUMN snowflake_ids.series.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series.scope IS
+    'the servers that share the numbers of a key: global for all; node if each key is on one server; shard if a key is counted beside its rows';
+COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
+COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the period of last_value; null if the series has no reset';
+COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
+    'the value by which a node recognises its last reservation, if several nodes count the key; null if no node made that reservation';
+COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column, by the key in another column, in rows without a value';
+COMMENT ON FUNCTION snowflake_ids.series_distribute IS
+    'moves the counters of a gapless series to the shards of a distributed table, beside the rows of each key; for Citus';
+COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, database and extension that distinguish the registry from others';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row at that time; null if the ids were handed over to the registry';
+COMMENT ON FUNCTION snowflake_ids.use_registry IS
+    'takes worker ids and segments from the registry of a foreign server; of several registries, the first gives worker ids';
+COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and the results of requests to them since the server started';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and fault';
+COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'makes the nodes of this Citus cluster share a registry: this database, or the database of a foreign server';
+COMMENT ON FUNCTION snowflake_ids.attach IS
+    'makes a column take ids above its present ones: from snowflake_nextval(), with or without a generator, or from segment_nextval(tag)';
+COMMENT ON FUNCTION snowflake_ids.detach IS
+    'gives an attached column its former default back, a sequence or an identity, or the default that the argument names';
+COMMENT ON FUNCTION snowflake_ids.administration_grant IS
+    'lets a role administer a part of the extension: tags, generators, series, registry or state';
+COMMENT ON SCHEMA snowflake_ids_internal IS 'internal functions of the extension, which may change with every version; not to be called by hand';
+COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends; for the extension''s own functions';
+COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'the time at which an id of a layout or generator was generated: the beginning of its tick';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text contains; null if it contains none';
+COMMENT ON FUNCTION snowflake_ids.status() IS 'the row of the view snowflake_ids.status';
+COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
+    'begins a new state file, with ids above all that are known to be issued, or above an instant';
+COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
+    'keeps the worker id in a copied data directory, because the original is gone for good';
+COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'makes the server follow a clock that has jumped ahead';
+COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
+    'shows if a generator, or this server, can change to a layout, and the instant from which on the new ids are above the old';
+COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; a null argument changes nothing';
+COMMENT ON FUNCTION snowflake_ids.stats_reset IS
+    'resets the counts of a segment tag of this database, or of all its tags and the registries that it uses';
+COMMENT ON COLUMN snowflake_ids.status.drift IS 'the time by which last_timestamp is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.status.reservations IS 'the number of writes of the state file';
+COMMENT ON COLUMN snowflake_ids.status.switches IS 'the number of changes to another rollback value or worker id, because the clock was set back';
+COMMENT ON COLUMN snowflake_ids.status.scope IS 'the servers among which the worker id is unique: configured, shared registry, or this server only';
+COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
+COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'the number of shards, if the generator makes ids of one shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'the shard, if the generator makes ids of one shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
+COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the slot of its layout in shared memory; null for the layout of the server, and while it uses no slot';
+COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'the time by which last_timestamp is ahead of the clock';
+COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'true if the worker id and the datacenter of this server fit its layout';
+COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids of the next segment, which follows demand';
+COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'the duration of the last refill';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids are used up, at its rate since its first use';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if keys is the number of all keys';
+COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'the period after which numbers begin anew: day, month or year; null: never';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of the numbers of series_nextval_text';
+COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'true if only roles with privileges may use it';
+COMMENT ON COLUMN snowflake_ids.series_status.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
+COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
+COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the period of last_value; null if numbers never begin anew';
+COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key, if keys are bigint: a condition on this column uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key, if keys are text: a condition on this column uses the index';
+COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key, if keys are uuid: a condition on this column uses the index';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row was written by hand: then it gives none';
+COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'the cluster, database and extension that distinguish the registry from others';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to it since the start of the server';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'the time of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'the time of its last failure';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why it fails, or the fault of a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'the time of the next attempt';
+COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'the number of ids that the tag has left up to its max_value';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the duration of all its refills together';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the duration of all waits for its ids together';
+COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the oid of the database of the call';
+COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the name of the database of the call';
+COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the oid of the table of the call';
+COMMENT ON COLUMN snowflake_ids.progress.command IS 'the function that runs';
+COMMENT ON COLUMN snowflake_ids.progress.phase IS 'the present phase of the call';
+COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'the number of tables, or partitions, that are done';
+COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'the number of all tables, or partitions';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'the time by which the clock was ahead of the time that ids followed';

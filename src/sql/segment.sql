@@ -360,9 +360,8 @@ DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- Above the reserved ids, the row's lock suffices. A target below them conflicts with ids in buffers. These are checked
-    -- before they are discarded, so that a refused call discards none. They are checked again afterwards, when no more ids
-    -- can be issued.
+    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
+    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
     IF target <= reserved OR force THEN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
@@ -418,7 +417,7 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
-    -- Deletes rights of dropped roles.
+    -- What is left of roles that were dropped.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;

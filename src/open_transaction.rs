@@ -19,10 +19,16 @@ pub fn watch() {
     transaction::watch(&HOOKS);
 }
 
+/// Returns true if the present transaction is announced.
+#[inline]
+pub fn is_announced() -> bool {
+    ANNOUNCED.get()
+}
+
 /// Announces the present transaction, before it takes its first position.
 #[inline]
 pub fn announce(shared: &Shared) {
-    if !ANNOUNCED.get() {
+    if !is_announced() {
         announce_first(shared);
     }
 }

@@ -171,7 +171,7 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
 #[inline]
 pub fn rules() -> Rules {
     Rules {
-        max_drift: u64::from(read(&MAX_DRIFT).unsigned_abs()) * 1_000,
+        max_drift: u64::from(read(&MAX_DRIFT).cast_unsigned()) * 1_000,
         start: match read(&SEQUENCE_START) {
             StartChoice::Zero => SequenceStart::Zero,
             StartChoice::Random => SequenceStart::Random,
@@ -231,7 +231,7 @@ pub fn clock_wait_timeout() -> Duration {
 /// Returns the number of ids that this session takes at once.
 #[inline]
 pub fn cache() -> NonZeroU32 {
-    NonZeroU32::new(read(&CACHE).unsigned_abs()).unwrap_or(NonZeroU32::MIN)
+    NonZeroU32::new(read(&CACHE).cast_unsigned()).unwrap_or(NonZeroU32::MIN)
 }
 
 /// Returns the shard for named generators that have no shard of their own; None if such generators may issue every id.

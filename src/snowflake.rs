@@ -284,9 +284,9 @@ pub fn forget_last() {
 /// server is not yet known to be none.
 #[inline]
 fn announced() -> Option<&'static Shared> {
-    generator::shared()
-        .filter(|_| server::out_of_recovery())
-        .inspect(|shared| open_transaction::announce(shared))
+    // A transaction is announced on a primary only.
+    let is_primary = || open_transaction::is_announced() || server::out_of_recovery();
+    generator::shared().filter(|_| is_primary()).inspect(|shared| open_transaction::announce(shared))
 }
 
 /// Returns the server's generator if this session may use it now, with the transaction announced to readers.

@@ -221,7 +221,7 @@ const STUBS: &str = "
                     when proretset or 'o' = any (proargmodes) then 'return;' else 'return null;' end), ';')
             into stubs from pg_proc p
             where pronamespace = 'snowflake_ids_internal'::regnamespace and prorettype <> 'trigger'::regtype
-                and pg_get_function_arguments(p.oid) || pg_get_function_result(p.oid) !~ 'snowflake_ids';
+                and pg_get_function_arguments(p.oid) || pg_get_function_result(p.oid) !~ 'snowflake_id';
         drop extension snowflake_ids cascade;
         create schema snowflake_ids_internal;
         grant usage on schema snowflake_ids_internal to public;

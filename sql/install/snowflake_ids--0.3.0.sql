@@ -5232,7 +5232,11 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
-    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version, l.problem
+    RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version,
+        -- Keys are not one node's: they are told of once.
+        coalesce(l.problem, CASE WHEN l.group_id = 0 THEN (SELECT left(string_agg(format('Citus does not check key "%s" of relation "%s" '
+                'across shards, and %s. Hint: %s.', k.key, k.key_of, k.fault, k.hint), ' ' ORDER BY k.key_of::text COLLATE "C", k.key), 10000)
+            FROM snowflake_ids_internal.citus_keys(NULL) AS k WHERE k.fault IS NOT NULL) END)
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
@@ -5784,6 +5788,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     done record;
     failed jsonb;
+    unchecked record;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach');
@@ -5829,6 +5834,14 @@ BEGIN
         snowflake_ids_internal.qualified_name(relation), "column", snowflake_ids_internal.id_default(kind, tag, generator),
         kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
     PERFORM snowflake_ids_internal.progress_end('attach');
+    FOR unchecked IN SELECT * FROM snowflake_ids_internal.citus_keys(relation) LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('Citus does not check key "%s" of relation "%s" across shards', unchecked.key, relation),
+            DETAIL = coalesce(upper(left(unchecked.fault, 1)) || substr(unchecked.fault, 2) || '.',
+                'Its ids are unique as long as no statement writes them itself.'),
+            HINT = CASE WHEN unchecked.fault IS NULL THEN 'Leave the column out of each INSERT and UPDATE.'
+                ELSE upper(left(unchecked.hint, 1)) || substr(unchecked.hint, 2) || '.' END;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
@@ -7826,6 +7839,49 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         snowflake_ids_internal.registry_identity())
 $$;
 
+-- Returns the unique keys of distributed tables that lack the distribution column, of one table or (with null) of all. Citus
+-- enforces such a key within each shard only. fault is null if the default of one of its columns is this extension's, and no
+-- trigger may write to that column. Keys without a column of integers do not count.
+CREATE FUNCTION snowflake_ids_internal.citus_keys(relation regclass)
+RETURNS TABLE (key_of regclass, key name, fault text, hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT DISTINCT ON (p.logicalrelid, k.oid) p.logicalrelid, k.relname, f.fault,
+        CASE WHEN f.fault = f.of_trigger THEN 'drop or disable the trigger if it does'
+            ELSE format('SELECT snowflake_ids.attach(%L, %L)', p.logicalrelid, a.attname) END
+    FROM pg_catalog.pg_dist_partition AS p
+        JOIN pg_attribute AS d ON d.attrelid = p.logicalrelid AND d.attname = column_to_column_name(p.logicalrelid, p.partkey)
+        JOIN pg_index AS i ON i.indrelid = p.logicalrelid AND i.indisunique
+        JOIN pg_class AS k ON k.oid = i.indexrelid
+        CROSS JOIN LATERAL (SELECT array_agg(u.number) FROM unnest(i.indkey) WITH ORDINALITY AS u (number, place)
+            WHERE u.place <= i.indnkeyatts) AS n (numbers)
+        JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum = ANY (n.numbers)
+            AND snowflake_ids_internal.base_type(a.atttypid) IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
+        CROSS JOIN LATERAL (SELECT snowflake_ids_internal.default_of(a.attrelid, a.attname)) AS w (written)
+        LEFT JOIN LATERAL (SELECT format('trigger "%s" may write to column "%s"', t.tgname, a.attname) FROM pg_trigger AS t
+            -- Before an INSERT, for each row.
+            WHERE t.tgrelid = a.attrelid AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype::integer & 7 = 7
+            ORDER BY t.tgname LIMIT 1) AS t (fault) ON true
+        CROSS JOIN LATERAL (SELECT CASE
+            -- Ids of another table, whose row is on the same shard.
+            WHEN EXISTS (SELECT FROM pg_constraint AS c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS r (own, other)
+                    JOIN pg_attribute AS o ON o.attrelid = c.confrelid AND o.attnum = r.other
+                WHERE c.conrelid = a.attrelid AND c.contype = 'f' AND d.attnum = ANY (c.conkey) AND r.own = a.attnum
+                    AND snowflake_ids_internal.kind_of_default(snowflake_ids_internal.default_of(o.attrelid, o.attname)) IS NOT NULL) THEN NULL
+            WHEN a.attidentity <> '' THEN format('column "%s" is an identity', a.attname)
+            WHEN w.written IS NULL THEN format('column "%s" has no default', a.attname)
+            WHEN snowflake_ids_internal.kind_of_default(w.written) IS NULL
+                THEN format('the default of column "%s" is %s', a.attname, w.written)
+            ELSE t.fault END, t.fault) AS f (fault, of_trigger)
+    WHERE (relation IS NULL OR p.logicalrelid = relation) AND d.attnum <> ALL (n.numbers)
+    ORDER BY p.logicalrelid, k.oid, f.fault IS NOT NULL, a.atthasdef OR a.attidentity <> '' DESC, a.attnum;
+END
+$$;
+
 /* Functions that run on the coordinator. */
 
 -- Checks all nodes first. If one fails, no node is changed.
@@ -8150,7 +8206,7 @@ BEGIN
             'advance_sequence as_owner attach_error attach_group attach_here attach_in_session attach_shared attach_steps
             attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns check_alone check_column
             check_coordinator check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_shared
-            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_run
+            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_keys citus_run
             citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
             default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
             drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number

@@ -49,7 +49,7 @@ BEGIN
             'advance_sequence as_owner attach_error attach_group attach_here attach_in_session attach_shared attach_steps
             attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns check_alone check_column
             check_coordinator check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_shared
-            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_run
+            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_keys citus_run
             citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
             default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
             drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number

@@ -16,6 +16,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     done record;
     failed jsonb;
+    unchecked record;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('attach');
@@ -61,6 +62,14 @@ BEGIN
         snowflake_ids_internal.qualified_name(relation), "column", snowflake_ids_internal.id_default(kind, tag, generator),
         kind, tag, sequence, generator, snowflake_ids_internal.bounded_lock_timeout()));
     PERFORM snowflake_ids_internal.progress_end('attach');
+    FOR unchecked IN SELECT * FROM snowflake_ids_internal.citus_keys(relation) LOOP
+        RAISE NOTICE USING
+            MESSAGE = format('Citus does not check key "%s" of relation "%s" across shards', unchecked.key, relation),
+            DETAIL = coalesce(upper(left(unchecked.fault, 1)) || substr(unchecked.fault, 2) || '.',
+                'Its ids are unique as long as no statement writes them itself.'),
+            HINT = CASE WHEN unchecked.fault IS NULL THEN 'Leave the column out of each INSERT and UPDATE.'
+                ELSE upper(left(unchecked.hint, 1)) || substr(unchecked.hint, 2) || '.' END;
+    END LOOP;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS

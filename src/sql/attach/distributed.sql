@@ -57,6 +57,49 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         snowflake_ids_internal.registry_identity())
 $$;
 
+-- Returns the unique keys of distributed tables that lack the distribution column, of one table or (with null) of all. Citus
+-- enforces such a key within each shard only. fault is null if the default of one of its columns is this extension's, and no
+-- trigger may write to that column. Keys without a column of integers do not count.
+CREATE FUNCTION snowflake_ids_internal.citus_keys(relation regclass)
+RETURNS TABLE (key_of regclass, key name, fault text, hint text)
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT DISTINCT ON (p.logicalrelid, k.oid) p.logicalrelid, k.relname, f.fault,
+        CASE WHEN f.fault = f.of_trigger THEN 'drop or disable the trigger if it does'
+            ELSE format('SELECT snowflake_ids.attach(%L, %L)', p.logicalrelid, a.attname) END
+    FROM pg_catalog.pg_dist_partition AS p
+        JOIN pg_attribute AS d ON d.attrelid = p.logicalrelid AND d.attname = column_to_column_name(p.logicalrelid, p.partkey)
+        JOIN pg_index AS i ON i.indrelid = p.logicalrelid AND i.indisunique
+        JOIN pg_class AS k ON k.oid = i.indexrelid
+        CROSS JOIN LATERAL (SELECT array_agg(u.number) FROM unnest(i.indkey) WITH ORDINALITY AS u (number, place)
+            WHERE u.place <= i.indnkeyatts) AS n (numbers)
+        JOIN pg_attribute AS a ON a.attrelid = p.logicalrelid AND a.attnum = ANY (n.numbers)
+            AND snowflake_ids_internal.base_type(a.atttypid) IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
+        CROSS JOIN LATERAL (SELECT snowflake_ids_internal.default_of(a.attrelid, a.attname)) AS w (written)
+        LEFT JOIN LATERAL (SELECT format('trigger "%s" may write to column "%s"', t.tgname, a.attname) FROM pg_trigger AS t
+            -- Before an INSERT, for each row.
+            WHERE t.tgrelid = a.attrelid AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype::integer & 7 = 7
+            ORDER BY t.tgname LIMIT 1) AS t (fault) ON true
+        CROSS JOIN LATERAL (SELECT CASE
+            -- Ids of another table, whose row is on the same shard.
+            WHEN EXISTS (SELECT FROM pg_constraint AS c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS r (own, other)
+                    JOIN pg_attribute AS o ON o.attrelid = c.confrelid AND o.attnum = r.other
+                WHERE c.conrelid = a.attrelid AND c.contype = 'f' AND d.attnum = ANY (c.conkey) AND r.own = a.attnum
+                    AND snowflake_ids_internal.kind_of_default(snowflake_ids_internal.default_of(o.attrelid, o.attname)) IS NOT NULL) THEN NULL
+            WHEN a.attidentity <> '' THEN format('column "%s" is an identity', a.attname)
+            WHEN w.written IS NULL THEN format('column "%s" has no default', a.attname)
+            WHEN snowflake_ids_internal.kind_of_default(w.written) IS NULL
+                THEN format('the default of column "%s" is %s', a.attname, w.written)
+            ELSE t.fault END, t.fault) AS f (fault, of_trigger)
+    WHERE (relation IS NULL OR p.logicalrelid = relation) AND d.attnum <> ALL (n.numbers)
+    ORDER BY p.logicalrelid, k.oid, f.fault IS NOT NULL, a.atthasdef OR a.attidentity <> '' DESC, a.attnum;
+END
+$$;
+
 /* Functions that run on the coordinator. */
 
 -- Checks all nodes first. If one fails, no node is changed.

@@ -556,7 +556,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
             DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
-            HINT = 'Ask the owner of the table to grant it.';
+            HINT = 'Ask the owner of the table to grant SELECT on it.';
     ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
@@ -1356,8 +1356,8 @@ BEGIN
     FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
         IF other.most < check_others_of_sequence.most THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s", which also uses sequence "%s", cannot hold the ids',
-                    other.other_attribute, other.other, sequence),
+                MESSAGE = format('sequence "%s" also serves column "%s" of relation "%s", which cannot hold the ids',
+                    sequence, other.other_attribute, other.other),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = 'Widen that column first.';
         END IF;
@@ -3752,6 +3752,8 @@ BEGIN
                     'ids end at ' || nullif(snowflake_ids_internal.column_maximum(relation, attribute), 9223372036854775807),
                     CASE WHEN kind COLLATE "C" = 'segment' AND tags > current_setting('snowflake_ids.max_tags')::bigint THEN
                         format('tag %s is beyond snowflake_ids.max_tags (%s)', tags, current_setting('snowflake_ids.max_tags')) END), '');
+            ELSIF snowflake_ids_internal.column_type(relation, attribute) = 'uuid'::regtype THEN
+                reason := 'uuid: set DEFAULT snowflake_uuid() by hand if its ids are to grow with time';
             ELSIF kind COLLATE "C" = 'snowflake' AND snowflake_ids_internal.column_type(relation, attribute)
                 IN ('integer'::regtype, 'smallint'::regtype) THEN
                 reason := format('%s: widen %s, or take kind segment', reason,

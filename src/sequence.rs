@@ -1,5 +1,5 @@
 //! Bound sequences: `nextval`, `currval`, `lastval` and `setval` of a sequence that gives this extension's ids. If the
-//! database has bound sequences, the planner hook replaces calls of these functions by calls of this module. For other
+//! database has bound sequences, the planner hook replaces calls to these functions with calls to this module. For other
 //! sequences, this module calls the server's functions. The position of a bound sequence stays at its maximum (its end),
 //! where the server's nextval fails.
 

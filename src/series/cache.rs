@@ -88,7 +88,7 @@ impl CachedSeries {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
     }
 
-    /// Returns whether a role may take a number of this key. Reads only the cache, and returns false if that does not
+    /// Returns whether a role may take the key's next number. Reads only the cache, and returns false if that does not
     /// suffice.
     #[inline]
     pub(super) fn may_take(&self, key: &Key, role: Oid) -> bool {

@@ -26,7 +26,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
             DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
-            HINT = 'Ask the owner of the table to grant it.';
+            HINT = 'Ask the owner of the table to grant SELECT on it.';
     ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),

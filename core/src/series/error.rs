@@ -133,7 +133,7 @@ pub enum SeriesError {
     #[error("\"{text}\" of series \"{series}\" is too long for column \"{column}\"")]
     #[explain(LongText, hint = "Make the column wider, or the format shorter.")]
     LongText { series: String, text: String, column: String },
-    #[error("column \"{column}\", which a trigger of series \"{series}\" names, does not exist")]
+    #[error("column \"{column}\" does not exist, but a trigger of series \"{series}\" names it")]
     #[explain(NotReady, detail = "It was renamed after snowflake_ids.series_attach.", hint = "{DETACH}")]
     NoColumn { series: String, column: String },
     /// The trigger's column has a type that the trigger cannot fill or use as a key.
@@ -204,7 +204,8 @@ pub enum SeriesError {
 }
 
 const NAME_IT: &str = "Name the series after what it numbers, for example \"invoices\".";
-const DETACH: &str = "Detach the column with snowflake_ids.series_detach, by the name that it had when it was attached, and attach it again.";
+const DETACH: &str =
+    "Call snowflake_ids.series_detach with the column's former name, and then attach the column again.";
 
 fn create(name: &str) -> String {
     if name.len() <= EXCERPT_CHARS && !name.contains('\'') {

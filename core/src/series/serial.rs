@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | `{YYYY}`, `{YY}` | the year of the period in four digits, or in its last two digits |
 //! | `{MM}`, `{DD}` | the period's month and day |
-//! | `{n}` | the number; exactly once in a template |
-//! | `{n:6}` | the number with leading zeros to at least 6 digits (1 to 19) |
+//! | `{n}` | the number; a template has `{n}` or `{n:6}` exactly once |
+//! | `{n:6}` | the number with leading zeros, at least 6 digits in all; the width may be 1 to 19 |
 //! | `{{`, `}}` | a brace |
 //!
 //! All other text stands for itself. A tag that starts over each period has the same numbers in every period, so its

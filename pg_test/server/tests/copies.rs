@@ -11,8 +11,7 @@ use std::fs;
 use std::time::Duration;
 
 const COPY: &str = "this data directory is a copy";
-const PUT_BACK: &str =
-    "the state file of snowflake_ids was put back from a copy, and does not say what was issued since";
+const PUT_BACK: &str = "the state file of snowflake_ids was restored from a copy, and does not say what was issued after the copy was made";
 
 fn fixed() -> Builder {
     Server::builder()

@@ -185,8 +185,8 @@ BEGIN
     FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
         IF other.most < check_others_of_sequence.most THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s", which also uses sequence "%s", cannot hold the ids',
-                    other.other_attribute, other.other, sequence),
+                MESSAGE = format('sequence "%s" also serves column "%s" of relation "%s", which cannot hold the ids',
+                    sequence, other.other_attribute, other.other),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = 'Widen that column first.';
         END IF;

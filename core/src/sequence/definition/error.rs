@@ -34,7 +34,7 @@ pub enum DefinitionError {
     Start { start: i64 },
     #[error("max_id {max_id} is out of range")]
     #[explain(detail = "The highest id reserved is 0 or more, or -1 when no id is reserved and start is 0.")]
-    #[explain(hint = "Set max_id to start - 1 to begin with start.")]
+    #[explain(hint = "The first id is start where max_id is one less.")]
     MaxId { max_id: i64 },
     #[error("max_value {max_value} is less than start {start}")]
     #[explain(detail = "The ids of a tag lie between start and max_value.")]

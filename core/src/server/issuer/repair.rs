@@ -143,7 +143,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry, the
-    /// registry's clock must be compared first. If this server's clock is wrong, the lease would seem to have expired,
+    /// registry's clock must be compared first. If this server's clock were ahead, the lease would seem to have expired,
     /// and no ids could be issued. After an error the clock reference is unchanged.
     pub fn accept_clock(&self) -> Result<Accepted, IssuerError> {
         let mut issuing = self.host.lock();

@@ -201,7 +201,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         recorded
     }
 
-    /// Returns whether an outcome shows a fault of the registry. Records the fault. Without a fault, records the registry as
+    /// Returns whether an outcome shows a fault of the registry. Records the fault. If there is none, records the registry as
     /// the source of the tag's ids.
     fn is_wrong(&self, task: &RefillTask<'_, H::Slot>, outcome: &Outcome) -> bool {
         match outcome {

@@ -113,7 +113,10 @@ fn kept(name: &[u8]) -> Option<&'static CachedGenerator> {
 /// # Errors
 /// [`NamedError`] if no generator has this name, or its row is invalid.
 pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
-    if let Some(cached) = find(name) {
+    // A longer text cannot be a name, and its lookup would take long.
+    if name.len() <= MAX_NAME_BYTES
+        && let Some(cached) = find(name)
+    {
         return Ok(cached);
     }
     let tag = checked(name)?;

@@ -180,7 +180,7 @@ fn a_state_that_was_put_back_with_a_number_is_refused_until_it_is_adopted() {
     for file in [put_back, file_identity(1, "11.5"), file_identity(2, "10.5")] {
         let found = found_in(FIXED, &file);
         let refused = state.clone().open(&found).unwrap_err();
-        assert!(refused.to_string().contains("was put back"), "{refused}");
+        assert!(refused.to_string().contains("was restored from a copy"), "{refused}");
         assert!(!refused.names_another_home());
         assert!(refused.detail().unwrap().contains("worker 3"), "{refused:?}");
         assert!(refused.hint().unwrap().contains("state_adopt"), "{refused:?}");

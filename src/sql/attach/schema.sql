@@ -228,7 +228,7 @@ BEGIN
                     'ids end at ' || nullif(snowflake_ids_internal.column_maximum(relation, attribute), 9223372036854775807),
                     CASE WHEN kind COLLATE "C" = 'segment' AND tags > current_setting('snowflake_ids.max_tags')::bigint THEN
                         format('tag %s is beyond snowflake_ids.max_tags (%s)', tags, current_setting('snowflake_ids.max_tags')) END), '');
-            ELSIF snowflake_ids_internal.column_type(relation, attribute) = 'uuid'::regtype THEN
+            ELSIF state = 'default' AND snowflake_ids_internal.column_type(relation, attribute) = 'uuid'::regtype THEN
                 reason := 'uuid: set DEFAULT snowflake_uuid() by hand if its ids are to grow with time';
             ELSIF kind COLLATE "C" = 'snowflake' AND snowflake_ids_internal.column_type(relation, attribute)
                 IN ('integer'::regtype, 'smallint'::regtype) THEN

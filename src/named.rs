@@ -100,6 +100,8 @@ impl CachedGenerator {
 /// Returns a generator from the cache if it is current. Calls no server function.
 #[inline]
 pub fn find(name: &[u8]) -> Option<&'static CachedGenerator> {
+    // A longer text cannot be a name, and its lookup would take long.
+    let name = Some(name).filter(|name| name.len() <= MAX_NAME_BYTES)?;
     kept(name).filter(|cached| cached.is_current())
 }
 
@@ -113,10 +115,7 @@ fn kept(name: &[u8]) -> Option<&'static CachedGenerator> {
 /// # Errors
 /// [`NamedError`] if no generator has this name, or its row is invalid.
 pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
-    // A longer text cannot be a name, and its lookup would take long.
-    if name.len() <= MAX_NAME_BYTES
-        && let Some(cached) = find(name)
-    {
+    if let Some(cached) = find(name) {
         return Ok(cached);
     }
     let tag = checked(name)?;

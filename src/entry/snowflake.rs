@@ -49,8 +49,6 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
         // Consecutive rows mostly name the same generator.
         match seen.cast::<CachedGenerator>().as_ref() {
             Some(cached) if cached.name() == name => Some(cached),
-            // A longer text cannot be a name, and its lookup would take long.
-            _ if name.len() > MAX_NAME_BYTES => None,
             _ => {
                 let cached = named::find(name)?;
                 let constant = if is_constant(function.fn_expr) { CONSTANT } else { 0 };

@@ -63,6 +63,11 @@ pub use builder::Builder;
 pub use pause::Paused;
 pub use server::{Server, Shutdown};
 
+/// A number from the environment.
+pub fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
 /// True if tests are to run for as long as it takes to trust them (`SNOWFLAKE_IDS_FULL=1`), not for a moment.
 pub fn full() -> bool {
     std::env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1")

@@ -40,6 +40,20 @@ pub fn serving(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
+/// Has a server, which leases worker ids to others, lose its own lease and take another; returns the worker id that it lost.
+#[track_caller]
+pub fn lose_lease(server: &Server, client: &mut Client) -> Result<i32> {
+    const LEASED: &str = "select worker_id from snowflake_ids.status";
+    let lost: i32 = client.one(LEASED)?;
+    client.run("update snowflake_ids.worker_lease set token = token + 1 where host not like 'elsewhere%'")?;
+    // A shorter expiry asks for a renewal.
+    server.reload("snowflake_ids.lease_duration", "1min")?;
+    wait::until_true("another worker id", || {
+        Ok(client.one::<Option<i32>>(LEASED)?.is_some_and(|leased| leased != lost))
+    })?;
+    Ok(lost)
+}
+
 /// The worker ids that this server holds in the registry of the session's database.
 #[track_caller]
 pub fn held(client: &mut Client) -> Result<Vec<i32>> {

@@ -60,13 +60,17 @@ pub fn at_once<T: Send>(
     })
 }
 
+/// Settings under which plans go parallel wherever they may, and the leader leaves the work to the workers.
+pub const PARALLEL: &str =
+    "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
+     set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off";
+
 /// A session whose plans go parallel wherever they may and whose leader leaves the work to the workers, with a table `t`
 /// of so many rows.
 pub fn parallel(server: &Server, rows: impl std::fmt::Display) -> Result<Client> {
     let mut client = server.session()?;
     client.run(&format!(
-        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
-         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off;
+        "{PARALLEL};
          create table t as select a from generate_series(1, {rows}) a; analyze t"
     ))?;
     Ok(client)

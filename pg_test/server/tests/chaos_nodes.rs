@@ -24,13 +24,13 @@ mod strikes;
 
 use anyhow::{Context, Result};
 use nodes::World;
+use snowflake_ids_server_tests::setting;
 use std::time::Duration;
-use story::setting;
 
 #[test]
 fn nodes_and_their_registry_repeat_no_id_whatever_is_done_to_them() -> Result<()> {
-    let seed = setting("CHAOS_SEED", 12);
-    let time = Duration::from_secs(setting("CHAOS_SECONDS", 15));
+    let seed = setting("CHAOS_SEED").unwrap_or(12);
+    let time = Duration::from_secs(setting("CHAOS_SECONDS").unwrap_or(15));
     let mut world = World::start(seed)?;
     let done = (|| {
         while world.story.start.elapsed() < time {

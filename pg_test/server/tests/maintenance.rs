@@ -7,8 +7,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, sql::Session};
-use std::env;
+use snowflake_ids_server_tests::{Server, setting, sql::Session};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -182,8 +181,7 @@ fn dump_with_waiter(server: &Server, table: &str) -> Result<()> {
 
 #[test]
 fn a_night_of_maintenance_changes_no_answer() -> Result<()> {
-    let seconds = env::var("MAINTENANCE_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
-    let (length, held) = seconds.map_or((10, 100), |seconds: u64| (seconds, 10_000));
+    let (length, held) = setting("MAINTENANCE_SECONDS").map_or((10, 100), |seconds| (seconds, 10_000));
     let server = Server::builder().set("max_connections", "40").start()?;
     server.session()?.run(MADE)?;
     let ends = AtomicBool::new(false);

@@ -5,11 +5,10 @@ use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::random::Random;
-use snowflake_ids_server_tests::registry::{auto, serving};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, ids, wait};
-use std::env;
+use snowflake_ids_server_tests::registry::{auto, lose_lease, serving};
+use snowflake_ids_server_tests::sessions::{Ends, PARALLEL};
+use snowflake_ids_server_tests::sql::{NOT_IN_STATE, Session};
+use snowflake_ids_server_tests::{Server, ids, setting, wait};
 use std::error::Error;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,12 +17,9 @@ use std::time::{Duration, Instant};
 
 /// The time for which the test goes on. Without one, each strike falls once.
 fn seconds() -> Option<u64> {
-    env::var("SAFE_READ_SECONDS").ok().and_then(|seconds| seconds.parse().ok())
+    setting("SAFE_READ_SECONDS")
 }
 
-/// Settings of a writer, under which its own query is parallel.
-const WRITER: &str =
-    "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0";
 const SEVERAL: &str = "insert into events (v) select n from generate_series(1, 20) n";
 
 /// Runs a transaction as chance has it. `name` is that of no other.
@@ -70,9 +66,16 @@ fn has_ended(error: &postgres::Error) -> bool {
     error.is_closed() || is_cut() || error.code().is_some_and(|code| over.contains(code))
 }
 
+/// Rolls back what an error has left open, unless the session has ended.
+fn roll_back(client: &mut Client) -> Result<(), postgres::Error> {
+    client
+        .batch_execute("rollback; reset snowflake_ids.cache")
+        .or_else(|error| if has_ended(&error) { Ok(()) } else { Err(error) })
+}
+
 /// Writes until told to stop, or until the session ends. An error ends its own transaction only.
 fn write_until(stop: &AtomicBool, mut client: Client, number: usize, written: &AtomicUsize) -> Result<()> {
-    client.run(WRITER)?;
+    client.run(PARALLEL)?;
     let mut random = Random::new(u64::try_from(number)?);
     while !stop.load(Ordering::Acquire) {
         let name = format!("{number} {}", written.load(Ordering::Relaxed));
@@ -84,10 +87,7 @@ fn write_until(stop: &AtomicBool, mut client: Client, number: usize, written: &A
             Err(error) if error.code().is_none_or(|code| code.code().starts_with("XX")) => {
                 return Err(error.into());
             }
-            Err(_) => match client.batch_execute("rollback; reset snowflake_ids.cache") {
-                Err(error) if !has_ended(&error) => return Err(error.into()),
-                _ => {}
-            },
+            Err(_) => roll_back(&mut client)?,
         }
     }
     Ok(())
@@ -119,7 +119,7 @@ impl Way {
             Self::Scan => {
                 "set enable_indexscan = off; set enable_bitmapscan = off; set enable_indexonlyscan = off"
             }
-            Self::Lookup => WRITER,
+            Self::Lookup => PARALLEL,
             Self::RepeatableRead => "set default_transaction_isolation = 'repeatable read'",
         }
     }
@@ -171,12 +171,7 @@ impl Reader {
                 Ok(()) if is_last => return Ok(()),
                 Err(error) if has_ended(&error) => return Ok(()),
                 // The first call takes an id, which there is none of for now.
-                Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
-                    match client.batch_execute("rollback") {
-                        Err(error) if !has_ended(&error) => return Err(error.into()),
-                        _ => {}
-                    }
-                }
+                Err(error) if error.code() == Some(NOT_IN_STATE) => roll_back(&mut client)?,
                 read => read.with_context(|| format!("{:?} after {}", self.way, self.last))?,
             }
         }
@@ -198,7 +193,6 @@ impl Strike {
 
     /// `goes_on` waits until more is written.
     fn fall(self, server: &Server, mut client: Client, goes_on: &dyn Fn() -> Result<()>) -> Result<()> {
-        const LEASED: &str = "select worker_id from snowflake_ids.status";
         match self {
             Self::None => Ok(()),
             Self::Clock => ["-2", "+3", "+0"].iter().try_for_each(|offset| {
@@ -210,14 +204,7 @@ impl Strike {
                 server.crash_by(process)
             }
             Self::Lease => {
-                let lost: Option<i32> = client.one(LEASED)?;
-                client.run("update snowflake_ids.worker_lease set token = token + 1 where host not like 'elsewhere%'")?;
-                // A shorter expiry asks for a renewal.
-                server.reload("snowflake_ids.lease_duration", "1min")?;
-                wait::until_true("another worker id", || {
-                    let leased: Option<i32> = client.one(LEASED)?;
-                    Ok(leased.is_some() && leased != lost)
-                })?;
+                lose_lease(server, &mut client)?;
                 server.reload("snowflake_ids.lease_duration", "1h")
             }
         }

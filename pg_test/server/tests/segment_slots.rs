@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::refused_with;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::{Ends, at_once};
+use snowflake_ids_server_tests::sessions::{Ends, PARALLEL, at_once};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
 use std::thread;
 
@@ -49,10 +49,7 @@ fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
     create(&mut client, "t", "")?;
     client.run("create table sleepers as select generate_series(1, 20000); analyze sleepers")?;
     let mut parallel = server.connect("postgres")?;
-    parallel.run(
-        "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
-         set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off",
-    )?;
+    parallel.run(PARALLEL)?;
     let cancel = parallel.cancel_token();
     let query = "select count(*) from sleepers where pg_sleep(3600) is null";
     let holder = thread::spawn(move || parallel.error(query));

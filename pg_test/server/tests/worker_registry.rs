@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, serving, wait_for_id};
+use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, lose_lease, serving, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
 use snowflake_ids_server_tests::{Server, ids, sql, sql::Session, wait};
-use std::time::Duration;
 
 const NO_ID: &str = "this server has no worker id yet";
-const TIMEOUT: Duration = wait::LONG;
 
 #[test]
 fn the_extension_can_be_created_again_and_ids_go_on() -> Result<()> {
@@ -87,14 +85,8 @@ fn a_lost_lease_is_exchanged_for_another() -> Result<()> {
     let server = auto().start()?;
     let mut client = serving(&server)?;
     let mut all = Taken::own(take(&mut client, 100)?);
-    let lost: i32 = status(&mut client, "worker_id")?;
     let load = server.load(4)?;
-    client.run("update snowflake_ids.worker_lease set token = 12345 where host not like 'elsewhere%'")?;
-    // A shorter expiry asks for a renewal.
-    server.reload("snowflake_ids.lease_duration", "1min")?;
-    wait::until(TIMEOUT, "another worker id", || {
-        Ok(status::<Option<i32>>(&mut client, "worker_id")?.filter(|worker| *worker != lost))
-    })?;
+    let lost = lose_lease(&server, &mut client)?;
     load.goes_on()?;
     all.add(load.end());
     let told = server.log().lines().any(|line| line.contains("WARNING") && line.contains("lease"));

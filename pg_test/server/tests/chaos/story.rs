@@ -1,13 +1,7 @@
 //! The record of actions, with their times.
 
-use std::env;
 use std::fmt::{Display, Formatter, Result};
 use std::time::Instant;
-
-/// A number from the environment.
-pub fn setting(name: &str, default: u64) -> u64 {
-    env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
 
 /// Every action, with the time since the beginning.
 #[derive(Debug)]

@@ -2843,7 +2843,7 @@ BEGIN
         EXECUTE format('SELECT %s', expression) INTO following;
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" has numbers above the next id', sequence),
+                MESSAGE = format('sequence "%s" has issued numbers above the next snowflake id', sequence),
                 DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
@@ -3509,7 +3509,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
             DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
-            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
+            HINT = 'Ask the owner of the sequence to bind it with snowflake_ids.bind_sequence.';
     END IF;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
     WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));

@@ -37,7 +37,8 @@ pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     })
 }
 
-/// Returns the layout of a text, or of a named generator. Fails with the error for an unknown generator if it is neither.
+/// Returns the layout that the text describes, or that of the generator that it names. If it does neither, the error is the one for an
+/// unknown generator.
 pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     let generator = text.read("generator")?;
     match read(&generator) {

@@ -323,7 +323,7 @@ BEGIN
         EXECUTE format('SELECT %s', expression) INTO following;
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" has numbers above the next id', sequence),
+                MESSAGE = format('sequence "%s" has issued numbers above the next snowflake id', sequence),
                 DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;

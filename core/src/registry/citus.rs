@@ -31,7 +31,7 @@ pub enum NoCoordinatorError {
     #[error("invalid connection options in {0}")]
     #[explain(
         detail = "The setting may require an sslmode, so it is not ignored.",
-        hint = "Write it like a connection string of libpq: name = value, separated by spaces."
+        hint = "Write them as in a libpq connection string: name = value pairs, separated by spaces."
     )]
     Options(&'static str),
 }

@@ -80,7 +80,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
             DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
-            HINT = 'Have its owner bind it with snowflake_ids.bind_sequence.';
+            HINT = 'Ask the owner of the sequence to bind it with snowflake_ids.bind_sequence.';
     END IF;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
     WHERE b.sequence = shared AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(shared));

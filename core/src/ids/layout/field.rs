@@ -122,11 +122,10 @@ pub(super) fn preset(name: &str) -> Option<&'static str> {
 pub enum LayoutError {
     #[error("{field} width {width} is out of range")]
     #[explain(detail = "The {field} width must be {min} to {max} bits.")]
-    #[explain(hint = "Take the bits from another field.")]
     Width { field: Field, width: u32, min: u8, max: u8 },
-    #[error("ticks, datacenter, worker, rollback and sequence add up to {sum} bits")]
-    #[explain(detail = "An id has 63 bits beside its sign; one that JavaScript can hold has 53.")]
-    #[explain(hint = "Take the bits from another field.")]
+    #[error("layout needs {sum} bits")]
+    #[explain(detail = "Ticks, datacenter, worker, rollback and sequence may have 63 bits in total.")]
+    #[explain(hint = "Shorten one of these fields.")]
     Sum { sum: u32 },
     #[error("unit \"{unit}\" is neither a fraction of a second nor whole seconds")]
     #[explain(detail = "Valid units are, for example, 1ms, 10ms, 100us, 1s and 2s, up to 1 day.")]

@@ -1,4 +1,4 @@
-//! Taking tags over: by a registry that receives a hand-over, or by a database that becomes its own registry again.
+//! The take-over of tags by a registry that receives a hand-over, or by a database that becomes its own registry again.
 
 use super::host::{RegistryTags, Standing};
 use super::rows::tag_of;

@@ -193,14 +193,14 @@ impl Others {
         }
     }
 
-    /// Makes each node with a high-water mark begin above an instant.
+    /// Makes every node that has a high-water mark issue only ids later than an instant.
     pub(super) fn rise(&mut self, last: UnixMicros) {
         for other in &mut self.layouts {
             other.of.rise(other.layout.position_after(last));
         }
     }
 
-    /// Makes each node without a high-water mark begin at or above an instant.
+    /// Makes every node without a high-water mark issue only ids of an instant or later.
     pub fn raise_minimums(&mut self, at: UnixMicros) {
         self.minimum = self.minimum.max(at);
         for other in &mut self.layouts {

@@ -6221,10 +6221,13 @@ BEGIN
             HINT = 'Attach the column that it refers to.';
     END IF;
     SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
-    FROM unnest(members) b, pg_attribute a, pg_attrdef f, pg_depend d, pg_class s
-    WHERE a.attrelid = b AND a.attname = attribute COLLATE "C" AND f.adrelid = b AND f.adnum = a.attnum
-        AND d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
-        AND s.relkind = 'S' AND NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
+    FROM unnest(members) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
+        JOIN pg_attrdef f ON f.adrelid = b AND f.adnum = a.attnum
+        -- OFFSET: in a catalog without statistics, the planner would otherwise begin with all rows of pg_attrdef in pg_depend.
+        CROSS JOIN LATERAL (SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+            AND d.refclassid = 'pg_class'::regclass OFFSET 0) d
+        JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
+    WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
     LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
@@ -6647,8 +6650,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE widened (relation, number) AS (
         SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C"
         UNION SELECT c.conrelid, k.own
-        FROM widened w JOIN pg_constraint c ON c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
-            unnest(c.conkey, c.confkey) AS k (own, other) WHERE k.other = w.number
+        -- pg_constraint has no index for the table that is referred to, but pg_depend has one.
+        FROM widened w CROSS JOIN LATERAL (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass
+                AND d.refobjid = w.relation AND d.refobjsubid = w.number OFFSET 0) d
+            JOIN pg_constraint c ON c.oid = d.objid AND c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
+            unnest(c.conkey, c.confkey) AS k (own, other)
+        WHERE d.classid = 'pg_constraint'::regclass AND k.other = w.number
     )
     SELECT left(string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', ' ORDER BY a.attrelid <> $1, a.attrelid, a.attnum), 300)
     FROM widened w JOIN pg_attribute a ON a.attrelid = w.relation AND a.attnum = w.number
@@ -7570,8 +7577,11 @@ LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
     WITH named (relation, number) AS (
-        SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
+        SELECT f.adrelid, f.adnum
+        -- OFFSET: in a catalog without statistics, the planner would otherwise read all rows of pg_attrdef in pg_depend.
+        FROM (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 OFFSET 0) d
+            JOIN pg_attrdef f ON f.oid = d.objid
+        WHERE d.classid = 'pg_attrdef'::regclass
         UNION
         SELECT d.refobjid, d.refobjsubid::smallint FROM pg_depend d
         WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')

@@ -187,10 +187,13 @@ BEGIN
             HINT = 'Attach the column that it refers to.';
     END IF;
     SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
-    FROM unnest(members) b, pg_attribute a, pg_attrdef f, pg_depend d, pg_class s
-    WHERE a.attrelid = b AND a.attname = attribute COLLATE "C" AND f.adrelid = b AND f.adnum = a.attnum
-        AND d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
-        AND s.relkind = 'S' AND NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
+    FROM unnest(members) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
+        JOIN pg_attrdef f ON f.adrelid = b AND f.adnum = a.attnum
+        -- OFFSET: in a catalog without statistics, the planner would otherwise begin with all rows of pg_attrdef in pg_depend.
+        CROSS JOIN LATERAL (SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+            AND d.refclassid = 'pg_class'::regclass OFFSET 0) d
+        JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
+    WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), s.oid::regclass)
     LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING

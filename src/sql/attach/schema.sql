@@ -108,8 +108,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE widened (relation, number) AS (
         SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C"
         UNION SELECT c.conrelid, k.own
-        FROM widened w JOIN pg_constraint c ON c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
-            unnest(c.conkey, c.confkey) AS k (own, other) WHERE k.other = w.number
+        -- pg_constraint has no index for the table that is referred to, but pg_depend has one.
+        FROM widened w CROSS JOIN LATERAL (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass
+                AND d.refobjid = w.relation AND d.refobjsubid = w.number OFFSET 0) d
+            JOIN pg_constraint c ON c.oid = d.objid AND c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
+            unnest(c.conkey, c.confkey) AS k (own, other)
+        WHERE d.classid = 'pg_constraint'::regclass AND k.other = w.number
     )
     SELECT left(string_agg(format('%s.%I', a.attrelid::regclass, a.attname), ', ' ORDER BY a.attrelid <> $1, a.attrelid, a.attnum), 300)
     FROM widened w JOIN pg_attribute a ON a.attrelid = w.relation AND a.attnum = w.number

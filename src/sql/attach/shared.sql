@@ -9,8 +9,11 @@ LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN QUERY
     WITH named (relation, number) AS (
-        SELECT f.adrelid, f.adnum FROM pg_depend d JOIN pg_attrdef f ON f.oid = d.objid
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjid = $1
+        SELECT f.adrelid, f.adnum
+        -- OFFSET: in a catalog without statistics, the planner would otherwise read all rows of pg_attrdef in pg_depend.
+        FROM (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 OFFSET 0) d
+            JOIN pg_attrdef f ON f.oid = d.objid
+        WHERE d.classid = 'pg_attrdef'::regclass
         UNION
         SELECT d.refobjid, d.refobjsubid::smallint FROM pg_depend d
         WHERE d.classid = 'pg_class'::regclass AND d.objid = $1 AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')

@@ -34,6 +34,9 @@ versions_folder() {
   if as_server_user test -x "$TARGET/versions"; then echo "$TARGET/versions"; else echo /var/cache/snowflake_ids; fi
 }
 
+# What the tests use beside the server itself.
+modules=$(echo contrib/{amcheck,auto_explain,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation)
+
 # Quick to build rather than to run: the library is what is tested. Joined by &&, as its caller asks for its status, where `set -e`
 # has no effect. Without what a make above this one tells those below it: PostgreSQL makes its headers at the top level only.
 configure_and_make() {
@@ -42,7 +45,7 @@ configure_and_make() {
     CFLAGS='-O1 -g0 -fno-omit-frame-pointer' &&
     make -s -j "$(nproc)" &&
     make -s install &&
-    for module in contrib/{amcheck,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation; do
+    for module in $modules; do
       make -s -j "$(nproc)" -C "$module" install || return
     done
 }
@@ -51,7 +54,7 @@ major=$1
 subject="PostgreSQL $major"
 read -r distribution release < <(release_of "$major")
 prefix=$(versions_folder)/$major
-if [[ ! -e $prefix/complete ]]; then
+if [[ ! -e $prefix/complete || $(<"$prefix/complete") != "$modules" ]]; then
   command -v apt-get >/dev/null || skip "there is no apt-get to get its sources with; name a server of your own in PG_CONFIGS"
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
@@ -65,6 +68,6 @@ if [[ ! -e $prefix/complete ]]; then
     fail "PostgreSQL $major could not be built; above is why."
   }
   chmod -R a+rX "$prefix"
-  touch "$prefix/complete"
+  echo "$modules" >"$prefix/complete"
 fi
 echo "$prefix/bin/pg_config" >&3

@@ -52,7 +52,7 @@ install_python() { python_project; }
 run_python() { .venv/bin/python run.py; }
 install_node() { npm install; }
 run_node() { node run.js; }
-install_php() { need_packages php-cli php-pgsql php-doctrine-orm php-illuminate-database; }
+install_php() { need_packages php-cli php-pgsql php-doctrine-orm php-symfony-cache php-illuminate-database; }
 run_php() { php run.php; }
 install_perl() { need_packages libdbd-pg-perl libdbix-class-perl librose-db-object-perl; }
 run_perl() { perl run.pl; }
@@ -72,6 +72,16 @@ run_jdbc() { java -cp "classes:$(jdbc_jars)" Run "$(version libpostgresql-jdbc-j
 jdbc_jars() { jars postgresql commons-logging spring3-{core,beans,transaction,jdbc}; }
 install_pgloader() { need_packages pgloader; }
 run_pgloader() { PATH=$(pg bindir):$PATH ./run.sh "$(version pgloader)"; }
+
+# The same tools in an application that knows nothing of the extension: unchanged_TOOL FILE makes the tables, inserts a thousand
+# rows and writes their ids to the file. The database has the value of new_columns that docs/orm.md names for the tool.
+declare -A new_columns=([django]=snowflake [sqlalchemy]=snowflake [typeorm]=bound [drizzle]=bound [activerecord]=bound)
+unchanged_django() { .venv/bin/python unchanged.py "$1"; }
+unchanged_sqlalchemy() { .venv/bin/python unchanged.py "$1"; }
+unchanged_typeorm() { npx tsx unchanged.ts "$1"; }
+unchanged_drizzle() { npx tsx unchanged.ts "$1"; }
+unchanged_activerecord() { ruby unchanged.rb "$1"; }
+
 jars() { printf '/usr/share/java/%s.jar:' "$@"; }
 # Of a Debian package, without what Debian added to it.
 version() { dpkg-query -W -f '${Version}' "$1" | sed -E 's/^[0-9]+://; s/[-+].*//'; }
@@ -83,13 +93,14 @@ copy_project() {
   cp -r "$root/examples/orm/$1/." "$work/$1"
 }
 
+# start_server [SETTING...]
 start_server() {
   local port password
   folder=$(server_folder)
   port=$(free_port)
   password=$(new_password)
   keep_secret "$folder/password" <<<"$password"
-  server_create "$folder" "$port" "$folder/password" 'fsync = off'
+  server_create "$folder" "$port" "$folder/password" 'fsync = off' "$@"
   server_start "$folder"
   export PGHOST=127.0.0.1 PGPORT=$port PGUSER=demo PGPASSWORD=$password
   psql "CREATE ROLE app LOGIN PASSWORD '$password'"
@@ -103,23 +114,56 @@ stop_server() {
   fi
 }
 
-psql() { "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --dbname=postgres --command="$1"; }
+# psql COMMAND [DATABASE]
+psql() { "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --dbname="${2-postgres}" --command="$1"; }
+
+# as_app COMMAND...: in the folder and the database of a tool.
+as_app() {
+  (
+    export PGUSER=app PGDATABASE=$tool DATABASE_URL="postgresql://app:$PGPASSWORD@$PGHOST:$PGPORT/$tool"
+    cd "$work/$tool"
+    "$@"
+  )
+}
 
 # In a database that the role "app" owns, and nothing else is given to it.
 run_project() {
   local tool=$1 held=0
   start_server
   psql "CREATE DATABASE $tool OWNER app"
-  (
-    export PGUSER=app PGDATABASE=$tool DATABASE_URL="postgresql://app:$PGPASSWORD@$PGHOST:$PGPORT/$tool"
-    if [[ " ${with_shop[*]} " == *" $tool "* ]]; then
-      "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --file="$root/examples/orm/shop.sql" >/dev/null
-    fi
-    cd "$work/$tool"
-    "run_$tool"
-  ) 2>&1 | tee "$work/$tool.log" || held=$?
+  if [[ " ${with_shop[*]} " == *" $tool "* ]]; then
+    as_app "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --file="$root/examples/orm/shop.sql" >/dev/null
+  fi
+  as_app "run_$tool" 2>&1 | tee "$work/$tool.log" || held=$?
   stop_server
   return "$held"
+}
+
+# On two servers, whose ids must differ.
+run_unchanged() {
+  local tool=$1 server held=0
+  rm -f "$work/$tool".ids.*
+  for server in 1 2; do
+    start_server "snowflake_ids.worker_id = $server"
+    psql "CREATE DATABASE $tool OWNER app"
+    psql "CREATE EXTENSION snowflake_ids" "$tool"
+    psql "SELECT snowflake_ids.administration_grant('tags', 'app')" "$tool" >/dev/null
+    psql "ALTER DATABASE $tool SET snowflake_ids.new_columns = '${new_columns[$tool]}'"
+    as_app "unchanged_$tool" "$work/$tool.ids.$server" >"$work/$tool.unchanged.log" 2>&1 || held=$?
+    stop_server
+    [[ $held -eq 0 ]] || {
+      cat "$work/$tool.unchanged.log"
+      return 1
+    }
+  done
+  [[ $(cat "$work/$tool".ids.* | wc -l) -eq 2000 && -z $(sort "$work/$tool".ids.* | uniq -d) ]] || {
+    echo "FAILED: of the ids in $work/$tool.ids.*, 2,000 had to be there, and each once"
+    return 1
+  }
+  {
+    cat "$work/$tool.unchanged.log"
+    echo "ok: two servers gave 2,000 ids, none twice"
+  } | tee -a "$work/$tool.log"
 }
 
 # What the projects print: the tool and its version, then a line for each claim.
@@ -147,7 +191,8 @@ for tool in "${tools[@]}"; do
     failed+=("$tool")
     continue
   }
-  run_project "$tool" || failed+=("$tool")
+  run_project "$tool" || { failed+=("$tool") && continue; }
+  if [[ -n ${new_columns[$tool]-} ]]; then run_unchanged "$tool" || failed+=("$tool, unchanged"); fi
 done
 [[ ${#failed[@]} -eq 0 ]] || fail "These failed: ${failed[*]}. What they printed is in $work."
 if [[ $# -eq 0 ]]; then write_results; fi

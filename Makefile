@@ -149,7 +149,7 @@ test-core: ## the algorithms, without PostgreSQL
 loom: ## the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
-	  cargo test -p snowflake_ids_core --features guards --test loom_generator --test loom_safe_position --test loom_segment --test loom_series --target-dir $(TARGET)/loom
+	  cargo test -p snowflake_ids_core --features guards --test loom --target-dir $(TARGET)/loom
 
 fuzz: ## what others can write to us, garbled: cargo-fuzz, FUZZ_SECONDS (30) a target; skipped without a nightly Rust
 	@echo '== core: fuzzing'
@@ -181,7 +181,7 @@ isolationcheck: ## interleavings of sessions, against the installed extension in
 	@echo '== isolation'
 	@devtools/isolationcheck.sh
 
-test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='binary(clock)' runs a part
+test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='test(/^clock::/)' runs a part
 	@echo '== with servers'
 	@devtools/test-server.sh $(if $(FILTER),-E '$(FILTER)')
 
@@ -220,7 +220,7 @@ test-monitoring: setup ## alerts, exporters and the dashboard with Debian's Prom
 
 monitoring: setup ## write what exporters ask, from the installed extension's views, to monitoring/
 	@$(MAKE) --no-print-directory install
-	SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'binary(monitoring) & test(exporters)'
+	SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'test(/^monitoring::.*exporters/)'
 
 test-citus: ## the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator; not part of `make test`
 	@echo '== Citus'
@@ -240,7 +240,7 @@ test-pg-upgrade: ## pg_upgrade of a cluster that uses the extension: FROM=/path/
 
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'
-	@devtools/test-server.sh --run-ignored only -E 'binary(restores)'
+	@devtools/test-server.sh --run-ignored only -E 'test(/^restores::/)'
 
 install-script-check: $(LIBRARY) ## is the committed install script what the sources generate
 	@echo '== install script'
@@ -251,7 +251,7 @@ install-script: $(LIBRARY) ## write the install script to sql/install
 
 reference: install ## write docs/reference anew: what the catalog and the sources have of functions, settings, views and errors
 	SNOWFLAKE_IDS_WRITE=1 cargo test -p snowflake_ids_layers --test errors
-	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh --test reference
+	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'test(/^reference::/)'
 
 ## Packages and releases
 

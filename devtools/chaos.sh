@@ -11,10 +11,10 @@ end=$((SECONDS + ${CHAOS_SECONDS:-600}))
 kept=$TARGET/chaos
 mkdir -p "$kept"
 runs=0 bad=0
-cargo test --quiet -p snowflake_ids_server_tests --test chaos --test chaos_nodes --no-run
+cargo test --quiet -p snowflake_ids_server_tests --no-run
 while ((SECONDS < end)); do
   if ! env -u RUST_BACKTRACE CHAOS_SEED="$seed" CHAOS_SECONDS="$run" CHAOS_LOG="$kept/$seed.server.log" \
-    cargo test --quiet -p snowflake_ids_server_tests --no-fail-fast --test chaos --test chaos_nodes >"$kept/$seed.log" 2>&1; then
+    cargo test --quiet -p snowflake_ids_server_tests -- chaos:: chaos_nodes:: >"$kept/$seed.log" 2>&1; then
     bad=$((bad + 1))
     say "seed $seed failed, see $kept/$seed.log: $(grep -A 1 '^Caused by:' "$kept/$seed.log" | grep -v '^Caused\|^--' | cut -c -200)"
   else

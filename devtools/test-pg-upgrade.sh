@@ -26,4 +26,4 @@ export PG_UPGRADE_FROM_PACKAGE PG_UPGRADE_TO_PACKAGE PG_UPGRADE_FROM=$from PG_UP
 servers_in_memory
 unset RUST_BACKTRACE INITDB_TEMPLATE
 PG_CONFIG=$to RUST_LIB_BACKTRACE=1 "$here/nextest.sh" run -p snowflake_ids_server_tests --run-ignored only \
-  --test pg_upgrade --test replicated_versions "$@"
+  -E 'test(/^(pg_upgrade|replicated_versions)::/)' "$@"

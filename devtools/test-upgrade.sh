@@ -20,4 +20,4 @@ if [[ ! -e $package.whole ]]; then
 fi
 
 say "from $released"
-SNOWFLAKE_IDS_RELEASED=$package "$here/test-server.sh" --run-ignored only -E 'binary(/^upgrade_from_/)' "$@"
+SNOWFLAKE_IDS_RELEASED=$package "$here/test-server.sh" --run-ignored only -E 'test(/^upgrade_from_/)' "$@"

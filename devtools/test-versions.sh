@@ -11,7 +11,7 @@ logs=$TARGET/versions/logs
 table=docs/versions.md
 
 # What a version is most likely to change: recovery, promotion, COPY, nextval as it is parsed and planned, settings, workers.
-smoke='binary(crash) | binary(promotion) | binary(bound_sequence) | binary(preload) | binary(worker_crash) | binary(parallel) | binary(standby)'
+smoke='test(/^(crash|promotion|bound_sequence|preload|worker_crash|parallel|standby)::/)'
 
 # The pg_config of a major version: one of PG_CONFIGS, or that of a server built here.
 pg_config_of() {

@@ -1,6 +1,4 @@
 //! Pauses between attempts.
-#![cfg(not(loom))]
-#![allow(missing_docs, reason = "tests")]
 
 use snowflake_ids_core::worker::backoff::{Backoff, Retries};
 use std::time::Duration;

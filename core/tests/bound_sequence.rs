@@ -1,7 +1,5 @@
 //! What a call of a bound sequence takes, and that what applications make of its numbers never meets.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 use snowflake_ids_core::generator::snowflake::TakenPositions;
 use snowflake_ids_core::sequence::bound_sequence::{BoundRun, BoundSequenceError, Increment, MAX_INCREMENT};

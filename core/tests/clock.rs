@@ -1,6 +1,4 @@
 //! Instants and lengths of time as text, and the check of the wall clock.
-#![cfg(not(loom))]
-#![allow(missing_docs, reason = "tests")]
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;

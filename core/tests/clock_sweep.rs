@@ -1,6 +1,4 @@
 //! The hand that goes over places.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};

@@ -1,14 +1,9 @@
 //! What issues in layouts beside the server's own: its places, its marks, and what happens to them.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "counters/memory.rs"]
 mod memory;
-#[path = "rules/needs.rs"]
-mod needs;
 
+use super::rules::needs::needs;
 use memory::{Machine, Server};
-use needs::needs;
 use snowflake_ids_core::generator::session::{Session, SessionError, take, wait_and_take};
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::{Lease, Policy};

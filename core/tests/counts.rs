@@ -1,6 +1,4 @@
 //! Counts, and setting them back.
-#![cfg(not(loom))]
-#![allow(missing_docs, reason = "tests")]
 
 use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
 

@@ -1,5 +1,4 @@
 //! Terms of a tag: what is refused, which ids there are, how long they last.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::{

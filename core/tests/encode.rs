@@ -1,5 +1,4 @@
 //! Text forms: known values, corrupted text, fixed width.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{Explain, Format, Kind, PrefixedFormat, TextError};
 

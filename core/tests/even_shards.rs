@@ -1,6 +1,4 @@
 //! Ids made at a low rate, each the first of its tick: how evenly `id % n` spreads them over shards.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{Generator, Layout, Node, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::num::NonZeroU32;

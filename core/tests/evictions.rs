@@ -1,13 +1,8 @@
 //! Places that change hands while refills are under way: the sessions' takes, the hand and the worker's jobs that ship, in any order.
 //! No tag's ids come to another one, and none twice.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "refills/slot.rs"]
-mod slot;
-
+use super::refill_locks::slot::Slot;
 use proptest::prelude::*;
-use slot::Slot;
 use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;

@@ -1,6 +1,4 @@
 //! What a message quotes of a foreign text is short and can be shown, whatever the text.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::error::{EXCERPT_CHARS, excerpt};

@@ -1,6 +1,4 @@
 //! Which one to ask next, and when to ask one again that failed.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::failover::{BACKOFF, Health, order, until_due};

@@ -1,6 +1,4 @@
 //! The fuzzed targets of core/fuzz, with stable Rust: thousands of garbled texts each, always other ones.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

@@ -1,9 +1,6 @@
 //! Questions and answers that were tampered with: whatever is in them, nothing panics, and what is accepted is
 //! within bounds. The mutations follow from a seed, so that each failure comes again.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "fuzz_wire/mutate.rs"]
 mod mutate;
 
 use mutate::{Mutator, QUESTIONS};

@@ -1,5 +1,4 @@
 //! The generator, one thread, a clock in the test's hand.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
     Block, Cause, ClockRollback, Drift, Explain, Field, Generator, GeneratorError, Kind, Layout, NodeBits,

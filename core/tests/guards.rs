@@ -1,7 +1,5 @@
 //! No rule is without a test that leaves it out: `docs/guards.md` lists each with where it is kept, and the tests that fail
 //! without it. `SNOWFLAKE_IDS_WRITE=1` writes that list anew.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

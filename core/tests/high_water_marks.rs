@@ -1,6 +1,4 @@
 //! Notes of ids that rollbacks left.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Tag, TagKey, index_len};
 use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;

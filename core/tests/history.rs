@@ -1,5 +1,4 @@
 //! Readings of a server's counters, and what happened between them.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::report::history::{CounterReading, History, due, samples};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

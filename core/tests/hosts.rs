@@ -1,5 +1,4 @@
 //! Lists of hosts: taken apart as libpq would, and left alone where it would refuse.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::error::ConnectionError;

@@ -1,6 +1,4 @@
 //! From when on ids of another layout are above all that there are, against trying each instant.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::ids::layout::change::{ChangeError, LayoutChange, Past, check, first_above};

@@ -1,5 +1,4 @@
 //! Layouts: text forms, presets against ids that their systems published, and every limit's error.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::{
     Explain, Field, IdError, Kind, Layout, LayoutError, Node, PRESETS, Tick, UnixMicros,

@@ -1,6 +1,4 @@
 //! Which worker id a server takes, compared with a plain search; and clocks that must not be given one.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;

@@ -1,6 +1,4 @@
 //! When a lease worker is started, in which database, and when a lease is renewed.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::registry::lease_launch::{
     DatabaseUse, Databases, End, KnownRegistry, Lapse, Launch, LaunchAction, LeaseTask, RegistryChanges,

@@ -1,6 +1,4 @@
 //! What the log is told once.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::worker::log_limit::{AGAIN, LogLimit};
 use std::time::Duration;

@@ -1,7 +1,5 @@
 //! What a row of a named generator may say.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
-
 use snowflake_ids_core::generator::named::{GeneratorRow, MAX_CACHE, Named, NamedError, check_name};
 use snowflake_ids_core::generator::rules::{Rules, SequenceStart};
 use snowflake_ids_core::{Explain, Kind, Layout, PRESETS, Shard};

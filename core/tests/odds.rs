@@ -1,5 +1,4 @@
 //! How often servers that share no registry come to the same worker id: the figures that README and docs/guarantees.md give.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use snowflake_ids_core::ids::layout::Layout;
 use snowflake_ids_core::registry::lease::{Preferred, capacity};

@@ -1,6 +1,4 @@
 //! The status page: its report stays data whatever is in it, and its policy allows its own two blocks alone.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

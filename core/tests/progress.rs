@@ -1,6 +1,4 @@
 //! What a process shows of a long call, and what others see of it.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::report::progress::{Call, Command, Phase, ProgressSlot};

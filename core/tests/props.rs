@@ -1,5 +1,4 @@
 //! Properties over all layouts, ids and clocks.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::{

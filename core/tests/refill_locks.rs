@@ -1,12 +1,8 @@
 //! Rows that are locked for long: the refill worker that ships waits for one of them in a round, for each in its turn, and serves the
 //! other tags in each.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "refill_locks/alone.rs"]
 mod alone;
-#[path = "refills/slot.rs"]
-mod slot;
+pub mod slot;
 
 use alone::Alone;
 use slot::Slot;

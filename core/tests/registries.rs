@@ -15,40 +15,21 @@
 //!
 //! `SNOWFLAKE_IDS_SEEDS` says how many runs there are, `SNOWFLAKE_IDS_FULL=1` makes it 10,000, `SNOWFLAKE_IDS_SEED` runs
 //! one seed and shows what happened.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "simulation/chance.rs"]
-mod chance;
-#[path = "registries/change.rs"]
 mod change;
-#[path = "registries/database.rs"]
 mod database;
-#[path = "registries/fault.rs"]
 mod fault;
-#[path = "registries/guards.rs"]
 mod guards;
-#[path = "registries/ledger.rs"]
 mod ledger;
-#[path = "registries/network.rs"]
 mod network;
-#[path = "registries/node.rs"]
 mod node;
-#[path = "registries/operator.rs"]
 mod operator;
-#[path = "simulation/process.rs"]
-mod process;
-#[path = "registries/registry.rs"]
 mod registry;
-#[path = "registries/removal.rs"]
 mod removal;
-#[path = "registries/run.rs"]
 mod run;
-#[path = "simulation/seeds.rs"]
-mod seeds;
-#[path = "registries/world.rs"]
 mod world;
 
+use super::simulation::{chance, process, seeds};
 use guards::Guards;
 use run::{Run, Total};
 use seeds::setting;

@@ -1,6 +1,4 @@
 //! Places with requests are found, all of them and no others, and those without are looked at no more than once.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::request_bitmap::{RequestBitmap, words};

@@ -1,6 +1,4 @@
 //! Reserving from a row: never below what any server knows to be handed out, and never from a row that must not be used.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;

@@ -1,10 +1,7 @@
 //! Rules that take another process in the middle of a call to show: each is kept by the code that ships, and broken
 //! where it is left out.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "rules/needs.rs"]
-mod needs;
+pub mod needs;
 
 use needs::needs;
 use snowflake_ids_core::generator::session::{self, Session};

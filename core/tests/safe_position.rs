@@ -1,11 +1,6 @@
 //! Safe positions to read from: records of ended transactions, and the answers of one transaction.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "rules/needs.rs"]
-mod needs;
-
-use needs::needs;
+use super::rules::needs::needs;
 use snowflake_ids_core::generator::safe_position::{
     Answers, EndedTransaction, EndedTransactions, Frontier, SnapshotTooOld, SnapshotXids,
 };

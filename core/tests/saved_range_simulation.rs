@@ -4,19 +4,11 @@
 //! No id comes twice in one history of the tables, and no id that was left over comes twice in all of them together. What a
 //! transaction handed out and rolled back comes no more, unless the server crashed or the tables were set back before it was
 //! noted; after a tag is forced back, ids go on there.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "simulation/chance.rs"]
-mod chance;
-#[path = "saved_range_simulation/file.rs"]
 mod file;
-#[expect(dead_code, reason = "a simulation with times uses all of it")]
-#[path = "simulation/process.rs"]
-mod process;
-#[path = "saved_range_simulation/world.rs"]
 mod world;
 
+use super::simulation::{chance, process};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use world::World;
 

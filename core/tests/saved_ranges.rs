@@ -1,7 +1,5 @@
 //! What is left when the server stops goes through its file, serves once, and is not kept for good; a file of another
 //! release is not misread.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use rustc_hash::FxHashSet;

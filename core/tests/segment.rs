@@ -1,6 +1,4 @@
-//! The buffers of a tag, one step at a time and under threads. Interleavings are in `loom_segment.rs`.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+//! The buffers of a tag, one step at a time and under threads. Interleavings are in `loom/segment.rs`.
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;

@@ -1,5 +1,4 @@
 //! Numbers as dated text: templates read and refused, keys rendered and never the same.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::series::serial::{FormatError, MAX_FORMAT_BYTES, NumberFormat, Reset};

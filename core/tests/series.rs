@@ -1,7 +1,5 @@
 //! Series: which rows are right, which keys and values fit, what a session remembers.
 
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "tests")]
-
 use proptest::prelude::*;
 use snowflake_ids_core::series::{
     Key, KeyType, MAX_KEY_BYTES, MAX_NAME_BYTES, Recent, Series, SeriesError, SeriesKind, SeriesRow,

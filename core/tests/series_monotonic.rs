@@ -1,6 +1,4 @@
 //! Keys of monotonic series in memory: each key's numbers grow, whatever leaves.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::Range;

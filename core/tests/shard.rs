@@ -1,6 +1,4 @@
 //! Which ids are a shard's, and taking only those.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::ids::shard::MAX_MODULUS;

@@ -5,48 +5,26 @@
 //!
 //! `SNOWFLAKE_IDS_SEEDS` says how many runs there are, `SNOWFLAKE_IDS_FULL=1` makes it 10,000, `SNOWFLAKE_IDS_SEED` runs
 //! one seed and shows what happened.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "simulation/chance.rs"]
-mod chance;
-#[path = "simulation/databases.rs"]
+pub mod chance;
 mod databases;
-#[path = "simulation/disk.rs"]
 mod disk;
-#[path = "simulation/event.rs"]
 mod event;
-#[path = "simulation/faults.rs"]
 mod faults;
-#[path = "simulation/host.rs"]
 mod host;
-#[path = "simulation/lease_worker.rs"]
 mod lease_worker;
-#[path = "simulation/ledger.rs"]
 mod ledger;
-#[path = "simulation/membership.rs"]
 mod membership;
-#[path = "simulation/operator.rs"]
 mod operator;
-#[path = "simulation/process.rs"]
-mod process;
-#[path = "simulation/registry.rs"]
+pub mod process;
 mod registry;
-#[path = "simulation/removal.rs"]
 mod removal;
-#[path = "simulation/run.rs"]
 mod run;
-#[path = "simulation/seeds.rs"]
-mod seeds;
-#[path = "simulation/server.rs"]
+pub mod seeds;
 mod server;
-#[path = "simulation/sessions.rs"]
 mod sessions;
-#[path = "simulation/sim.rs"]
 mod sim;
-#[path = "simulation/stories.rs"]
 mod stories;
-#[path = "simulation/world.rs"]
 mod world;
 
 use run::{Run, Total};

@@ -1,6 +1,4 @@
 //! What a server keeps of itself: taking it up, reserving, switching, and its text.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};

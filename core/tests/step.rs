@@ -1,5 +1,4 @@
 //! The size of segments: Leaf's rule, hunger, bounds that change.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::step::{Bounds, Pace, SlowStart, WAITED_LATELY};

@@ -1,6 +1,4 @@
 //! Taking turns where there is more to be served than can be at once.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::worker::time_slices::{

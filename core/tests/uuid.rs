@@ -1,5 +1,4 @@
 //! UUIDs of version 7: their bits, their order, and what is refused.
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use snowflake_ids_core::{

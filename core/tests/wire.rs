@@ -1,6 +1,4 @@
 //! Questions and answers go through text and back, whatever is in them; what can't be understood is refused.
-#![cfg(not(loom))]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use proptest::collection::vec;
 use proptest::option::of;

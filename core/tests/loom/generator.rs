@@ -1,8 +1,6 @@
 //! The generator under every interleaving that loom finds, with clocks that jump both ways.
 //!
 //! Run by `make loom`.
-#![cfg(loom)]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};

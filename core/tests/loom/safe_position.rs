@@ -1,18 +1,12 @@
 //! Readers of a safe position beside writers, under every interleaving that loom finds.
 //!
 //! Run by `make loom`.
-#![cfg(loom)]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "loom/model.rs"]
-mod model;
-#[path = "loom/without.rs"]
-mod without;
-
+use super::model::model;
+use super::without::fails_without;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use model::model;
 use snowflake_ids_core::generator::block::Block;
 use snowflake_ids_core::generator::safe_position::{
     EndedTransaction, EndedTransactions, Frontier, OpenTransaction, SnapshotXids,
@@ -20,7 +14,6 @@ use snowflake_ids_core::generator::safe_position::{
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::{Generator, Layout, NodeBits, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::num::NonZeroU32;
-use without::fails_without;
 
 const DATABASE: u32 = 5;
 const XID: u64 = 100;

@@ -1,16 +1,11 @@
 //! The buffers of a tag under every interleaving that loom finds.
 //!
 //! Run by `make loom`.
-#![cfg(loom)]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "loom/model.rs"]
-mod model;
-
+use super::model::model;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use model::model;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::sequence::request_bitmap::RequestBitmap;

@@ -1,21 +1,14 @@
 //! The keys of monotonic series under every interleaving that loom finds.
 //!
 //! Run by `make loom`. There is one bucket, with room for one key.
-#![cfg(loom)]
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "loom/model.rs"]
-mod model;
-#[path = "loom/without.rs"]
-mod without;
-
+use super::model::model;
+use super::without::fails_without;
 use loom::sync::Arc;
 use loom::thread;
-use model::model;
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::monotonic::{Bucket, Hash, KeyMiss, Keys, Section, SectionRef, Supplied};
-use without::fails_without;
 
 const HERE: SectionRef = SectionRef { slot_index: 0, owner: 1 };
 const A: Hash = Hash(1);

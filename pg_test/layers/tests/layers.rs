@@ -3,8 +3,10 @@
 
 #![allow(clippy::panic, reason = "tests")]
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use snowflake_ids_layers::{Module, Modules, shown};
+use std::ffi::OsStr;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -36,12 +38,18 @@ const UNSAFE: [&str; 2] = ["pg", "entry"];
 /// The sources of the extension, and of the other crates.
 const SOURCES: [&str; 4] = ["src", "core/src", "bench/src", "pg_test/server/src"];
 
+/// The programs of tests. The files beside each are its modules.
+const TESTS: [&str; 3] = ["core/tests/main.rs", "core/tests/loom/main.rs", "pg_test/server/tests/main.rs"];
+
 static CRATES: LazyLock<Vec<(&str, Modules)>> = LazyLock::new(|| {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
     let read =
-        |sources| (sources, Modules::read(&root.join(sources)).unwrap_or_else(|error| panic!("{error:?}")));
+        |sources| (sources, Modules::read(&root().join(sources)).unwrap_or_else(|error| panic!("{error:?}")));
     SOURCES.map(read).into()
 });
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 /// Fails where a crate has lines that say what is wrong with it.
 fn ensure_none(what: &str, wrong: impl Fn(&str, &Modules) -> Vec<String>) -> Result<()> {
@@ -94,4 +102,20 @@ fn unsafe_code_is_where_it_belongs() -> Result<()> {
         let may = |module: &Module| sources == SOURCES[0] && is_in(module, &UNSAFE);
         modules.unsafe_ones().filter(|module| !may(module)).map(|module| shown(module)).collect()
     })
+}
+
+/// A file that is no module would not be run, and nothing would say so.
+#[test]
+fn every_file_of_tests_is_a_module() -> Result<()> {
+    for program in TESTS {
+        let program = root().join(program);
+        let modules = fs::read_to_string(&program)?;
+        for entry in fs::read_dir(program.parent().context("a program is in a folder")?)? {
+            let path = entry?.path();
+            let name = path.file_stem().and_then(OsStr::to_str).context("a file without a name")?;
+            let is_module = path.is_dir() || path == program || modules.contains(&format!("\nmod {name};"));
+            ensure!(is_module, "{} is no module of {}", path.display(), program.display());
+        }
+    }
+    Ok(())
 }

@@ -7,29 +7,17 @@
 //! `CHAOS_WITHOUT=name,name` leaves actions out, `CHAOS_LOG` is a file for the whole log of a server
 //! on which something was wrong. `make chaos` runs many seeds.
 
-#[path = "chaos/calls.rs"]
-mod calls;
-#[path = "chaos/database.rs"]
-mod database;
-#[path = "chaos/databases.rs"]
+pub mod calls;
+pub mod database;
 mod databases;
-#[path = "chaos/held.rs"]
 mod held;
-#[path = "chaos/judge.rs"]
-mod judge;
-#[path = "chaos/lives.rs"]
-mod lives;
-#[path = "chaos/load.rs"]
-mod load;
-#[path = "chaos/processes.rs"]
+pub mod judge;
+pub mod lives;
+pub mod load;
 mod processes;
-#[path = "chaos/story.rs"]
-mod story;
-#[path = "chaos/tags.rs"]
+pub mod story;
 mod tags;
-#[path = "chaos/watch.rs"]
 mod watch;
-#[path = "chaos/world.rs"]
 mod world;
 
 use anyhow::{Context, Result};

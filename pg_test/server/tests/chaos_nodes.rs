@@ -2,26 +2,10 @@
 //! killed and held up; nodes leave and join; columns are attached again after rows came from elsewhere; tags are changed at
 //! the registry. The settings are the same; of actions only `import` can be left out.
 
-#[path = "chaos/calls.rs"]
-mod calls;
-#[path = "chaos/database.rs"]
-#[allow(dead_code, reason = "what the form with one server needs")]
-mod database;
-#[path = "chaos/judge.rs"]
-mod judge;
-#[path = "chaos/lives.rs"]
-#[allow(dead_code, reason = "what the form with one server needs")]
-mod lives;
-#[path = "chaos/load.rs"]
-#[allow(dead_code, reason = "what the form with one server needs")]
-mod load;
-#[path = "chaos/nodes.rs"]
 mod nodes;
-#[path = "chaos/story.rs"]
-mod story;
-#[path = "chaos/strikes.rs"]
 mod strikes;
 
+use super::chaos::{database, judge, load, story};
 use anyhow::{Context, Result};
 use nodes::World;
 use snowflake_ids_server_tests::setting;

@@ -208,6 +208,8 @@ fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
     ensure!(citus::problems(&mut client)?[&2].is_some(), "its registry is that of the first");
     // It is not moved: the first one has to let it go.
     refuses_to_move(&mut client, USE_CITUS, &[(2, one.workers[0].port())], "citus_coordinator")?;
+    // The other coordinator has told the worker of its own nodes. The worker asks a registry there, until it knows the first again.
+    one.set_coordinator("postgres")?;
     well(&mut one.session()?, 3)
 }
 

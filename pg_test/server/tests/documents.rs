@@ -14,11 +14,8 @@
 //!
 //! psql's variables `socket` and `port` are where the server is. Documents share one, but for those that say [`ALONE`].
 
-#[path = "documents/blocks.rs"]
 mod blocks;
-#[path = "documents/links.rs"]
 mod links;
-#[path = "documents/transcript.rs"]
 mod transcript;
 
 use anyhow::{Context, Result, ensure};

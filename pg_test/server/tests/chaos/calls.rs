@@ -1,6 +1,6 @@
 //! The ways in which sessions take ids.
 
-use crate::database::{A, D, T, TAGS};
+use super::database::{A, D, T, TAGS};
 use postgres::{Client, Error};
 use snowflake_ids_server_tests::random::Random;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! The databases in which it all happens: what is in one, and what is known of its tags.
 
-use crate::lives::Lives;
+use super::lives::Lives;
 use anyhow::Result;
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::Server;

@@ -1,8 +1,8 @@
 //! Changes of whole databases.
 
-use crate::database::{AGAIN, ALL, Database};
-use crate::held::Held;
-use crate::world::{Outcome, TIMEOUT, World};
+use super::database::{AGAIN, ALL, Database};
+use super::held::Held;
+use super::world::{Outcome, TIMEOUT, World};
 use anyhow::{Context, Result, bail};
 use snowflake_ids_server_tests::wait;
 use std::fs::{self, File};

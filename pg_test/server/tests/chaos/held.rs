@@ -1,7 +1,7 @@
 //! Things left open for a while: transactions, locks, prepared transactions, a database that takes no sessions.
 
-use crate::database::U;
-use crate::world::{Outcome, World};
+use super::database::U;
+use super::world::{Outcome, World};
 use anyhow::Result;
 use postgres::Client;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Ids of one generation of a tag may not meet. A tag begins another generation when it is dropped and created, set back by
 //! force, or comes out of a dump or with another database of that name; then its ids may be those of its former life.
 
-use crate::database::TAGS;
+use super::database::TAGS;
 use anyhow::{Result, bail};
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};

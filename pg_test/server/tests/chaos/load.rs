@@ -1,9 +1,9 @@
 //! Sessions that take ids in every way, one after the other, and come back whenever they are ended.
 
-use crate::calls;
-use crate::database::{Database, TAGS, UNSURE};
-use crate::judge::{describe, is_expected};
-use crate::lives::{self, Given};
+use super::calls;
+use super::database::{Database, TAGS, UNSURE};
+use super::judge::{describe, is_expected};
+use super::lives::{self, Given};
 use anyhow::bail;
 use postgres::{Client, Error};
 use snowflake_ids_server_tests::load::Taken as Ids;

@@ -1,6 +1,6 @@
 //! Faults of processes, tables and the whole server.
 
-use crate::world::{Outcome, World};
+use super::world::{Outcome, World};
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::{Shutdown, wait};
 use std::sync::atomic::Ordering;

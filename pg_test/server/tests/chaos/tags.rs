@@ -1,8 +1,8 @@
 //! Changes of tags.
 
-use crate::database::{T, TAGS, U};
-use crate::held::Held;
-use crate::world::{Outcome, World};
+use super::database::{T, TAGS, U};
+use super::held::Held;
+use super::world::{Outcome, World};
 use anyhow::Result;
 use postgres::Error;
 
@@ -132,7 +132,7 @@ impl World {
         match took {
             Ok(ids) => {
                 self.story.tell(format!("{name}: begin; {change}; took {ids:?}; rollback"));
-                let given = |id| crate::lives::Given { id, ..before };
+                let given = |id| super::lives::Given { id, ..before };
                 self.own.extend(ids.into_iter().map(given));
             }
             Err(error) => drop(self.became::<()>(&format!("{name}: {change}, ids, rollback"), Err(error))?),

@@ -1,8 +1,8 @@
 //! Faults that sessions and the server report, and waits.
 
-use crate::judge::describe;
-use crate::load;
-use crate::world::{TIMEOUT, World};
+use super::judge::describe;
+use super::load;
+use super::world::{TIMEOUT, World};
 use anyhow::{Context, Result, bail};
 use postgres::Client;
 use snowflake_ids_server_tests::wait;

@@ -1,11 +1,11 @@
 //! The server, the sessions at work, what is left open, and what all that is done to them leads to.
 
-use crate::database::{ALL, CONTENTS, D, Database, U};
-use crate::held::Held;
-use crate::judge::{describe, is_expected};
-use crate::lives::Given;
-use crate::load::{Load, Orders};
-use crate::story::Story;
+use super::database::{ALL, CONTENTS, D, Database, U};
+use super::held::Held;
+use super::judge::{describe, is_expected};
+use super::lives::Given;
+use super::load::{Load, Orders};
+use super::story::Story;
 use anyhow::{Result, bail};
 use postgres::{Client, Error, NoTls};
 use snowflake_ids_server_tests::random::Random;

@@ -1,6 +1,6 @@
 //! References of documents: other documents, parts of them, files, tests.
 
-use crate::{Document, root};
+use super::{Document, root};
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! The output of psql for the statements of a document.
 
-use crate::blocks::Step;
+use super::blocks::Step;
 use anyhow::{Context, Result, ensure};
 use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, wait};

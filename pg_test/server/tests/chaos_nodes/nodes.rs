@@ -1,9 +1,9 @@
 //! A registry and its nodes, the sessions at work on them, and what all that is done to them leads to.
 
-use crate::database::Database;
-use crate::judge;
-use crate::load::{self, All, Load, Orders};
-use crate::story::Story;
+use super::database::Database;
+use super::judge;
+use super::load::{self, All, Load, Orders};
+use super::story::Story;
 use anyhow::{Context, Result, bail};
 use postgres::NoTls;
 use snowflake_ids_server_tests::cluster::{self, Cluster};

@@ -1,7 +1,7 @@
 //! Faults of a registry and its nodes.
 
-use crate::database::UNSURE;
-use crate::nodes::{NODES, SHARED, World};
+use super::database::UNSURE;
+use super::nodes::{NODES, SHARED, World};
 use anyhow::Result;
 use snowflake_ids_server_tests::Shutdown;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE};

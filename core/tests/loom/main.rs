@@ -1,0 +1,14 @@
+//! The lock-free parts of the core under every interleaving: `make loom`.
+
+#![cfg(loom)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod generator;
+mod model;
+#[cfg(feature = "guards")]
+mod safe_position;
+mod segment;
+#[cfg(feature = "guards")]
+mod series;
+#[cfg(feature = "guards")]
+mod without;

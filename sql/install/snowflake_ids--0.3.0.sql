@@ -372,7 +372,7 @@ BEGIN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
-            HINT = 'Name a column of such ids.';
+            HINT = 'Name a column of one of these types.';
     END IF;
 END
 $$;
@@ -6309,7 +6309,7 @@ BEGIN
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
             DETAIL = format('The highest is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'First give lower ids to the rows with the highest ones.';
+            HINT = 'Before that, give lower ids to the rows with the highest ones.';
     END IF;
 END
 $$;

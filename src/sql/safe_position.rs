@@ -6,14 +6,15 @@ use crate::safe_position::{self, Safe};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// An id of the server's layout below which this statement misses no row that this server makes; null if that is not known
+/// Returns an id of the server's layout below which this statement misses no row that this server makes; null if it is not known
 /// for now. RESTRICTED: all processes of a parallel query share one answer.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_id() -> Result<Option<i64>, ErrorReport> {
     Ok(found("snowflake_safe_id", false)?.map(|safe| safe.id))
 }
 
-/// The same for UUIDs of version 7: a time before which this statement misses no row.
+/// Returns a time before which this statement misses no row whose key is a UUID of version 7 of this server; null if it is not
+/// known for now.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_time() -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     found("snowflake_safe_time", true)?.map(|safe| time::to_sql(safe.time)).transpose()

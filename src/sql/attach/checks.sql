@@ -275,7 +275,7 @@ BEGIN
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
             DETAIL = format('The highest is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'First give lower ids to the rows with the highest ones.';
+            HINT = 'Before that, give lower ids to the rows with the highest ones.';
     END IF;
 END
 $$;

@@ -94,7 +94,7 @@ pub enum RegistryFailure {
     #[error(transparent)]
     #[explain(transparent)]
     State(#[from] IssuerError),
-    /// A registry on another server cannot be used.
+    /// One of the registries on other servers did not respond, or must not be used.
     #[error(transparent)]
     #[explain(transparent)]
     Unusable(#[from] UnusableRegistry),

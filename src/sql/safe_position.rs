@@ -13,8 +13,8 @@ fn snowflake_safe_id() -> Result<Option<i64>, ErrorReport> {
     Ok(found("snowflake_safe_id", false)?.map(|safe| safe.id))
 }
 
-/// Returns a time before which this statement misses no row whose key is a UUID of version 7 of this server; null if it is not
-/// known for now.
+/// Returns a time. This statement misses no row whose key is an older UUID of version 7 that this server made; null if no such
+/// time is known for now.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_time() -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     found("snowflake_safe_time", true)?.map(|safe| time::to_sql(safe.time)).transpose()

@@ -92,7 +92,7 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'Numbers that it has given would come again.',
-            HINT = 'Create another series, and set its keys above the numbers of this one with snowflake_ids.series_set.';
+            HINT = 'Create another series, and with snowflake_ids.series_set set each of its keys to the number that the key has here, or higher.';
     END IF;
     -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN

@@ -212,10 +212,10 @@ pub enum ShardError {
     #[error("remainder {remainder} is out of range")]
     #[explain(detail = "With modulus {modulus} it must be 0 to {}.", modulus - 1)]
     Remainder { modulus: i64, remainder: i64 },
-    #[error("modulus {modulus} is more than the layout's sequence has room for")]
+    #[error("modulus {modulus} is more than the {room} ids that a tick of the layout holds")]
     #[explain(
-        detail = "A tick of the layout holds {room} ids, of which each shard needs one.",
-        hint = "Give the generator a modulus and remainder of its own, or a layout with more sequence bits."
+        detail = "Each shard needs an id of each tick.",
+        hint = "Use a smaller modulus, or a layout with more sequence bits."
     )]
     Room { modulus: u64, room: u64 },
 }

@@ -174,8 +174,8 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn; meanwhile
-    /// this transaction is idle.
+    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn. This
+    /// transaction is idle while the caller asks the others.
     pub fn begin(
         &mut self,
         endpoint: &Endpoint,

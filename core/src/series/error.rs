@@ -194,7 +194,7 @@ pub enum SeriesError {
     #[explain(
         NotReady,
         detail = "It is a distributed table that belongs to the owner of the extension.",
-        hint = "On the coordinator, CALL snowflake_ids.use_citus(); after a restore, drop the series and create it again, above its numbers."
+        hint = "On the coordinator, CALL snowflake_ids.use_citus(). After a restore, drop the series, create and distribute it again, and set its keys above the numbers that are in use."
     )]
     NoKeyTable { series: String },
     #[error("the table snowflake_ids.series does not exist")]

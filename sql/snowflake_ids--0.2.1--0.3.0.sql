@@ -561,7 +561,7 @@ BEGIN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
-            HINT = 'Name a column of one of these types.';
+            HINT = 'Name a column of type bigint, integer or smallint.';
     END IF;
 END
 $$;
@@ -2774,7 +2774,7 @@ BEGIN
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
                             issued, value + 1),
-            HINT = 'Give that value or a higher one, or force => true if none of these ids is in use any more.';
+            HINT = format('Give %s or a higher value, or force => true if none of these ids is in use any more.', issued);
     END IF;
 END
 $$;
@@ -2834,7 +2834,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
             DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
-            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+            HINT = format('If DROP EXTENSION or a dump put it there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN

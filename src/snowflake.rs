@@ -284,7 +284,7 @@ pub fn forget_last() {
 /// server is not yet known to be none.
 #[inline]
 fn announced() -> Option<&'static Shared> {
-    // A transaction is announced on a primary only.
+    // A server on which a transaction is announced is a primary.
     let is_primary = || open_transaction::is_announced() || server::out_of_recovery();
     generator::shared().filter(|_| is_primary()).inspect(|shared| open_transaction::announce(shared))
 }

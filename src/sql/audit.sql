@@ -31,7 +31,7 @@ BEGIN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of relation "%s" is of type %s', attribute, relation, format_type(type, NULL)),
             DETAIL = 'Ids are bigint, integer or smallint.',
-            HINT = 'Name a column of one of these types.';
+            HINT = 'Name a column of type bigint, integer or smallint.';
     END IF;
 END
 $$;

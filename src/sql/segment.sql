@@ -348,7 +348,7 @@ BEGIN
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
                             issued, value + 1),
-            HINT = 'Give that value or a higher one, or force => true if none of these ids is in use any more.';
+            HINT = format('Give %s or a higher value, or force => true if none of these ids is in use any more.', issued);
     END IF;
 END
 $$;

@@ -311,7 +311,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
             DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
-            HINT = format('If it was left there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+            HINT = format('If DROP EXTENSION or a dump put it there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN

@@ -74,8 +74,8 @@ impl Lease {
     /// The end of the year 9998: the expiry of a worker id that a server without a registry chose.
     pub const NO_END: UnixMicros = UnixMicros(253_370_764_799_999_999);
 
-    /// Returns the lease of a worker id that a server without a registry chose. A registry that the server uses later
-    /// recognizes the server by the token.
+    /// Returns the lease of a worker id that a server without a registry chose. If the server uses a registry
+    /// later, the registry recognizes the server by this token.
     pub fn chosen(datacenter: u32, worker: u32, token: i64) -> Self {
         let (start, since, expiry, origin) = (Position::ZERO, None, Self::NO_END, None);
         Self { datacenter, worker, token, start, since, expiry, origin }

@@ -123,7 +123,7 @@ pub enum SeriesError {
         value.saturating_add(1)
     )]
     #[explain(
-        hint = "Give that value or a higher one, or force => true if none of these numbers is in use any more."
+        hint = "Give {last} or a higher value, or force => true if none of these numbers is in use any more."
     )]
     Below { series: String, key: String, value: i64, last: i64 },
     #[error("number {number} of series \"{series}\" is out of range for column \"{column}\"")]

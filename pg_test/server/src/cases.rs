@@ -79,4 +79,10 @@ impl Server {
         }
         client.run("create database postgres template template0")
     }
+
+    /// Forgets the leases of registries that are not there any more. Otherwise the server shows one to a new registry, which then
+    /// waits for leases that others may have.
+    pub(crate) fn forget_leases(&self) -> Result<()> {
+        self.connect("postgres")?.run("select snowflake_ids.state_reset()")
+    }
 }

@@ -111,7 +111,14 @@ impl Citus {
             || Self::of(workers, set_up),
             |cluster| {
                 cluster.workers.truncate(workers);
-                cluster.servers().try_for_each(Server::renew)?;
+                for server in cluster.servers() {
+                    server.renew()?;
+                    // A worker without a registry may not call this.
+                    let mut client = server.connect("postgres")?;
+                    client.run("create extension snowflake_ids")?;
+                    server.forget_leases()?;
+                    client.run("drop extension snowflake_ids")?;
+                }
                 cluster.set_up(set_up.min(SetUp::Extension))?;
                 // Servers that have lost a registry may look for another one a while later.
                 wait::until_true("all nodes to give ids", || {

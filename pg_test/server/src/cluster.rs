@@ -92,9 +92,7 @@ impl Cluster {
         self.nodes.iter().try_for_each(Server::renew)?;
         self.registry.renew()?;
         self.introduce()?;
-        // Else a server shows its lease of the former registry, and the new one waits for leases that others may have.
-        let mut all = self.nodes.iter().chain([&self.registry]);
-        all.try_for_each(|server| server.connect("postgres")?.run("select snowflake_ids.state_reset()"))
+        self.nodes.iter().chain([&self.registry]).try_for_each(Server::forget_leases)
     }
 
     /// A tag in the registry; `definition` are further arguments of `segment_create`.

@@ -2,6 +2,7 @@
 //!
 //! Run by `make loom`.
 
+use super::model::{model, model_with};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
@@ -194,18 +195,6 @@ fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> 
     act(generator);
     let mine = try_one(generator);
     taker.join().unwrap().into_iter().chain(mine).collect()
-}
-
-/// All interleavings with at most three involuntary switches of thread: a change of term, and clocks that
-/// jump, are too long for all of them.
-fn model(run: impl Fn() + Sync + Send + 'static) {
-    model_with(3, run);
-}
-
-fn model_with(switches: usize, run: impl Fn() + Sync + Send + 'static) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(switches);
-    model.check(run);
 }
 
 /// Fails when the term is not read again after the take, and when it is not made odd before it changes.

@@ -2,7 +2,12 @@
 
 /// Every interleaving with up to three preemptions, which is where such faults show; without a bound tests of three steps take hours.
 pub fn model(test: impl Fn() + Sync + Send + 'static) {
+    model_with(3, test);
+}
+
+/// Every interleaving with up to so many preemptions.
+pub fn model_with(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
+    builder.preemption_bound = Some(preemptions);
     builder.check(test);
 }

@@ -4,6 +4,7 @@ use crate::builder::Builder;
 use crate::server::Server;
 use crate::sql::Session;
 use anyhow::{Context, Result, anyhow, ensure};
+use postgres::Client;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A case: its name, and a function that is given the servers.
@@ -53,6 +54,12 @@ pub fn run<Servers>(
     Ok(())
 }
 
+/// Makes a server forget the leases of registries that are not there any more. Otherwise it shows one to a new registry, which
+/// then waits for leases that others may have.
+pub(crate) fn forget_leases(client: &mut Client) -> Result<()> {
+    client.run("select snowflake_ids.state_reset()")
+}
+
 impl Builder {
     /// Runs cases on one server with these settings, each in a new database `postgres`.
     ///
@@ -78,11 +85,5 @@ impl Server {
             }
         }
         client.run("create database postgres template template0")
-    }
-
-    /// Forgets the leases of registries that are not there any more. Otherwise the server shows one to a new registry, which then
-    /// waits for leases that others may have.
-    pub(crate) fn forget_leases(&self) -> Result<()> {
-        self.connect("postgres")?.run("select snowflake_ids.state_reset()")
     }
 }

@@ -116,7 +116,7 @@ impl Citus {
                     // A worker without a registry may not call this.
                     let mut client = server.connect("postgres")?;
                     client.run("create extension snowflake_ids")?;
-                    server.forget_leases()?;
+                    cases::forget_leases(&mut client)?;
                     client.run("drop extension snowflake_ids")?;
                 }
                 cluster.set_up(set_up.min(SetUp::Extension))?;

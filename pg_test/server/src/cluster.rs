@@ -92,7 +92,10 @@ impl Cluster {
         self.nodes.iter().try_for_each(Server::renew)?;
         self.registry.renew()?;
         self.introduce()?;
-        self.nodes.iter().chain([&self.registry]).try_for_each(Server::forget_leases)
+        self.nodes
+            .iter()
+            .chain([&self.registry])
+            .try_for_each(|server| cases::forget_leases(&mut server.connect("postgres")?))
     }
 
     /// A tag in the registry; `definition` are further arguments of `segment_create`.

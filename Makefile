@@ -240,7 +240,7 @@ test-pg-upgrade: ## pg_upgrade of a cluster that uses the extension: FROM=/path/
 
 restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'
-	@devtools/test-server.sh --run-ignored only -E 'test(/^restores::/)'
+	@devtools/test-server.sh --profile long --run-ignored only -E 'test(/^restores::/)'
 
 install-script-check: $(LIBRARY) ## is the committed install script what the sources generate
 	@echo '== install script'

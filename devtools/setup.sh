@@ -38,7 +38,7 @@ packaged_major() {
 
 missing_packages() {
   local package major
-  for package in build-essential clang libclang-dev libfaketime pgbouncer pkg-config shellcheck; do
+  for package in build-essential clang libclang-dev pgbouncer pkg-config shellcheck; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
   done
   major=$(packaged_major)
@@ -96,7 +96,7 @@ need_rust
 if command -v dpkg-query >/dev/null; then
   need_packages
 else
-  echo "This is not Debian or Ubuntu: a C compiler, clang, libclang, libfaketime, PgBouncer, shellcheck and PostgreSQL are yours to install."
+  echo "This is not Debian or Ubuntu: a C compiler, clang, libclang, PgBouncer, shellcheck and PostgreSQL are yours to install."
 fi
 need_postgres
 check_only || need_rights

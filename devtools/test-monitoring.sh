@@ -13,7 +13,7 @@ cluster='' holder='' launcher=''
 can_run() {
   command -v dpkg-query >/dev/null || { echo "skipped: this is not Debian or Ubuntu" && return 1; }
   local package
-  for package in prometheus prometheus-postgres-exporter libfaketime; do
+  for package in prometheus prometheus-postgres-exporter; do
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || can_become_root ||
       { echo "skipped: $package is missing, and there is neither root nor sudo to install it" && return 1; }
   done
@@ -64,7 +64,7 @@ at_exit() {
 }
 
 can_run || exit 0
-need_packages prometheus prometheus-postgres-exporter libfaketime
+need_packages prometheus prometheus-postgres-exporter
 check_files
 while IFS= read -r alert; do untried[$alert]=; done < <(sed -nE 's/^ *- alert: //p' monitoring/alerts.yaml)
 trap at_exit EXIT

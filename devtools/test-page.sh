@@ -9,7 +9,7 @@ source "$(dirname "$0")/cluster/servers.sh"
 work=$TARGET/page
 export npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false npm_config_loglevel=error
 
-need_packages chromium faketime gcc
+need_packages chromium gcc
 command -v npm >/dev/null || need_packages npm
 
 begin() {
@@ -75,23 +75,12 @@ busy() {
   wait
 }
 
-# Up to 15 workers are forked in the midst of select(), where libfaketime would turn itself off for good.
 clock() {
-  local folder=$cluster/clock libraries
   server clock "snowflake_ids.clock_wait_timeout = 100"
-  cat >"$cluster/select.c" <<'C'
-int __select(int, void *, void *, void *, void *);
-int select(int n, void *r, void *w, void *e, void *t) { return __select(n, r, w, e, t); }
-C
-  gcc -shared -fPIC -w -o "$folder/select.so" "$cluster/select.c"
-  libraries=$folder/select.so:$(echo /usr/lib/*/faketime/libfaketime.so.1)
-  echo +0 >"$folder/offset"
-  if is_root; then chown postgres: "$folder/offset" "$folder/select.so"; fi
-  as_server_user env LD_PRELOAD="$libraries" FAKETIME_TIMESTAMP_FILE="$folder/offset" FAKETIME_NO_CACHE=1 \
-    FAKETIME_DONT_FAKE_MONOTONIC=1 "$(pg bindir)/pg_ctl" start --pgdata="$folder/data" --log="$folder/log" --silent --wait
+  LD_PRELOAD=$(false_clock "$cluster/clock") server_start "$cluster/clock"
   on clock --file=pg_test/page/quiet.sql >/dev/null
   becomes_true clock 'SELECT count(*) > 8 FROM snowflake_ids.status_history'
-  echo -600 >"$folder/offset"
+  step_clock "$cluster/clock" -600
   on clock --command='SELECT snowflake_nextval()' >/dev/null 2>&1 && fail 'An id came in spite of the clock.'
   becomes_true clock 'SELECT max(steps_back) > 0 FROM snowflake_ids.status_history'
   page clock

@@ -53,6 +53,21 @@ server_begin() {
   server_start "$cluster/$1"
 }
 
+# false_clock FOLDER: prints the library that gives a server the clock which the file FOLDER/clock says, such as -600 (seconds) or +2h.
+false_clock() {
+  step_clock "$1" +0
+  cc -shared -fPIC -DCLOCK="\"$1/clock\"" -o "$1/clock.so" pg_test/server/src/clock.c
+  chmod a+r "$1/clock.so"
+  echo "$1/clock.so"
+}
+
+# step_clock FOLDER OFFSET: +0 is the true time.
+step_clock() {
+  echo "$2" >"$1/clock.new"
+  chmod a+r "$1/clock.new"
+  mv "$1/clock.new" "$1/clock"
+}
+
 # The postmaster and its children at once, as when a machine loses power. Where nobody reaps the postmaster it looks
 # alive for ever, so its lock files go, too.
 server_kill() {

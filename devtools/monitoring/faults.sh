@@ -29,10 +29,10 @@ fault() {
   [[ -z $others ]] || fail "These alerts fired, too: $others"
 }
 
-back_a_little() { clock -40; }
-back_a_lot() { clock -600; }
-days_ahead() { clock +172800; }
-clock_is_right() { clock +0; }
+back_a_little() { step_clock "$cluster/node" -40; }
+back_a_lot() { step_clock "$cluster/node" -600; }
+days_ahead() { step_clock "$cluster/node" +172800; }
+clock_is_right() { step_clock "$cluster/node" +0; }
 
 lock_leases() { hold node 'LOCK TABLE snowflake_ids.worker_lease IN ACCESS EXCLUSIVE MODE'; }
 

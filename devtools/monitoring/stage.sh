@@ -6,8 +6,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/../cluster/servers.sh"
 # node: under a false clock, its worker id is leased from itself. client: has a number, and draws its tags from the registry. twin: has
 # the same number; it runs only in one fault.
 stage=(node client registry twin)
-# The libraries that give the node its clock.
-libfaketime=
 
 # Waits until COMMAND succeeds, or fails after so many SECONDS, and says then WHAT it waited for.
 await() {
@@ -52,16 +50,14 @@ server_settings() {
   esac
 }
 
-# The node alone has a false clock: what it shows more than the true one is in the file clock.
+# The node alone has a false clock.
 stage_server() {
   local name=$1 folder=$cluster/$1 settings
   mapfile -t settings < <(server_settings "$name")
   server_create "$folder" "$(<"$folder/port")" "$cluster/password" "cluster_name = '$name'" 'shared_buffers = 32MB' 'fsync = off' \
     "${settings[@]}"
   if [[ $name == node ]]; then
-    false_clock
-    LD_PRELOAD=$libfaketime FAKETIME_TIMESTAMP_FILE=$cluster/clock FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 \
-      server_start "$folder"
+    LD_PRELOAD=$(false_clock "$folder") server_start "$folder"
   else
     server_start "$folder"
   fi
@@ -69,27 +65,6 @@ stage_server() {
     echo 'CREATE EXTENSION snowflake_ids;'
     echo "CREATE ROLE exporter LOGIN PASSWORD '$(<"$cluster/password")' IN ROLE pg_monitor;"
   } | on "$name"
-}
-
-# Up to 15, Postgres starts workers from a signal handler within select(). libfaketime is off during that call, and in a process that is
-# forked there for good: so it must not see the call.
-false_clock() {
-  local select=$cluster/select.so
-  libfaketime=$(dpkg -L libfaketime | grep '/libfaketime\.so\.1$')
-  cc -shared -fPIC -x c -o "$select" - <<'C'
-int __select(int, void *, void *, void *, void *);
-int select(int n, void *r, void *w, void *e, void *t) { return __select(n, r, w, e, t); }
-C
-  chmod a+r "$select"
-  libfaketime=$select:$libfaketime
-  clock +0
-}
-
-# Steps the node's clock: +0 is the true one.
-clock() {
-  echo "$1" >"$cluster/clock.new"
-  chmod a+r "$cluster/clock.new"
-  mv "$cluster/clock.new" "$cluster/clock"
 }
 
 # The exporter's password stands in a file that only the server's user can read.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[must_use]
 pub struct Builder {
     settings: BTreeMap<String, String>,
-    faketime: bool,
+    false_clock: bool,
     checksums: bool,
     tells: bool,
     environment: Vec<(String, String)>,
@@ -38,7 +38,7 @@ impl Default for Builder {
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
         Self {
             settings,
-            faketime: false,
+            false_clock: false,
             checksums: false,
             tells: true,
             environment: Vec::new(),
@@ -71,8 +71,8 @@ impl Builder {
     }
 
     /// Gives the server a clock that [`Server::set_clock`] steps.
-    pub fn faketime(mut self) -> Self {
-        self.faketime = true;
+    pub fn false_clock(mut self) -> Self {
+        self.false_clock = true;
         self
     }
 
@@ -132,7 +132,7 @@ impl Builder {
         };
         let folder = Folder::new(programs, owner)?;
         initdb::create(&folder, self.checksums)?;
-        let mut environment = if self.faketime { clock::environment(&folder)? } else { Vec::new() };
+        let mut environment = if self.false_clock { clock::environment(&folder)? } else { Vec::new() };
         environment.extend(self.environment);
         let mut server = Server::new(folder, environment)?;
         server.tells = self.tells;

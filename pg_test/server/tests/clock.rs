@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session};
 use std::thread;
 
 fn server() -> Result<Server> {
-    Server::builder().faketime().start()
+    Server::builder().false_clock().start()
 }
 
 /// Sets the clock to an instant, in seconds since 1970. As an offset: an absolute time would count from the
@@ -203,7 +203,7 @@ const END: f64 = 1_463_702_400.0 + 268_435_456.0;
 const SEQUENCE_AND_TICKS_USED_UP: &SqlState = &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED;
 
 fn baidu() -> Result<Server> {
-    Server::builder().faketime().set("snowflake_ids.layout", "baidu").start()
+    Server::builder().false_clock().set("snowflake_ids.layout", "baidu").start()
 }
 
 #[test]

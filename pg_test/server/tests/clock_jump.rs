@@ -16,7 +16,7 @@ const NOT_FOLLOWED: &str = "and is not followed";
 const TIMEOUT: Duration = wait::LONG;
 
 fn builder() -> Builder {
-    Server::builder().faketime()
+    Server::builder().false_clock()
 }
 
 /// The server issues ids of the true time now.
@@ -181,7 +181,7 @@ fn an_accepted_clock_is_followed() -> Result<()> {
 /// The lease of the server's own table ends by a clock that is so far ahead. Another one is had at once.
 #[test]
 fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
-    let (server, mut client) = auto().faketime().with_session()?;
+    let (server, mut client) = auto().false_clock().with_session()?;
     let mut taken = vec![wait_for_id(&mut client)?];
     server.set_clock("+50h")?;
     issues_true_time(&mut client, &mut taken)?;

@@ -13,7 +13,7 @@ const CLOCKS: [&str; 11] = ["-5", "+0", "-30", "+0", "-2h", "+0", "-3y", "+10y",
 
 #[test]
 fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> {
-    let server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "50ms").start()?;
+    let server = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "50ms").start()?;
     let mut client = server.session()?;
     let (load, pause) = (server.load(6)?, Duration::from_millis(if full() { 5000 } else { 300 }));
     load.goes_on()?;
@@ -43,7 +43,7 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
 #[test]
 fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
     let (server, mut client) =
-        Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
+        Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     next(&mut client)?;
     server.set_clock("-2h")?;
     let load = server.load(4)?;
@@ -69,7 +69,7 @@ fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
 /// Fails when a clock that was set right is taken for one that jumped ahead, because a step back was followed.
 fn follows_a_clock_that_was_set_right(back: &[&str]) -> Result<()> {
     let (server, mut client) =
-        Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
+        Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     let mut taken = take(&mut client, 100)?;
     for clock in back {
         server.set_clock(clock)?;

@@ -17,7 +17,7 @@ fn builder() -> Builder {
 
 fn switching(builder: Builder) -> Builder {
     builder
-        .faketime()
+        .false_clock()
         .set("snowflake_ids.clock_rollback", "switch")
         .set("snowflake_ids.clock_wait_timeout", "100ms")
 }

@@ -177,7 +177,7 @@ fn a_crash_under_load_repeats_nothing() -> Result<()> {
 
 #[test]
 fn a_clock_set_back_while_the_server_lay_dead_repeats_nothing() -> Result<()> {
-    let mut server = builder().faketime().start()?;
+    let mut server = builder().false_clock().start()?;
     server.session()?;
     let mut taken = Taken::default();
     for clock in ["-5", "-12", "-20", "-27"] {

@@ -113,7 +113,7 @@ fn no_id_comes_twice_through_three_kills_of_the_whole_server() -> Result<()> {
 
 #[test]
 fn steps_of_the_clock_under_load_bring_no_id_back() -> Result<()> {
-    let builder = Server::builder().faketime();
+    let builder = Server::builder().false_clock();
     let server = server(builder.set("snowflake_ids.clock_wait_timeout", "50ms"))?;
     let loads = load(&server)?;
     goes_on(&loads)?;
@@ -133,7 +133,7 @@ fn steps_of_the_clock_under_load_bring_no_id_back() -> Result<()> {
 #[test]
 fn a_promoted_standby_shares_no_id_with_its_primary_that_goes_on() -> Result<()> {
     let builder = auto()
-        .faketime()
+        .false_clock()
         .set("snowflake_ids.max_clock_skew", "2h")
         .set("snowflake_ids.clock_wait_timeout", "100ms");
     let primary = server(builder)?;
@@ -160,7 +160,7 @@ fn a_promoted_standby_shares_no_id_with_its_primary_that_goes_on() -> Result<()>
 
 #[test]
 fn a_worker_id_that_was_set_goes_on_above_what_the_primary_gave() -> Result<()> {
-    let builder = Server::builder().faketime();
+    let builder = Server::builder().false_clock();
     let mut primary = server(builder.set("snowflake_ids.clock_wait_timeout", "0"))?;
     let standby = primary.standby()?;
     let mut client = primary.connect("shop")?;

@@ -80,7 +80,7 @@ fn is_ahead(client: &mut Client, seconds: f64) -> Result<()> {
 
 #[test]
 fn a_standby_has_a_clock_of_its_own() -> Result<()> {
-    let server = plain().faketime().start()?;
+    let server = plain().false_clock().start()?;
     let standby = server.standby()?;
     standby.set_clock("-1h")?;
     for (server, seconds) in [(&server, 0.0), (&standby, -3600.0)] {
@@ -91,7 +91,7 @@ fn a_standby_has_a_clock_of_its_own() -> Result<()> {
 
 #[test]
 fn a_stepped_clock_is_seen_by_a_running_session() -> Result<()> {
-    let server = plain().faketime().start()?;
+    let server = plain().false_clock().start()?;
     let mut client = server.connect("postgres")?;
     for (offset, seconds) in [("+0", 0.0), ("-1h", -3600.0), ("+2.5", 2.5), ("+0", 0.0)] {
         server.set_clock(offset)?;

@@ -83,7 +83,7 @@ fn all_goes_on_under_a_number() -> Result<()> {
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn ids_that_ran_ahead_of_the_clock_are_followed_after_a_reset_above_them() -> Result<()> {
-    let mut old = old(number().faketime())?;
+    let mut old = old(number().false_clock())?;
     let mut client = old.session()?;
     client.run("create table orders (id bigint default snowflake_nextval())")?;
     old.set_clock("+40min")?;

@@ -15,7 +15,7 @@ const EXPECTED: [&str; 3] = ["this server has no worker id yet", "the clock is b
 
 fn auto_with_clock() -> Builder {
     auto()
-        .faketime()
+        .false_clock()
         .set("snowflake_ids.max_clock_skew", "2h")
         .set("snowflake_ids.clock_wait_timeout", "100ms")
 }
@@ -67,7 +67,7 @@ fn a_promoted_standby_whose_clock_is_an_hour_behind_shares_no_id() -> Result<()>
 /// A worker id that was set is the promoted server's from then on; its old primary is gone. 16 ids a tick: those of
 /// the primary ran ahead of its clock by a while, and some were never replayed.
 fn fixed_goes_on_above(clock: &str, served: bool) -> Result<()> {
-    let builder = Server::builder().faketime().set("snowflake_ids.layout", "41/5/5/4");
+    let builder = Server::builder().false_clock().set("snowflake_ids.layout", "41/5/5/4");
     let mut primary = builder.set("snowflake_ids.clock_wait_timeout", "0").start()?;
     primary.session()?.run("create table t (id bigint primary key default snowflake_nextval())")?;
     let standby = primary.standby()?;
@@ -108,7 +108,7 @@ fn a_set_worker_id_goes_on_above_its_primary_once_the_clock_is_right() -> Result
 /// Nothing was replayed since the standby's start, so its own clock is all that it could ask.
 #[test]
 fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> Result<()> {
-    let builder = Server::builder().faketime().set("snowflake_ids.layout", "41/5/5/4");
+    let builder = Server::builder().false_clock().set("snowflake_ids.layout", "41/5/5/4");
     let primary = builder.set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let mut of_primary = primary.session()?;
     next(&mut of_primary)?;

@@ -18,7 +18,7 @@ const NO_ID: &str = "this server has no worker id yet";
 fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {
     let registry = auto().start()?;
     registry.serve_nodes()?;
-    let node = node().faketime().start()?;
+    let node = node().false_clock().start()?;
     let mut client = node.introduce(NAME, &[registry.port()])?;
     for clock in ["+1h", "-1h", "-20"] {
         node.set_clock(clock)?;
@@ -34,13 +34,13 @@ fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {
 /// With a number of its own a node needs no lease, so its clock is not looked at before it asks for one.
 #[test]
 fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
-    let builder = node().faketime().set("snowflake_ids.worker_id", "7");
+    let builder = node().false_clock().set("snowflake_ids.worker_id", "7");
     let mut cluster = Cluster::of(auto(), &builder, 1)?;
     cluster.create("t", "")?;
     let node = &mut cluster.nodes[0];
     node.set("snowflake_ids.worker_id", "auto")?;
     for clock in ["-10min", "+10min"] {
-        node.set_clock(&clock.replace("min", "m"))?;
+        node.set_clock(clock)?;
         node.restart()?;
         let mut client = node.connect("postgres")?;
         let error = refused(&mut client)?;
@@ -67,7 +67,7 @@ fn off(client: &mut Client, taken: &mut Vec<i64>) -> Result<f64> {
 /// A clock that is suddenly hours ahead is not believed, unless the registry's says the same.
 #[test]
 fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
-    let cluster = Cluster::of(auto().faketime(), &node().faketime(), 1)?;
+    let cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     let mut taken = vec![wait_for_id(&mut client)?];
@@ -92,7 +92,7 @@ fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
 /// A day and more: the lease ends by a clock that is followed. The registry is asked before, and has to answer and to agree.
 #[test]
 fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
-    let mut cluster = Cluster::of(auto().faketime(), &node().faketime(), 1)?;
+    let mut cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
     let mut client = cluster.session()?;
     let mut taken = vec![wait_for_id(&mut client)?];
     let worker = status::<i32>(&mut client, "worker_id")?;
@@ -119,7 +119,7 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
 /// A lease that has ended when it comes: it is the clocks that are wrong, not the answer.
 #[test]
 fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
-    let cluster = Cluster::of(auto().faketime(), &node().faketime(), 1)?;
+    let cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
     let mut client = cluster.session()?;
     wait_for_id(&mut client)?;
     cluster.registry.set_clock("-10d")?;
@@ -133,7 +133,7 @@ fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
 /// The registry's clock alone moves nothing.
 #[test]
 fn a_registry_whose_clock_is_off_leaves_ids_alone() -> Result<()> {
-    let cluster = Cluster::of(auto().faketime(), &node(), 1)?;
+    let cluster = Cluster::of(auto().false_clock(), &node(), 1)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     let mut taken = vec![wait_for_id(&mut client)?];
@@ -155,7 +155,7 @@ fn until_midnight() -> Result<f64> {
 
 /// A tag that begins anew each day, by the registry's clock, on a node whose clock is up to 2 s off.
 fn over_midnight(ahead: f64) -> Result<()> {
-    let any = |builder: Builder| builder.faketime().set("snowflake_ids.max_clock_jump", "2d");
+    let any = |builder: Builder| builder.false_clock().set("snowflake_ids.max_clock_jump", "2d");
     let cluster = Cluster::of(any(auto()), &any(node()), 1)?;
     cluster.create("t", "reset => 'day', step => 10, max_step => 10")?;
     // One of them is some seconds before midnight, the other comes later.
@@ -187,7 +187,7 @@ fn a_node_behind_the_registry_is_served_at_midnight() -> Result<()> {
 /// Its rows stay in their day, so that ids go on when its clock is right again.
 #[test]
 fn a_registry_whose_clock_is_days_ahead_begins_no_day() -> Result<()> {
-    let cluster = Cluster::of(auto().faketime(), &node(), 1)?;
+    let cluster = Cluster::of(auto().false_clock(), &node(), 1)?;
     cluster.create("t", "reset => 'day', step => 10, max_step => 10")?;
     let (mut client, mut there) = (cluster.session()?, cluster.registry.connect("postgres")?);
     let mut taken = take(&mut client, "t", 1)?;

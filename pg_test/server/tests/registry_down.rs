@@ -215,8 +215,8 @@ fn a_restart_of_a_node_leaves_no_gap(cluster: &mut Cluster) -> Result<()> {
 /// Snowflake ids go on until the lease's expiry; the clocks are set forward so as not to wait for it.
 #[test]
 fn a_registry_away_for_hours_ends_ids_at_the_expiry_and_not_for_good() -> Result<()> {
-    let node = cluster::node().faketime().set("snowflake_ids.lease_duration", "20min");
-    let mut cluster = Cluster::of(auto().faketime(), &node, 1)?;
+    let node = cluster::node().false_clock().set("snowflake_ids.lease_duration", "20min");
+    let mut cluster = Cluster::of(auto().false_clock(), &node, 1)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     let mut of_tag = vec![next(&mut client, "t")?];

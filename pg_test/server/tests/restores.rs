@@ -77,7 +77,7 @@ struct Lives {
 impl Lives {
     fn begin(builder: Builder) -> Result<Self> {
         let builder =
-            builder.faketime().set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "2h");
+            builder.false_clock().set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "2h");
         let (server, mut client) = builder.with_session()?;
         create(&mut client, "orders", "")?;
         client.run("create table orders (id bigint primary key)")?;

@@ -256,14 +256,8 @@ fn settle(server: &Server) -> Result<()> {
 
 #[test]
 fn each_reader_has_each_committed_row_exactly_once() -> Result<()> {
-    // libfaketime allocates memory to tell the time, which the handler of a timer's signal does in the middle of whatever runs:
-    // so no timer of PostgreSQL may run out.
-    let server = auto()
-        .faketime()
-        .set("max_prepared_transactions", "40")
-        .set("max_connections", "60")
-        .set("deadlock_timeout", "1h")
-        .start()?;
+    let server =
+        auto().false_clock().set("max_prepared_transactions", "40").set("max_connections", "60").start()?;
     serving(&server)?.run(
         "create table events (id bigint primary key default snowflake_nextval(), v int) partition by hash (id);
          create table events_0 partition of events for values with (modulus 2, remainder 0);

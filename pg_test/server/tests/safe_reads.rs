@@ -224,7 +224,7 @@ fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
 #[test]
 fn attention_names_transactions_that_hold_readers_back_for_more_than_a_minute() -> Result<()> {
     const HOLDERS: &str = "select split_part(problem, ' hold', 1) from snowflake_ids.attention where subject = 'readers' order by 1";
-    let server = builder().faketime().start()?;
+    let server = builder().false_clock().start()?;
     let mut reader = session(&server)?;
     let (mut open, mut prepared) = (server.connect("postgres")?, server.connect("postgres")?);
     open.run("begin")?;

@@ -13,7 +13,7 @@ const SESSIONS: usize = 8;
 const ZONE: &str = "Asia/Kathmandu";
 
 fn server() -> Result<(Server, Client)> {
-    let (server, mut client) = Server::builder().faketime().with_session()?;
+    let (server, mut client) = Server::builder().false_clock().with_session()?;
     create(&mut client, "t", &format!("reset => 'day', time_zone => '{ZONE}', step => 20"))?;
     Ok((server, client))
 }
@@ -157,7 +157,7 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
 /// Clocks that are set back over midnight show it twice. The day begins with the first, as it does in series.
 #[test]
 fn a_day_begins_where_midnight_comes_first() -> Result<()> {
-    let (server, mut client) = Server::builder().faketime().with_session()?;
+    let (server, mut client) = Server::builder().false_clock().with_session()?;
     let days = [
         ("Atlantic/Azores", "day", "2026-10-25 00:00:00+00", "20261024", "20261025"),
         ("America/Havana", "month", "2026-11-01 04:00:00+00", "202610", "202611"),

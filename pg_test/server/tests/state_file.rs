@@ -170,7 +170,7 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
 /// A reset forgets nothing that can be trusted: a reset is no way to issue ids again.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
-    let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
+    let mut server = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let mut taken = take(&mut server.session()?, 100)?;
     server.stop(Shutdown::Fast)?;
     server.set_clock("-20m")?;

@@ -106,7 +106,8 @@ const STEPS: [(&str, bool); 4] = [("-10", true), ("-1h", false), ("-5y", false),
 /// Load, a stop, a step back, a start, for each of the steps. Within `max_drift` ids go on, beyond they wait for
 /// the clock; never does one come again.
 fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Result<()> {
-    let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "100ms").start()?;
+    let mut server =
+        Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "100ms").start()?;
     server.session()?;
     let mut taken = Taken::default();
     for (step, served) in STEPS {
@@ -153,7 +154,7 @@ fn a_clock_set_back_across_a_crash_brings_no_id_back() -> Result<()> {
 /// Each worker id of this server has its own mark.
 #[test]
 fn ids_of_a_worker_id_used_before_do_not_come_again() -> Result<()> {
-    let mut server = Server::builder().faketime().start()?;
+    let mut server = Server::builder().false_clock().start()?;
     let mut taken = [Vec::new(), Vec::new()];
     for (worker, clock) in [("1", "+0"), ("2", "+0"), ("1", "-20"), ("2", "-25"), ("1", "-30")] {
         server.stop(Shutdown::Fast)?;
@@ -168,7 +169,7 @@ fn ids_of_a_worker_id_used_before_do_not_come_again() -> Result<()> {
 /// A restart is no way around a clock that is behind.
 #[test]
 fn restarts_do_not_make_a_clock_right() -> Result<()> {
-    let mut server = Server::builder().faketime().set("snowflake_ids.clock_wait_timeout", "0").start()?;
+    let mut server = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").start()?;
     let before = next(&mut server.session()?)?;
     server.set_clock("-1h")?;
     for stop in [Shutdown::Fast, Shutdown::Immediate, Shutdown::Fast] {

@@ -96,7 +96,7 @@ fn an_id_whose_expiry_has_passed_is_taken_over_and_no_other() -> Result<()> {
 
 #[test]
 fn a_clock_far_ahead_frees_no_id() -> Result<()> {
-    let server = on_registry(narrow(1).faketime(), "0 1")?;
+    let server = on_registry(narrow(1).false_clock(), "0 1")?;
     let mut client = server.session()?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
     server.set_clock("+10y")?;

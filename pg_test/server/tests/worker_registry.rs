@@ -52,7 +52,7 @@ fn locked(server: &Server) -> Result<()> {
 #[test]
 fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     let mut server = auto()
-        .faketime()
+        .false_clock()
         .set("snowflake_ids.lease_duration", "20min")
         .set("max_prepared_transactions", "1")
         .start()?;
@@ -103,7 +103,7 @@ fn a_lost_lease_is_exchanged_for_another() -> Result<()> {
 
 #[test]
 fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
-    let server = auto().faketime().start()?;
+    let server = auto().false_clock().start()?;
     let mut client = serving(&server)?;
     next(&mut client)?;
     let token = "select token from snowflake_ids.worker_lease where worker_id <> 31";

@@ -27,8 +27,8 @@ pub struct UnixMicros(pub i64);
 pub const YEAR_MICROS: i64 = 31_556_952_000_000;
 
 impl UnixMicros {
-    /// Returns the instant that is this many milliseconds after 1970 began. None if 64-bit microseconds cannot hold the
-    /// instant.
+    /// Returns the instant `millis` milliseconds after 1970-01-01 00:00 UTC. None if 64-bit microseconds cannot
+    /// represent the instant.
     pub const fn from_millis(millis: i64) -> Option<Self> {
         match millis.checked_mul(1_000) {
             Some(micros) => Some(Self(micros)),
@@ -46,13 +46,13 @@ impl UnixMicros {
         i32::try_from(self.0.div_euclid(86_400_000_000)).unwrap_or(i32::MAX)
     }
 
-    /// Returns the instant this many microseconds later. The result is capped at the largest instant.
+    /// Adds microseconds to the instant. The result is capped at the largest instant.
     #[must_use]
     pub const fn plus_micros(self, micros: u64) -> Self {
         Self(self.0.saturating_add_unsigned(micros))
     }
 
-    /// Returns the instant this much later. The result is capped at the largest instant.
+    /// Adds a duration to the instant. The result is capped at the largest instant.
     #[must_use]
     pub fn plus(self, time: Duration) -> Self {
         self.plus_micros(micros(time))
@@ -114,7 +114,7 @@ pub fn human(time: Duration) -> String {
     ];
     #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
     let micros = micros(time) as f64;
-    // A value below two units uses the next smaller unit, so that 90 s are not shown as 1.5 min.
+    // A unit is used only for values of at least 2, so that 90 s are not shown as 1.5 min.
     match UNITS.iter().find(|(size, _)| micros >= 2.0 * size) {
         Some((size, unit)) => {
             let text = format!("{:.3}", micros / size);

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 pub enum Kind {
     /// An argument or a setting has a value that is never valid.
     BadArgument,
-    /// An argument is null and must not be.
+    /// An argument is null, but must have a value.
     Null,
     /// An argument has the wrong type.
     OtherType,
@@ -63,8 +63,8 @@ impl Kind {
     }
 }
 
-/// An error with the three parts of a Postgres message. [`Display`] gives the message; the trait gives detail and hint. The
-/// derive macro of the same name implements the trait from attributes.
+/// An error with the three parts of a Postgres message. [`Display`] writes the message, and this trait returns detail and
+/// hint. `derive(Explain)` implements the trait from attributes.
 pub trait Explain: Display {
     /// Returns the kind of the error.
     fn kind(&self) -> Kind;
@@ -105,7 +105,7 @@ pub fn ended(mut text: String) -> String {
     text
 }
 
-/// Number of characters that a message quotes from a text of a user, a file or another server.
+/// The largest number of characters that a message quotes from a user's text, a file or another server.
 pub const EXCERPT_CHARS: usize = 128;
 
 /// Returns the beginning of a text for a message: at most [`EXCERPT_CHARS`] characters. Control characters become `?`.

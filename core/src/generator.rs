@@ -8,7 +8,7 @@
 //! | [`session`] | a session's calls for ids |
 //! | [`block`] | positions that a session has taken and not handed out |
 //! | [`safe_position`] | a position below which readers miss no row |
-//! | [`named`] | named generators: the properties in a row |
+//! | [`named`] | named generators: the properties in a generator's row |
 
 pub mod block;
 pub mod drift;

@@ -12,7 +12,7 @@ pub enum Guard {
     StartAtExpiry,
     /// A registry writes a worker id's row only if the row has not changed since it was read.
     CompareAndSwap,
-    /// A server that finds its pending token in a registry row issues only ids later than that lease's grant.
+    /// A server that finds its pending token in a registry row issues only ids later than the row's grant.
     PendingTokenStart,
     /// A new lease token is written to the state file, as pending, before it is sent to the registry.
     PendingTokenFirst,
@@ -31,7 +31,7 @@ pub enum Guard {
     ChosenLeft,
     /// A leased worker id fits the worker field of all layouts in use.
     LeaseFits,
-    /// A server does not report to the registry a last id that is ahead of the server's own clock.
+    /// A server reports no last id to the registry that is ahead of the server's own clock.
     LastBounded,
     /// A shared registry records no last id that is ahead of the registry's clock.
     PeersBounded,
@@ -89,15 +89,15 @@ pub enum Guard {
     ResetAtClock,
 
     // A safe place to read from.
-    /// A transaction announces itself before it takes a position.
+    /// A transaction announces the frontier before it takes a position.
     AnnouncedFirst,
     /// A reader makes held positions stale before it moves the frontier.
     FrontierStales,
     /// All nodes begin above the positions that readers were told.
     ToldKept,
-    /// A transaction that is dropped from the record is known to be missing.
+    /// Readers know the highest transaction id whose record was dropped.
     DroppedKnown,
-    /// A snapshot has one answer.
+    /// All calls with one snapshot get the same safe position.
     OneAnswer,
 
     // The saved-range file.
@@ -107,33 +107,34 @@ pub enum Guard {
     RecordedFirst,
     /// A server stop saves the highest ids that rolled-back transactions handed out.
     HighWaterMarkSaved,
-    /// A saved high-water mark does not count once the tag was created anew, or moved back to ids that were handed out.
+    /// A saved high-water mark is ignored if the tag was created anew or set back since.
     HighWaterMarkOfGeneration,
 
     // Ids that a transaction takes from a tag that it changed.
     /// An id from a tag that the transaction changed raises the tag's high-water mark in shared memory at once. A
     /// rollback thus does not free the id.
     OwnHighWaterMark,
-    /// The commit of a change of a tag discards the tag's buffered ids.
+    /// A commit that changes a tag discards the tag's buffered ids.
     OwnCloses,
-    /// At commit, the last id that a transaction took from a tag that it changed is written into the tag's row.
+    /// A transaction that takes ids from a tag that it changed writes the last id into the tag's row at commit.
     OwnWritten,
 
     // Handing tags over.
-    /// A database that begins to use registries raises each tag in them above all ids that the database has issued.
+    /// A database that begins to use registries raises each registry's tags above all ids that the database has issued.
     HandOverRaises,
     /// A database that begins to use registries records each tag's highest id as if the registries had supplied it.
     HandOverRecorded,
     /// A database that begins to use registries reserves no ids during the hand-over.
     HandOverLocks,
-    /// A tag is not handed over to a registry if the registry's row is below ids that came from it earlier. A raise of
-    /// the row would hide that the registry was restored from an older state.
+    /// A registry whose row of a tag is below ids that it supplied earlier does not take the tag over. A raise of the
+    /// row would hide that the registry was restored from an older state.
     HandOverCompares,
-    /// Before several registries share tags, each tag's row is raised on all of them to the highest of these rows.
+    /// Before several registries share tags, each tag's row is raised at all registries to the highest of these rows.
     SharesRaised,
     /// A database that attaches a column empties the tag's buffers after the registry is raised above the column's ids.
     AttachDiscards,
-    /// The registries in use do not change while a column is attached, after the tag was raised above the column's ids.
+    /// The registries in use do not change between the raise of a tag above a column's ids and the commit that attaches
+    /// the column.
     AttachKeepsEndpoints,
     /// A database that stops using registries continues above all ids that it received.
     LeaveRaises,
@@ -149,8 +150,8 @@ pub enum Guard {
     SectionHeld,
 
     // Refills through a registry.
-    /// A node sends the registry the highest id that came from there. A registry whose row is lower refuses, because it
-    /// has lost a reservation.
+    /// A node sends the registry the highest id that it received from there. A registry whose row is lower has lost a
+    /// reservation, and refuses the request.
     Received,
     /// The highest received id is stored durably before any received id is handed out.
     ReceivedFirst,
@@ -160,7 +161,7 @@ pub enum Guard {
     Identity,
     /// If several registries serve a tag, a registry does not use a row whose ids belong to another registry's share.
     Share,
-    /// A promoted registry skips the ids that may not have reached it before the promotion.
+    /// A promoted registry skips ids that its former primary may have reserved without replicating the row.
     SkipAhead,
     /// A registry does not recreate a missing tag if ids of the tag were received from it.
     Dropped,

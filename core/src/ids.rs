@@ -3,7 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`layout`] | the fields of an id and their widths; text form and presets |
-//! | [`id`] | fields to ids and back, the ids of an instant |
+//! | [`id`] | conversion between ids and fields; the lowest and highest id of an instant |
 //! | [`position`] | ticks, positions, the bits of a node |
 //! | [`encode`] | ids as text |
 //! | [`uuid`] | UUIDs of version 7 with the fields of an id |

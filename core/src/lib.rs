@@ -1,9 +1,10 @@
-//! The algorithms of `snowflake_ids`. They issue 64-bit ids that are ordered by time and unique across servers. They
-//! also issue dense ids for each tag (a named id range). A refill worker reserves those ids in segments, ahead of use.
+//! The algorithms of `snowflake_ids`. They issue two kinds of ids: 64-bit ids that are ordered by time and unique
+//! across servers, and dense ids of tags (named id ranges). A refill worker reserves dense ids in segments, ahead of
+//! use.
 //!
 //! The core does not call Postgres, does no I/O and reads no clock. Time is an argument ([`Clock`]). Shared state is a
 //! plain struct of atomics, which the shell (the pgrx crate) places in shared memory. An error has a [`Kind`], which
-//! the shell maps to an SQLSTATE. Tests can therefore run the core under proptest, threads and loom.
+//! the shell maps to an SQLSTATE. Without Postgres, tests can run the core under proptest, threads and loom.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -21,7 +22,8 @@
 
 #![forbid(unsafe_code)]
 
-// `derive(Explain)` generates paths that begin with `snowflake_ids_core`. This crate uses the derive macro, too.
+// `derive(Explain)` generates paths that begin with `snowflake_ids_core`. This alias makes those paths valid inside
+// this crate.
 extern crate self as snowflake_ids_core;
 
 pub mod clock;

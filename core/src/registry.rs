@@ -1,5 +1,5 @@
 //! Registries: databases from which many servers reserve ids of tags (named id ranges), and lease worker ids. The
-//! module has the protocol, its client and its server side.
+//! module contains the protocol, its client side and its server side.
 //!
 //! | module | contents |
 //! | --- | --- |

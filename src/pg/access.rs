@@ -11,8 +11,8 @@ pub struct AccessWatch {
     /// Called when CREATE DATABASE has made a database, which does not accept connections yet. The function must not
     /// fail. CREATE DATABASE may still fail.
     pub database_created: fn(u32),
-    /// Called when the database with this OID is about to be dropped, and has no connections any more. The function must
-    /// not fail.
+    /// Called before the database with this OID is dropped, when the database has no connections any more. The function
+    /// must not fail.
     pub database_dropped: fn(u32),
     /// Called when a sequence is being dropped. A rollback may still undo the drop.
     pub sequence_dropped: fn(pg_sys::Oid),
@@ -33,8 +33,8 @@ pub fn watch(watch: AccessWatch) {
     }
 }
 
-/// Handles an event. Errors of the previous hook may jump over this function, because it has no pgrx guard and no values
-/// to drop.
+/// Handles an event. This function has no pgrx guard and no values to drop, so errors of the previous hook can safely jump
+/// over it.
 unsafe extern "C-unwind" fn on_access(
     access: pg_sys::ObjectAccessType::Type,
     class: pg_sys::Oid,

@@ -20,7 +20,7 @@ pub fn suppress() {
     drop(Backtrace::capture());
     for (name, value) in given {
         if let Some(value) = value {
-            // SAFETY: as above.
+            // SAFETY: the server loads libraries in processes that have one thread.
             unsafe { env::set_var(name, value) };
         }
     }

@@ -24,7 +24,7 @@ type OnChange = fn();
 const MOST_COLUMNS: usize = 14;
 /// The attribute number of a column that the installed version of the extension lacks.
 const MISSING: i16 = 0;
-/// An upper bound for the number of tables.
+/// An upper bound for the number of tables in [`TABLES`].
 const MOST_TABLES: usize = 16;
 
 /// The tables that this process has looked up.
@@ -56,8 +56,8 @@ impl Type {
     }
 }
 
-/// A table of the extension, with the columns that are read without SQL. During a statement, a role may drop the extension
-/// and create its own table under the same name. [`Table::find`] and [`Table::open`] detect this.
+/// A table of the extension, with the columns that are read without SQL. A role may drop the extension during a statement,
+/// and create another table under the same name. [`Table::find`] and [`Table::open`] detect this.
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
@@ -76,11 +76,11 @@ pub struct Table {
 pub enum Unseen {
     /// The extension has no such table. A table of this name may exist outside the extension.
     NoTable,
-    /// The lock was not available in time. After a wait the transaction can only be rolled back.
+    /// The lock was not available in time. If the call waited, the transaction must be rolled back.
     Locked,
 }
 
-/// An open table of the extension, locked for reading. After an error the end of the transaction closes the table.
+/// An open table of the extension, locked for reading. After an error, the server closes the table when the transaction ends.
 pub struct Open {
     table: &'static Table,
     numbers: [i16; MOST_COLUMNS],
@@ -94,7 +94,7 @@ impl Table {
         Self::with_later(name, columns, &[])
     }
 
-    /// Declares a table of which older versions lack the columns in `later`.
+    /// Declares a table with columns in `later` that older versions of the extension lack.
     pub const fn with_later(
         name: &'static CStr,
         columns: &'static [(&'static CStr, Type)],
@@ -140,7 +140,7 @@ impl Table {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;
             let lock = Lock::take(table.0, wait).ok_or(Unseen::Locked)?;
-            // The server processed invalidation messages when it granted the lock. They clear `found` after a drop.
+            // The server processed invalidation messages when it granted the lock. After a drop, these messages clear `found`.
             if self.found.get().is_some_and(|(found, _)| found == table) {
                 // SAFETY: the lock is held; the function returns null if the table is gone.
                 let relation = unsafe { pg_sys::try_relation_open(table.0, pg_sys::NoLock.cast_signed()) };
@@ -184,8 +184,8 @@ impl Table {
         }
     }
 
-    /// Returns the attribute numbers of the columns. Checks once for each relcache entry that the relation is an
-    /// ordinary table, and that the columns have the declared types.
+    /// Returns the attribute numbers of the columns. Once for each relcache entry, checks that the relation is an ordinary
+    /// table and that the columns have the declared types.
     ///
     /// # Safety The relation is open.
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
@@ -254,9 +254,9 @@ impl Open {
         Source(unsafe { (*self.relation).rd_id })
     }
 
-    /// Closes the table and releases the lock, because the caller's transaction may go on for long.
+    /// Closes the table and releases the lock now, because the caller's transaction may last long.
     pub fn close(self) {
-        // SAFETY: `open` has opened the relation, and it is closed only once.
+        // SAFETY: `open` has opened the relation. `close` consumes `self`, so the relation is closed only once.
         unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock.cast_signed()) };
         self.lock.release();
     }
@@ -312,16 +312,16 @@ impl Source {
         Relation::find(self.0).map_or_else(|| raise(extension::missing()), |table| table.owner())
     }
 
-    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). A session that takes ids needs
-    /// no privilege on the table. Triggers of the owner never get the rights of a background worker, which is a
-    /// superuser.
+    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). A session that takes ids
+    /// therefore needs no privilege on the table. A background worker is a superuser, but the owner's triggers do not
+    /// get its rights.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights(self.owner(), false, RoleSettings::Stay, work)
     }
 
     /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if a lock is not available at
-    /// once.
+    /// once, or if the table does not belong to the extension.
     pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let found = self.extension()?;
         let mode = pg_sys::RowExclusiveLock.cast_signed();
@@ -333,7 +333,7 @@ impl Source {
     }
 
     /// Does the same as [`Self::as_owner`] for SQL in which every name and operator is schema-qualified. Leaves
-    /// `search_path` as it is, because a change costs as much as a small statement.
+    /// `search_path` unchanged, because changing it costs as much as a small statement.
     pub fn as_owner_qualified<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights_for_qualified(self.owner(), work)
@@ -359,7 +359,7 @@ impl Source {
     }
 }
 
-/// Passes a change or drop of a relation on to all tables in [`TABLES`]. An invalid OID stands for every relation.
+/// Tells all tables in [`TABLES`] that a relation was changed or dropped. An invalid OID means every relation.
 fn changed(relation: pg_sys::Oid) {
     for table in TABLES.get().into_iter().flatten() {
         table.changed(relation);
@@ -399,15 +399,15 @@ pub fn is_superuser(role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::superuser_arg(role) }
 }
 
-/// Processes the invalidation messages of transactions that have committed meanwhile. Call only within a transaction.
+/// Processes the pending invalidation messages of committed transactions. Call only within a transaction.
 pub fn take_in_changes() {
-    // SAFETY: the caller is within a transaction; the server does the same for each new lock.
+    // SAFETY: the caller is within a transaction; the server itself calls this function for each new lock.
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
 /// Returns the name of a function, or None if it does not exist. Call only within a transaction.
 pub fn function_name(function: pg_sys::Oid) -> Option<CString> {
-    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_func_name(function) };
     // SAFETY: a name ends with a zero byte.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned())

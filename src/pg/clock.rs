@@ -20,8 +20,7 @@ pub fn uptime() -> Duration {
     Duration::from_micros(micros(libc::CLOCK_MONOTONIC).cast_unsigned())
 }
 
-/// Returns the microseconds since the machine was started, including the time while it was suspended. The clock is never
-/// stepped.
+/// Returns the microseconds since the machine was started, including the time in suspend. The clock is never stepped.
 pub fn since_boot() -> u64 {
     micros(libc::CLOCK_BOOTTIME).cast_unsigned()
 }

@@ -10,7 +10,7 @@ pub fn system_identifier() -> u64 {
     unsafe { pg_sys::GetSystemIdentifier() }
 }
 
-/// Returns the timeline that this server writes. In recovery it is the timeline that the server replays.
+/// Returns the timeline that this server writes. During recovery, returns the timeline that the server replays.
 pub fn timeline() -> u32 {
     if in_recovery() {
         let mut timeline = 0;
@@ -19,7 +19,7 @@ pub fn timeline() -> u32 {
         return timeline;
     }
     #[cfg(not(feature = "pg14"))]
-    // SAFETY: the timeline is fixed once recovery has ended, and the check above found that it has.
+    // SAFETY: recovery has ended, as the check above found. The timeline is fixed from then on.
     let timeline = unsafe { pg_sys::GetWALInsertionTimeLine() };
     #[cfg(feature = "pg14")]
     // SAFETY: a plain variable of this process. The server sets it when this process learns that recovery has ended.
@@ -32,13 +32,13 @@ pub fn is_shut_down() -> bool {
     control_file(|control| control.state == pg_sys::DBState::DB_SHUTDOWNED) == Some(true)
 }
 
-/// Returns the time of the checkpoint that this server started from, by the clock of the server that wrote it. Call only
-/// while shared memory is created, because this server later writes its own checkpoints.
+/// Returns the time of the checkpoint that this server started from, by the clock of the server that wrote the checkpoint.
+/// Call only while shared memory is created, because this server later writes its own checkpoints.
 pub fn checkpoint_time() -> Option<UnixMicros> {
     control_file(|control| UnixMicros(control.checkPointCopy.time.saturating_mul(1_000_000)))
 }
 
-/// Reads the control file; None if it is damaged.
+/// Reads the control file; None if the file is damaged.
 fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T> {
     let mut intact = false;
     // SAFETY: the data directory is set; the server allocates the result for the caller.

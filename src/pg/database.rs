@@ -11,12 +11,14 @@ pub fn exists(database: u32) -> bool {
     name(database).is_some()
 }
 
-/// Returns whether a database may exist. For workers outside a transaction. Returns true if the catalog cannot be read.
+/// Returns whether a database may exist. Call only in workers, outside a transaction. Returns true if the catalog cannot be
+/// read.
 pub fn may_exist(database: u32) -> bool {
     worker::transaction(|| exists(database)).unwrap_or(true)
 }
 
-/// Returns whether the data directory holds files of a database. Needs no transaction. Returns true if that is unknown.
+/// Returns whether the data directory contains files of a database. Needs no transaction. Returns true if a check of a folder
+/// fails.
 pub fn has_files(database: u32) -> bool {
     /// Folder of tablespaces; each tablespace has a folder for each major version.
     const TABLESPACES: &str = "pg_tblspc";
@@ -38,8 +40,8 @@ pub fn of_name(name: &str) -> Option<u32> {
     find(|row| (name_of(row) == name).then(|| row.oid.to_u32()))
 }
 
-/// Returns the databases that may contain the extension. Includes databases that allow no connections, unless they are
-/// templates. Leaves out databases that are partly dropped. Call only within a transaction.
+/// Returns the databases that may contain the extension. Leaves out templates that allow no connections, and databases that
+/// are partly dropped. Call only within a transaction.
 pub fn all_in_use() -> Vec<u32> {
     let mut found = Vec::new();
     let _: Option<()> = find(|row| {
@@ -52,8 +54,8 @@ pub fn all_in_use() -> Vec<u32> {
     found
 }
 
-/// Returns whether a database exists and is not partly dropped. Templates that allow no connections count, too. For workers
-/// outside a transaction. Returns true if the catalog cannot be read.
+/// Returns whether a database exists and is not partly dropped. Templates that allow no connections count, too. Call only in
+/// workers, outside a transaction. Returns true if the catalog cannot be read.
 pub fn may_be_used(database: u32) -> bool {
     let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
     let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));

@@ -30,7 +30,7 @@ pub fn from_utf8(text: &str) -> Option<Vec<u8>> {
     if is_passed_on() {
         return Some(text.as_bytes().to_vec());
     }
-    // The call holds no resources, so its error can be discarded without a rollback.
+    // The conversion acquires no resources, so its error can be discarded without a rollback.
     PgTryBuilder::new(|| Some(converted(text))).catch_others(|_| None).execute()
 }
 
@@ -48,7 +48,7 @@ fn converted(text: &str) -> Vec<u8> {
     }
 }
 
-/// Returns whether the text has the same bytes in UTF-8 as in the encoding of this database, or is never converted.
+/// Returns whether a conversion to UTF-8 would keep the bytes of the text, or this database converts no text.
 pub fn is_as_utf8(bytes: &[u8]) -> bool {
     is_passed_on() || bytes.is_ascii()
 }

@@ -5,7 +5,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{IntoDatum, PgSqlErrorCode, Spi, function_name, pg_sys};
 use std::ffi::{CStr, CString};
 
-/// Returns the error for a call during which the extension was dropped.
+/// Returns the error for a drop of the extension during a call.
 #[cold]
 pub fn missing() -> ErrorReport {
     not_ready(
@@ -30,7 +30,7 @@ pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     unsafe { pg_sys::ConditionalLockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) }
 }
 
-/// Returns the OID of the extension in this database; None if not installed. Call only within a transaction.
+/// Returns the OID of the extension in this database; None if it is not installed. Call only within a transaction.
 pub fn find() -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction; the name is a constant.
     let extension = unsafe { pg_sys::get_extension_oid(c"snowflake_ids".as_ptr(), true) };
@@ -41,12 +41,12 @@ pub fn find() -> Option<pg_sys::Oid> {
 pub fn keep() -> bool {
     let Some(extension) = find() else { return false };
     lock(extension);
-    // During the wait for the lock the extension may have been dropped and created again.
+    // During the wait for the lock, the extension may have been dropped and created again.
     find() == Some(extension)
 }
 
-/// Runs `work`, which runs code of users, and fails if that code dropped the extension. After a drop the caller's next
-/// statements might use objects that the user has created under the extension's names. [`keep`] guards against other
+/// Runs `work`, which runs code of users, and fails if this code dropped the extension. After a drop, the caller's next
+/// statements might use objects that a user has created under the extension's names. [`keep`] prevents drops by other
 /// sessions only. Call only within a transaction.
 pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     let before = find();
@@ -57,8 +57,8 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Returns the extension if the object is its member. Users may have objects of the same name. Call only within a
-/// transaction.
+/// Returns the extension if the object is a member of it. Users may have other objects with the same name. Call only within
+/// a transaction.
 pub fn of_member(catalog: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction.
     let of = unsafe { pg_sys::getExtensionOfObject(catalog, object) };
@@ -73,15 +73,15 @@ pub fn function(signature: &str) -> Option<pg_sys::Oid> {
     found.filter(|function| of_member(pg_sys::ProcedureRelationId, *function).is_some())
 }
 
-/// Fails if columns have this type, which is being dropped, and it is the extension's `snowflake_id`: CASCADE would take
-/// them, and whole tables that are partitioned by them or by an expression of the type. They are dropped before their type,
-/// so they are sought as they were when the statement began. Those of other sessions' temporary tables do not count, because
-/// nobody else can change them.
+/// Fails if columns use the type that is being dropped, and this type is the extension's `snowflake_id`. CASCADE would drop
+/// these columns, and whole tables that are partitioned by such a column or by an expression of the type. CASCADE drops
+/// columns before their type, so the query also sees columns that this statement has already dropped. Temporary tables of
+/// other sessions do not count, because only those sessions can change them.
 pub fn keep_columns_of(dropped: pg_sys::Oid) {
     if of_member(pg_sys::TypeRelationId, dropped).is_none() {
         return;
     }
-    // Domains, arrays and ranges are types that depend on it. All names are qualified: the search_path is the caller's.
+    // Domains, arrays and ranges depend on the type. All names are qualified, because the caller's search_path is in effect.
     let sql = format!(
         "WITH RECURSIVE types (type) AS (SELECT t.oid FROM pg_catalog.pg_type AS t
                 WHERE t.oid OPERATOR(pg_catalog.=) {dropped}::pg_catalog.oid AND t.typname OPERATOR(pg_catalog.=) 'snowflake_id'
@@ -105,14 +105,14 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
         relations = format_args!("{}::pg_catalog.oid", pg_sys::RelationRelationId.to_u32()),
     );
     let sql = CString::new(sql).unwrap_or_default();
-    // SAFETY: within a transaction, which drops something. An error ends it, with the snapshot that is pushed here. This is
-    // a copy of the latest one, as DROP sees commits since the statement began, too; it also sees the rows that this
-    // statement has deleted.
+    // SAFETY: the caller is within a transaction. An error aborts the transaction, and releases the pushed snapshot. The snapshot
+    // is a copy of the latest one, because DROP also sees commits since the statement began. The snapshot's command id is that
+    // of the statement's start, so the query still sees rows that this statement has deleted.
     let columns = unsafe {
         let began = if pg_sys::ActiveSnapshotSet() { (*pg_sys::GetActiveSnapshot()).curcid } else { 0 };
         pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
         (*pg_sys::GetActiveSnapshot()).curcid = began;
-        // Read-only: otherwise SPI would take another snapshot, and pgrx decides that by itself.
+        // A direct call, because pgrx would choose `read_only` itself. If false, SPI would take another snapshot.
         let columns = Spi::connect(|_| {
             pg_sys::SPI_execute(sql.as_ptr(), true, 1);
             (pg_sys::SPI_processed > 0).then(|| {

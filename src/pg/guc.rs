@@ -1,4 +1,4 @@
-//! Settings with checks. A wrong value keeps the server from starting.
+//! Settings with checks. An invalid value in the configuration keeps the server from starting.
 
 use super::encoding::legible;
 use pgrx::guc::{GucEnum, GucValue};
@@ -82,8 +82,8 @@ pub fn define_text<R: Rule>(about: About, setting: &'static GucSetting<Option<CS
     });
 }
 
-/// Defines a setting, and stops the server start if the configuration gives it a value that is not valid. Postgres itself
-/// would only warn and use the default. The server would then create ids of another layout.
+/// Defines a setting, and stops the server start if the configured value is not valid. Postgres itself would only warn and
+/// use the default, and the server would then create ids of another layout.
 fn define(name: &CStr, define: impl FnOnce()) {
     let given = shown(name);
     define();
@@ -145,7 +145,7 @@ pub fn impose(name: &CStr, value: &CStr) {
 /// Returns the value of any setting, or None if nothing has set it. Works before the setting is defined. Returns only the
 /// beginning of a value that is too long.
 pub fn shown(name: &CStr) -> Option<String> {
-    // SAFETY: the name outlives the call; the value is copied before it can change.
+    // SAFETY: the name outlives the call. The value is copied before the setting can change.
     unsafe {
         let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
         if value.is_null() {
@@ -162,7 +162,7 @@ pub fn shown(name: &CStr) -> Option<String> {
 pub fn alter_system(name: &CStr, value: &str) {
     let statement = format!("ALTER SYSTEM SET {} = '{}'", name.to_string_lossy(), value.replace('\'', "''"));
     let Ok(statement) = CString::new(statement) else { return };
-    // SAFETY: the parser makes one ALTER SYSTEM node of the text, in the current memory context.
+    // SAFETY: the parser turns the text into one ALTER SYSTEM node, in the current memory context.
     unsafe {
         let parsed = pg_sys::pg_parse_query(statement.as_ptr());
         let raw = pg_sys::list_nth(parsed, 0).cast::<pg_sys::RawStmt>();
@@ -170,7 +170,7 @@ pub fn alter_system(name: &CStr, value: &str) {
     }
 }
 
-/// Refuses settings that have this prefix and are not defined, such as misspelt ones.
+/// Refuses undefined settings with this prefix, such as misspelt names. Postgres 14 only warns about them.
 pub fn reserve_prefix(prefix: &CStr) {
     // SAFETY: the prefix outlives the call.
     unsafe {

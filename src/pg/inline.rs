@@ -1,7 +1,7 @@
 //! Prevention of inlining for SQL functions that call a sequence function.
 //!
-//! The planner can replace a call of a simple SQL function by the function's body. The planner hook then does not see the
-//! body. If the function is not inlined, the server plans its body as a statement of its own, and the hook sees it.
+//! The planner can replace a call of a simple SQL function with the function's body. The planner hook then does not see the
+//! body. If the function is not inlined, the server plans the body as a separate statement, which the hook sees.
 
 use super::text::bytes_of;
 use super::tuple;
@@ -74,7 +74,7 @@ fn has_word(source: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a body that was parsed at CREATE FUNCTION has one of the calls.
+/// Returns whether a body that was parsed at CREATE FUNCTION contains one of the calls.
 fn has_call(body: &[u8]) -> bool {
     CALLS.iter().any(|call| body.windows(call.len()).any(|part| part == *call))
 }

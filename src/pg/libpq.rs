@@ -1,14 +1,14 @@
 //! Connections to other Postgres servers, with waits that cancel and shutdown can interrupt.
 //!
-//! libpq is not linked. Opening the first connection loads it into the process ([`functions`]). This module uses libpq's
+//! libpq is not linked. The first connection loads libpq into the process ([`functions`]). This module uses libpq's
 //! asynchronous calls. Between the calls the process sleeps on its latch and the socket ([`timeout`]), so cancel,
-//! `statement_timeout` and SIGTERM end a wait at once. Only the lookup of a host name would still block, so a thread does
-//! it ([`names`]).
+//! `statement_timeout` and SIGTERM end a wait at once. Only libpq's lookup of a host name would still block, so a thread
+//! looks up the name ([`names`]).
 //!
-//! An interrupt throws an error, which unwinds like a panic. The unwinding drops, and so closes, a connection that is being
-//! opened or used. If the process ends instead, the kernel closes the connection.
+//! An interrupt throws an error, which unwinds like a panic. Unwinding drops the connection that is being opened or used,
+//! and dropping closes it. If the process ends instead, the kernel closes the connection.
 //!
-//! Closing never waits: unsent data is dropped. A silent server gets no cancel request, because that would need another
+//! Closing never waits: unsent data is discarded. A silent server gets no cancel request, because that would need another
 //! connection. The server notices the lost client at its next read or write.
 
 mod ceiling;
@@ -65,7 +65,7 @@ impl Connection {
     /// length. Therefore the memory of libpq is limited, too ([`ceiling`]).
     ///
     /// # Errors [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Unreachable`] if the connection
-    /// was closed before; nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
+    /// was already closed, so that nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
     /// [`ConnectionError::TooLong`] close the connection. An interrupt also closes the connection, and throws an error.
     pub fn ask(
         &mut self,
@@ -97,10 +97,10 @@ impl Connection {
         answer
     }
 
-    /// Returns whether the connection seems to be open. Notices that a server has closed the connection. Does not notice
-    /// that a server has vanished without closing it.
+    /// Returns whether the connection seems to be open. Detects that the server has closed the connection. Does not detect
+    /// that the server has vanished without closing it.
     pub fn is_good(&mut self) -> bool {
-        // The first call reads the server's last message, the second one the end of the connection.
+        // The first call reads the server's last message. The second call reads the end of the connection.
         let good =
             |handle: &Handle| handle.consume().and_then(|()| handle.consume()).is_ok() && handle.is_good();
         self.handle = self.handle.take().filter(good);
@@ -108,7 +108,7 @@ impl Connection {
     }
 }
 
-/// Reads all results of one statement. Returns the value of the last one.
+/// Reads all results of one statement. Returns the last value, or the last error if a result is an error.
 fn receive(handle: &Handle, timeout: &mut Timeout, most: usize) -> Result<String, ConnectionError> {
     let mut found = Ok(String::new());
     loop {

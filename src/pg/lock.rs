@@ -1,7 +1,7 @@
-//! An `LWLock` in shared memory, as the raw lock of `lock_api`'s guards.
+//! An `LWLock` in shared memory, as a raw lock for the guards of `lock_api`.
 //!
-//! A process that holds such a lock must not allocate server memory, write to the log or run SQL. An error would leave the
-//! guarded data half changed.
+//! A process that holds such a lock must not allocate server memory, write to the log or run SQL, because an error there
+//! would leave the guarded data half changed.
 
 use parking_lot::lock_api::{GuardNoSend, RawRwLock};
 use pgrx::pg_sys;
@@ -25,7 +25,7 @@ const NAME: &std::ffi::CStr = c"snowflake_ids";
 
 const LOCKS: i32 = 6;
 
-/// The purposes of the locks, in the order of their layout.
+/// The purposes of the locks, in the order of the locks in shared memory.
 #[derive(Clone, Copy)]
 pub enum For {
     /// The map from segment tags to their slots in shared memory.
@@ -66,7 +66,7 @@ impl LwLock {
     }
 
     fn release(&self) {
-        // SAFETY: after an error the server has released its locks and has reset the holdoff count.
+        // SAFETY: the holdoff count is 0 only after an error. The server then releases the lock itself.
         unsafe {
             if pg_sys::InterruptHoldoffCount > 0 {
                 LWLockRelease(self.0);

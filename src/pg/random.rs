@@ -6,7 +6,7 @@ use pgrx::pg_sys;
 pub fn token() -> i64 {
     loop {
         let mut bytes = [0; size_of::<i64>()];
-        // SAFETY: writes as many bytes as the array has.
+        // SAFETY: the function writes `bytes.len()` bytes.
         let drawn = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
         assert!(drawn, "the system gives no random numbers");
         match i64::from_ne_bytes(bytes) {

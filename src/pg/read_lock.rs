@@ -4,7 +4,7 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// The wait for a lock that is not available at once.
+/// The permitted wait for a lock that is not available at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// No wait.
@@ -13,13 +13,13 @@ pub enum Wait {
     Yes(Option<Duration>),
 }
 
-/// A read lock (`AccessShareLock`). After an error the end of the transaction or subtransaction releases it.
+/// A read lock (`AccessShareLock`). After an error, the end of the transaction or subtransaction releases the lock.
 pub struct Lock(pg_sys::Oid);
 
 const MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock.cast_signed();
 
 impl Lock {
-    /// Takes the lock; None if it was not available in time. After a wait the transaction can only be rolled back.
+    /// Takes the lock. Returns None if the lock was not available in time; after a wait, the transaction must be rolled back.
     pub fn take(relation: pg_sys::Oid, wait: Wait) -> Option<Self> {
         // SAFETY: the caller is within a transaction; any OID can be locked.
         let at_once = || unsafe { pg_sys::ConditionalLockRelationOid(relation, MODE) };
@@ -38,13 +38,13 @@ impl Lock {
 
     /// Releases the lock before the transaction ends.
     pub fn release(self) {
-        // SAFETY: `take` has taken the lock, and it is released only once.
+        // SAFETY: `take` has taken the lock. `release` consumes `self`, so the lock is released only once.
         unsafe { pg_sys::UnlockRelationOid(self.0, MODE) };
     }
 }
 
-/// Runs `work` with a limit for each wait for a lock. Returns None if a lock was not available in time. The transaction can
-/// then only be rolled back. A shorter `lock_timeout` of the user takes precedence.
+/// Runs `work` with a limit for each wait for a lock. Returns None if a lock was not available in time; the transaction must
+/// then be rolled back. A shorter `lock_timeout` of the user takes precedence, and raises the server's error.
 pub fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> Option<T> {
     let ours = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX).max(1);
     // SAFETY: a plain variable of this process, which the server reads when a wait begins.

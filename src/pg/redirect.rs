@@ -1,6 +1,6 @@
-//! Planner hook that redirects calls of sequence functions: it replaces the server's functions by those of the
-//! extension. The extension's functions serve bound sequences (those whose numbers come from this extension) and all
-//! others.
+//! Planner hook that redirects calls of sequence functions to functions of the extension.
+//!
+//! The extension's functions serve bound sequences, whose numbers come from this extension, and all other sequences.
 
 use super::{relation, role};
 use pgrx::{pg_guard, pg_sys};
@@ -27,7 +27,7 @@ unsafe extern "C-unwind" {
 
 type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool;
 
-/// The functions that replace the server's.
+/// The extension's functions that are called in place of the server's.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
     /// Replacements, in the order of [`Called`].
@@ -103,7 +103,7 @@ type Redirect = fn() -> Option<Targets>;
 static REDIRECT: OnceLock<Redirect> = OnceLock::new();
 static mut PREVIOUS: pg_sys::planner_hook_type = None;
 
-/// Installs the hook, which asks `redirect` for each statement that is planned. Call only while the server loads libraries.
+/// Installs the hook, which calls `redirect` for each statement that is planned. Call only while the server loads libraries.
 pub fn redirect_calls(redirect: Redirect) {
     REDIRECT.get_or_init(|| redirect);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
@@ -118,8 +118,8 @@ pub fn is_redirecting() -> bool {
     REDIRECT.get().is_some()
 }
 
-/// Redirects the calls of a query, then plans it. Errors of a planner may jump over this function, because it has no
-/// pgrx guard and no values to drop.
+/// Redirects the calls of a query, then plans the query. This function has no pgrx guard and no values to drop, so errors
+/// of a planner can safely jump over it.
 unsafe extern "C-unwind" fn plan(
     query: *mut pg_sys::Query,
     text: *const c_char,
@@ -211,7 +211,7 @@ unsafe fn record_columns(
     unsafe {
         for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
             let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
-            // If a VALUES list has several rows, the cast to the column's type surrounds the reference to the list.
+            // If VALUES has several rows, the value is a Var that refers to the list, inside a cast to the column's type.
             let value = unconverted(slot);
             if !is_node(*value, pg_sys::NodeTag::T_Var) {
                 record_value(slot, table, (*column).resno, targets);
@@ -254,10 +254,10 @@ unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, 
     }
 }
 
-/// Returns the sequence of a column. If the column owns no sequence, returns that of the column with the same name in a
-/// parent table. A partition has its parent's default, and so the parent's sequence.
+/// Returns the sequence of a column. If the column owns no sequence, returns the sequence of the parent table's column
+/// with the same name, because a partition inherits its parent's default.
 fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<pg_sys::Oid> {
-    // Visits each column once, because a parent table may be reached by several paths.
+    // The list keeps visited columns, because several inheritance paths may lead to the same parent table.
     let mut columns = vec![(table, column)];
     let mut next = 0;
     while let Some(&(table, column)) = columns.get(next) {
@@ -342,10 +342,10 @@ unsafe fn make_call(
     }
 }
 
-/// Walks a query and redirects its calls. A call is changed in place. A `NextValueExpr` is the default of an identity
-/// column. The node has no room for a call, so the pointer to the node is replaced.
+/// Walks a query and redirects its calls. Calls are changed in place. The default of an identity column is a
+/// `NextValueExpr`. This node is too small for a call, so the pointer to the node is replaced.
 ///
-/// Errors may jump over this function and the walkers, because they have no pgrx guard and no values to drop.
+/// This function and the walkers have no pgrx guard and no values to drop, so errors can safely jump over them.
 unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag;
     if node.is_null() {
@@ -380,7 +380,7 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
     }
 }
 
-/// Replaces a `NextValueExpr` by a call.
+/// Replaces a `NextValueExpr` with a call.
 ///
 /// # Safety The slot holds a node or null.
 unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
@@ -411,8 +411,8 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return Some(next_of.cast()),
-            // Sequences of these types keep their own numbers. Their calls are redirected because the extension's
-            // `lastval` has to know of them.
+            // Sequences of these types keep their own numbers. Calls of these sequences are redirected so that the
+            // extension's `lastval` knows about them.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return None,
@@ -431,7 +431,7 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
 ///
 /// # Safety The server has passed `call` to the function that it calls.
 pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
-    // SAFETY: the server's argument. The expression is null, or a node whose tag names its struct.
+    // SAFETY: the caller passes the server's argument. The expression is null, or a node whose tag names its struct.
     unsafe {
         let Some(function) = (*call).flinfo.as_ref() else { return false };
         let expression: *mut c_void = function.fn_expr.cast();

@@ -17,7 +17,7 @@ pub struct Relation {
 /// The position of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequencePosition {
-    /// The last number that the sequence returned, or the next one if `is_called` is false.
+    /// The last number that the sequence returned, or the next number if `is_called` is false.
     pub last_value: i64,
     /// True if the sequence has returned `last_value`.
     pub is_called: bool,
@@ -45,8 +45,8 @@ impl Relation {
         Self::find(oid)
     }
 
-    /// Does the same as [`Self::beside`], and locks the relation for writing until the transaction ends. Its name and
-    /// owner cannot change until then.
+    /// Does the same as [`Self::beside`], and locks the relation for writing until the transaction ends. The
+    /// relation's name and owner cannot change until then.
     pub fn written_beside(other: pg_sys::Oid, name: &CStr) -> Option<Self> {
         let found = Self::beside(other, name)?;
         // SAFETY: the caller is within a transaction, which releases the lock at its end.
@@ -59,7 +59,7 @@ impl Relation {
     pub fn allows(&self, privilege: u32, role: pg_sys::Oid) -> bool {
         #[allow(clippy::cast_lossless, reason = "a type of the server's")]
         let privilege = privilege as pg_sys::AclMode;
-        // SAFETY: the caller is within a transaction; the OID is that of a relation.
+        // SAFETY: the caller is within a transaction; the OID belongs to a relation.
         let allowed = unsafe { pg_sys::pg_class_aclcheck(self.oid, role, privilege) };
         allowed == pg_sys::AclResult::ACLCHECK_OK
     }
@@ -68,14 +68,14 @@ impl Relation {
         self.owner
     }
 
-    /// Locks the relation exclusively until the transaction ends. During the wait it may be dropped or change its owner.
+    /// Locks the relation exclusively until the transaction ends. During the wait, the relation may be dropped or get another owner.
     pub fn lock(&self) {
         // SAFETY: the caller is within a transaction, which releases the lock at its end.
         unsafe { pg_sys::LockRelationOid(self.oid, pg_sys::AccessExclusiveLock.cast_signed()) };
     }
 
-    /// Runs `work` with the rights of the relation's owner: see [`role::with_rights`]. If the caller may see all rows,
-    /// FORCE ROW LEVEL SECURITY hides none from the owner. Fails if code of the owner dropped the extension.
+    /// Runs `work` with the rights of the relation's owner: see [`role::with_rights`]. If the caller bypasses row-level
+    /// security, FORCE ROW LEVEL SECURITY hides no rows from `work`. Fails if code of the owner dropped the extension.
     pub fn as_owner<T>(&self, work: impl FnOnce() -> T) -> T {
         extension::outlasting(|| {
             role::with_rights(self.owner, role::bypasses_row_security(), RoleSettings::End, work)
@@ -101,8 +101,8 @@ impl Relation {
         role::has_privileges_of(self.owner) && role::can_become(self.owner)
     }
 
-    /// Runs `work`, which reads the relation. Uses the owner's rights if the caller may become the owner, else the caller's
-    /// rights. Code of the relation, such as a view or a policy, never gets rights that the caller lacks.
+    /// Runs `work`, which reads the relation. Uses the owner's rights if the caller may act as the owner, and the caller's
+    /// rights otherwise. Code of the relation, such as a view or a policy, never gets rights that the caller lacks.
     pub fn as_reader<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.may_act_as_owner() {
             return self.as_owner(work);
@@ -122,7 +122,7 @@ impl Relation {
             return None;
         }
         // SAFETY: the caller is within a transaction. The relation is closed again. A sequence has one row of three columns
-        // that are never null, and stays a sequence while it is open.
+        // that are never null. An open sequence stays a sequence.
         unsafe {
             let lock = pg_sys::AccessShareLock.cast_signed();
             let sequence = pg_sys::try_relation_open(self.oid, lock);
@@ -145,9 +145,9 @@ impl Relation {
     }
 }
 
-/// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` at once, like an
-/// identity sequence. An ALTER SEQUENCE that changes the owner later would have to find the sequence by name. Returns
-/// the sequence's OID; None if the statement is not CREATE SEQUENCE.
+/// Runs a CREATE SEQUENCE statement with the caller's rights. The new sequence belongs to `owner` from the start, like an
+/// identity sequence, because a later ALTER SEQUENCE would have to find the sequence by name. Returns the sequence's OID;
+/// None if the statement is not CREATE SEQUENCE.
 pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the caller is within a transaction. The parser's nodes outlive the call; the tag of a node names its struct.
     unsafe {
@@ -179,7 +179,7 @@ pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::O
 unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
     let context = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY;
     let (nothing, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the caller passes such a statement. `None_Receiver` is the server's receiver that discards all rows.
+    // SAFETY: the caller passes a utility statement. `None_Receiver` is the server's receiver that discards all rows.
     unsafe {
         let (text, receiver) = (text.as_ptr(), pg_sys::None_Receiver);
         pg_sys::ProcessUtility(
@@ -203,7 +203,7 @@ const INHERITS_BY_TABLE: u32 = 2680;
 
 /// Returns the columns of the same name in the direct parents of a table. Call only within a transaction.
 pub fn columns_above(table: pg_sys::Oid, column: i16) -> Vec<(pg_sys::Oid, i16)> {
-    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_attname(table, column, true) };
     if name.is_null() {
         return Vec::new();

@@ -1,13 +1,13 @@
-//! Relcache invalidations, passed from one server callback to all listeners. A process can register only few server
-//! callbacks, and ends if all are taken. Other extensions also need callbacks: Citus takes half of them.
+//! Relcache invalidations, passed from one server callback to all listeners. A process can register only a few server
+//! callbacks, and a further registration ends the process. Other extensions also need callbacks: Citus uses half of them.
 
 use super::process::PerProcess;
 use pgrx::{pg_guard, pg_sys};
 use std::cell::Cell;
 use std::sync::Once;
 
-/// A function that runs when a relation was changed or dropped. An invalid OID stands for every relation. The function must
-/// not fail, and must not call server functions that may read a catalog.
+/// A function that runs when a relation was changed or dropped. An invalid OID means every relation. The function must not
+/// fail, and must not call server functions that may read a catalog.
 type Listener = fn(pg_sys::Oid);
 
 /// An upper bound for the number of listeners.

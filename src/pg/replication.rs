@@ -29,7 +29,7 @@ pub fn is_setting_sequences() -> bool {
     cfg!(feature = "pg19") && entry_point() == Some(SEQUENCES)
 }
 
-/// Returns the function that this process runs; None if it is not one of the server's own background workers.
+/// Returns the entry point of this process; None if the process is no background worker of the server itself.
 fn entry_point() -> Option<&'static CStr> {
     // SAFETY: the server sets the entry when a background worker starts, and never changes it; both names are C strings.
     unsafe {
@@ -41,6 +41,6 @@ fn entry_point() -> Option<&'static CStr> {
 
 /// Returns whether a function is running the current statement through SPI.
 fn is_within_spi() -> bool {
-    // SAFETY: looks up a relation under a name that none has, and has no other effect.
+    // SAFETY: looks up a relation by a name that no relation has, and has no other effect.
     unsafe { pg_sys::SPI_unregister_relation(c"".as_ptr()) != pg_sys::SPI_ERROR_UNCONNECTED }
 }

@@ -8,7 +8,7 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 use snowflake_ids_core::{Explain, Kind};
 
 /// Returns the report for the session's user. Users without `pg_read_all_stats` do not see the addresses of other servers.
-/// The log has the whole text.
+/// The log shows the whole text.
 #[cold]
 pub fn report(error: &impl Explain) -> ErrorReport {
     let for_others = error.for_others().filter(|_| !server::may_see_all_activity());
@@ -86,7 +86,7 @@ pub fn denied(message: &'static str) -> ErrorReport {
     ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
 }
 
-/// Returns the report of an error that was caught.
+/// Returns the report of a caught error.
 pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
     match error {
         CaughtError::PostgresError(report)

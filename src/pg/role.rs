@@ -20,7 +20,7 @@ pub fn current() -> pg_sys::Oid {
     unsafe { GetUserId() }
 }
 
-/// Returns the session's role, even within SECURITY DEFINER functions.
+/// Returns the session user, even within SECURITY DEFINER functions.
 pub fn of_session() -> pg_sys::Oid {
     // SAFETY: reads a variable of this process.
     unsafe { pg_sys::GetSessionUserId() }
@@ -60,13 +60,13 @@ pub fn may_execute(function: pg_sys::Oid) -> bool {
 
 /// Returns the name of a role. Call only within a transaction.
 pub fn name(role: pg_sys::Oid) -> Option<String> {
-    // SAFETY: the caller is within a transaction; a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
     let name = unsafe { pg_sys::GetUserNameFromId(role, true) };
     // SAFETY: null, or a name that ends with a zero byte.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 
-/// The action for a change of roles.
+/// An action that runs after a change of roles.
 type OnRoleChange = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));
@@ -98,7 +98,7 @@ pub fn watch() {
     });
 }
 
-/// Returns the number of these changes since [`watch`].
+/// Returns how many changes this process has counted since [`watch`].
 #[inline]
 pub fn changes() -> u64 {
     CHANGES.get()
@@ -133,7 +133,7 @@ pub(super) fn with_rights<T>(
 ) -> T {
     let all_rows = if all_rows { pg_sys::SECURITY_NOFORCE_RLS } else { 0 };
     as_role(role, all_rows, || {
-        // SAFETY: the caller is within a transaction, whose end also ends the settings of all nest levels.
+        // SAFETY: the caller is within a transaction. The end of the transaction also resets the settings of all nest levels.
         let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
         guc::set_for_now(c"search_path", c"pg_catalog, pg_temp");
         let done = work();
@@ -153,7 +153,7 @@ fn as_role<T>(role: pg_sys::Oid, bits: u32, work: impl FnOnce() -> T) -> T {
     let bits =
         (pg_sys::SECURITY_LOCAL_USERID_CHANGE | pg_sys::SECURITY_RESTRICTED_OPERATION | bits).cast_signed();
     // SAFETY: the caller is within a transaction. If `work` fails, the end of the transaction or subtransaction resets the
-    // user, as for a SECURITY DEFINER function. The bits are only added to the context.
+    // user, as for a SECURITY DEFINER function. The call only adds bits to the security context, and clears none.
     unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
         pg_sys::SetUserIdAndSecContext(role, context | bits);
@@ -164,7 +164,7 @@ fn as_role<T>(role: pg_sys::Oid, bits: u32, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Returns whether the current role may SET ROLE to another one. Call only within a transaction.
+/// Returns whether the current role may SET ROLE to `role`. Call only within a transaction.
 pub fn can_become(role: pg_sys::Oid) -> bool {
     // SAFETY: the caller is within a transaction.
     unsafe {

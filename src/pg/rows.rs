@@ -1,7 +1,7 @@
-//! Direct reads of the extension's tables, without SQL and without privileges on them.
+//! Direct reads of the extension's tables, without SQL and without privileges on the tables.
 //!
-//! A read sees all committed rows, like the server's reads of its catalogs. A read leaves no lock behind, because the
-//! caller's transaction may go on for long.
+//! A read sees all committed rows, like the server's reads of its catalogs. A read releases its locks when it ends,
+//! because the caller's transaction may last long.
 
 use super::catalog::{Open, Source, Table, Type, Unseen};
 use super::read_lock::{Lock, Wait};
@@ -14,9 +14,9 @@ use std::ffi::CStr;
 /// The rows that a read sees.
 #[derive(Clone, Copy)]
 pub enum View {
-    /// Committed rows, by the server's newest snapshot. Works in parallel queries, too.
+    /// Committed rows, as a new snapshot sees them. Also works in parallel queries.
     Committed,
-    /// Committed rows, and rows that other transactions have inserted or deleted without a commit yet.
+    /// Committed rows, and rows that other transactions have inserted or deleted and not yet committed.
     Dirty,
 }
 
@@ -39,9 +39,9 @@ impl Sought<'_> {
     }
 }
 
-/// Calls `each` with the rows in which the columns have these values. The columns are the first columns of the primary key;
-/// without columns, all rows match. Returns the OID of the table. Sees every committed row, even if the caller's snapshot
-/// is older. Call only within a transaction.
+/// Calls `each` for each row in which the columns have these values. `columns` are the first columns of the primary key;
+/// if empty, all rows match. Returns the OID of the table. Sees every committed row, even if the caller's snapshot is
+/// older. Call only within a transaction.
 pub fn look(
     table: &'static Table,
     wait: Wait,
@@ -54,7 +54,7 @@ pub fn look(
     })
 }
 
-/// Returns whether the table has a row in which the columns have these values. Without columns, any row counts.
+/// Returns whether the table has a row in which the columns have these values. If `columns` is empty, any row counts.
 pub fn has(
     table: &'static Table,
     wait: Wait,
@@ -69,7 +69,7 @@ pub fn has(
     look_until(table, wait, view, columns, each).map(|_| found)
 }
 
-/// The current row of a read. Reading a column as another type than the table declares is an error (55000).
+/// The current row of a read. Reading a column as a type other than its declared type raises an error (55000).
 pub struct Row<'a> {
     table: &'a Open,
     tuple: pg_sys::HeapTuple,

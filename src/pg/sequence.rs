@@ -12,16 +12,16 @@ unsafe extern "C-unwind" {
     fn nextval_internal(sequence: pg_sys::Oid, check_permissions: bool) -> i64;
 }
 
-/// The action after a change of a relation.
+/// An action that runs after a relation has changed.
 type OnSequenceChange = fn();
 
-/// The watched table, if any, and the action.
+/// The watched table and the action. None means every relation.
 type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
 
-/// Runs `action` whenever this table has changed, and then discards all plans of this process. With None, runs `action`
-/// whenever any relation has changed. A later call replaces the earlier one.
+/// Runs `action` whenever this table has changed, and then discards all plans of this process. If `table` is None, runs
+/// `action` whenever any relation has changed, and keeps the plans. A later call replaces the table and the action.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
@@ -55,12 +55,12 @@ fn any_changed(_relation: pg_sys::Oid) {
 
 /// Discards all plans of this process, so that each statement is planned again.
 pub fn plan_anew() {
-    // SAFETY: the server does the same when a catalog changes that any plan may depend on.
+    // SAFETY: the server itself calls this function after changes of some catalogs.
     unsafe { pg_sys::ResetPlanCache() };
 }
 
-/// Locks a sequence until the transaction ends. Other sessions can then not alter or drop the sequence, or bind it to
-/// this extension. Earlier committed changes are visible afterwards.
+/// Locks a sequence until the transaction ends. Until then, other sessions cannot alter, drop or bind the sequence. After
+/// the call, this session sees the changes that were committed before.
 pub fn lock(sequence: pg_sys::Oid) {
     // SAFETY: the caller is within a transaction, which releases the lock at its end.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
@@ -72,14 +72,14 @@ pub fn unlock(sequence: pg_sys::Oid) {
     unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
 }
 
-/// Takes a read lock if it is available at once. Another lock of this transaction does not conflict.
+/// Takes a read lock if it is available at once. Locks that this transaction already holds do not conflict.
 pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
     // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
 /// Returns whether this transaction has given the sequence a new file, as TRUNCATE ... RESTART IDENTITY does. The caller
-/// holds a lock.
+/// holds a lock on the sequence.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -91,18 +91,18 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, since) != 0
 }
 
-/// Returns whether this transaction has created the sequence. The caller holds a lock.
+/// Returns whether this transaction has created the sequence. The caller holds a lock on the sequence.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, |relation| relation.rd_createSubid) != 0
 }
 
-/// Returns a subtransaction id from the relcache entry of a sequence; 0 if the entry has none.
+/// Returns a subtransaction id from the relcache entry of a sequence; 0 if the entry has no such id, or the sequence is gone.
 fn since_when(
     sequence: pg_sys::Oid,
     read: impl FnOnce(&pg_sys::RelationData) -> pg_sys::SubTransactionId,
 ) -> pg_sys::SubTransactionId {
     let lock = pg_sys::NoLock.cast_signed();
-    // SAFETY: the caller is within a transaction, with a lock; null if the relation is gone. The relation is closed again.
+    // SAFETY: the caller is within a transaction, with a lock. A null result means that the relation is gone.
     unsafe {
         let relation = pg_sys::try_relation_open(sequence, lock);
         let Some(open) = relation.as_ref() else { return 0 };
@@ -119,7 +119,7 @@ pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
     const INTERNAL: u8 = b'i';
     let (mut table, mut column) = (pg_sys::InvalidOid, 0);
     let mut is_owned = |kind: u8| {
-        // SAFETY: the caller is within a transaction; a catalog scan that writes to both variables.
+        // SAFETY: the caller is within a transaction. The function scans a catalog, and writes to both variables.
         unsafe { pg_sys::sequenceIsOwned(sequence, kind.cast_signed() as _, &raw mut table, &raw mut column) }
     };
     let is_owned = is_owned(AUTOMATIC) || is_owned(INTERNAL);
@@ -129,7 +129,7 @@ pub fn owner(sequence: pg_sys::Oid) -> Option<(pg_sys::Oid, i16)> {
 
 /// Returns the columns of a table that own sequences, each with its sequence. Call only within a transaction.
 pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
-    // SAFETY: the caller is within a transaction; a catalog scan that returns a list of OIDs.
+    // SAFETY: the caller is within a transaction. The function scans a catalog, and returns a list of OIDs.
     let owned = unsafe {
         let list = pg_sys::getOwnedSequences(table);
         let count = list.as_ref().and_then(|list| usize::try_from(list.length).ok()).unwrap_or_default();
@@ -178,7 +178,7 @@ pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
 
 /// Returns the name of a sequence; empty if it is gone. Call only within a transaction.
 pub fn name(sequence: pg_sys::Oid) -> String {
-    // SAFETY: the caller is within a transaction; null, or a copy in the current memory context.
+    // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_rel_name(sequence) };
     if name.is_null() {
         return String::new();
@@ -236,7 +236,7 @@ fn call(
     function: unsafe fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     arguments: &[Option<pg_sys::Datum>],
 ) -> i64 {
-    // SAFETY: a server function that takes these arguments and returns a bigint.
+    // SAFETY: the function takes these arguments and returns a bigint.
     let number: Option<i64> = unsafe { pgrx::direct_function_call(function, arguments) };
     number.unwrap_or_default()
 }

@@ -34,14 +34,14 @@ pub fn in_recovery() -> bool {
     !out_of_recovery()
 }
 
-/// Fails during recovery with the server's error for commands that cannot run then. A write would fail with an internal
-/// error.
+/// Raises the server's error for a command that cannot run during recovery. Without this check, a write during recovery
+/// would fail with an internal error.
 pub fn refuse_during_recovery() {
     // SAFETY: the text is a constant.
     unsafe { pg_sys::PreventCommandDuringRecovery(c"statements on tables of snowflake_ids".as_ptr()) };
 }
 
-/// Raises the server's error if a command must not write: in recovery, in a read-only transaction or in a parallel query.
+/// Raises the server's error if the command cannot write: in recovery, in a read-only transaction or in a parallel query.
 pub fn refuse_unless_writable(command: &'static CStr) {
     // SAFETY: the text is a constant.
     unsafe {
@@ -69,15 +69,15 @@ pub fn process_number() -> usize {
     // SAFETY: set once at the start of every process that runs SQL.
     #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
     let number = unsafe { pg_sys::MyProcNumber };
-    // SAFETY: MyProc points to this process's own entry from its start to its end.
+    // SAFETY: MyProc points to this process's own entry during the life of the process.
     #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
     let number = unsafe { (*pg_sys::MyProc).pgprocno };
     usize::try_from(number).unwrap_or(0)
 }
 
-/// The number of the process whose transaction this one works for: in a parallel query the leader's, else its own.
+/// Returns the leader's process number in a parallel worker, and this process's own number otherwise.
 pub fn leader_number() -> usize {
-    // SAFETY: MyProc points to this process's own entry, whose leader outlives it; all entries lie in one array.
+    // SAFETY: MyProc points to this process's own entry. The leader's entry outlives it; all entries are in one array.
     let leader = unsafe {
         (*pg_sys::MyProc)
             .lockGroupLeader
@@ -92,7 +92,7 @@ pub fn max_processes() -> usize {
     // SAFETY: a plain variable, fixed before shared memory is sized.
     #[cfg(not(feature = "pg14"))]
     let processes = usize::try_from(unsafe { pg_sys::MaxBackends }).unwrap_or(0).max(1);
-    // Postgres 14 computes MaxBackends after it has loaded libraries. The 1 stands for the autovacuum launcher.
+    // Postgres 14 computes MaxBackends after it has loaded libraries. The 1 is for the autovacuum launcher.
     #[cfg(feature = "pg14")]
     let processes =
         [c"max_connections", c"autovacuum_max_workers", c"max_worker_processes", c"max_wal_senders"]
@@ -110,7 +110,7 @@ pub fn max_workers() -> usize {
     usize::try_from(workers).unwrap_or(0).max(1)
 }
 
-/// Returns whether the current role is a member of `pg_read_all_stats`, so that it may see the activity of other users.
+/// Returns whether the current role has the privileges of `pg_read_all_stats`, and may see the activity of other users.
 pub fn may_see_all_activity() -> bool {
     /// The OID of `pg_read_all_stats`, the same in all versions.
     const READ_ALL_STATS: u32 = 3375;
@@ -120,6 +120,6 @@ pub fn may_see_all_activity() -> bool {
 
 /// Returns the OID of the database that this process is connected to.
 pub fn database() -> u32 {
-    // SAFETY: a plain variable of this process, set when it connects.
+    // SAFETY: a plain variable of this process, set when the process connects.
     unsafe { pg_sys::MyDatabaseId }.to_u32()
 }

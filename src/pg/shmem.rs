@@ -27,10 +27,10 @@ impl<T: Send + Sync> Shmem<T> {
         Self { name, rest, make, place: AtomicPtr::new(null_mut()) }
     }
 
-    /// Returns the value; None if the library was not preloaded.
+    /// Returns the value; None if the library was not preloaded, or if `make` returned None.
     #[inline]
     pub fn get(&self) -> Option<&'static T> {
-        // SAFETY: null, or the value that `lay_out` has written, which stays valid as long as this process.
+        // SAFETY: the pointer is null, or points to the value that `lay_out` wrote. The value stays valid as long as this process.
         unsafe { self.place.load(Relaxed).as_ref() }
     }
 }
@@ -53,7 +53,7 @@ impl Rest {
         let skipped = self.next.align_offset(align_of::<T>());
         let size = skipped.saturating_add(len.saturating_mul(size_of::<T>()));
         assert!(size <= self.left, "arrays in shared memory take more than was asked for");
-        // SAFETY: the range is large enough, aligned and given away once; all elements are written before they are read.
+        // SAFETY: the range is large enough, aligned and handed out once; all elements are written before they are read.
         unsafe {
             let start: *mut T = self.next.add(skipped).cast();
             (self.next, self.left) = (self.next.add(size), self.left - size);
@@ -83,8 +83,8 @@ impl<T: Send + Sync> SharedBlock for Shmem<T> {
     unsafe fn lay_out(&self) {
         /// The index of `AddinShmemInitLock` among the server's main locks, in Postgres 14 to 18.
         const ADDIN_SHMEM_INIT_LOCK: usize = 21;
-        // SAFETY: the lock exists before the hook runs. The block has the requested size, and the server aligns it to a
-        // cache line (`ShmemAlloc` does so for every block).
+        // SAFETY: the lock exists before the hook runs. The block has the requested size, and `ShmemAlloc`
+        // aligns every block to a cache line.
         unsafe {
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
@@ -106,7 +106,7 @@ static BLOCKS: OnceLock<&'static [&'static dyn SharedBlock]> = OnceLock::new();
 /// Actions of the postmaster on shared memory, while no other process can access it.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    /// Called when shared memory is created, also after a crash.
+    /// Called when shared memory is created, including after a crash.
     pub begin: fn(),
     /// Called when the server has shut down cleanly.
     pub end: fn(),

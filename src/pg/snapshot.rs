@@ -1,22 +1,22 @@
-//! The snapshot of the present statement, and the transactions of all processes.
+//! The snapshot of the current statement, and the transactions of all processes.
 
 use pgrx::pg_sys;
 use snowflake_ids_core::generator::safe_position::SnapshotXids;
 
-/// The xids of a snapshot, as the server has them.
+/// The xids of a snapshot, without epochs.
 pub struct Raw {
     xmax: u32,
     running: Vec<u32>,
 }
 
 impl Raw {
-    /// Returns the present statement's snapshot; None if it is not of the usual kind.
+    /// Returns the current statement's snapshot; None if there is no MVCC snapshot, or if the server took it in recovery.
     pub fn of_statement() -> Option<Self> {
         let (xmax, running) = of_statement()?;
         Some(Self { xmax, running: running.iter().map(|xid| xid.into_inner()).collect() })
     }
 
-    /// Returns true if the present statement has this snapshot, or one that sees the same transactions.
+    /// Returns whether the current statement's snapshot sees the same transactions as this snapshot.
     pub fn is_of_statement(&self) -> bool {
         of_statement().is_some_and(|(xmax, running)| {
             xmax == self.xmax && running.iter().map(|xid| xid.into_inner()).eq(self.running.iter().copied())
@@ -32,8 +32,8 @@ impl Raw {
 }
 
 fn of_statement() -> Option<(u32, &'static [pg_sys::TransactionId])> {
-    // SAFETY: the caller is within a transaction, and uses the slice at once. An active snapshot lives as long as the statement,
-    // and its array has `xcnt` xids.
+    // SAFETY: the caller is within a transaction, and uses the slice at once. An active snapshot lives as long as the
+    // statement. The snapshot's array has `xcnt` xids.
     unsafe {
         if !pg_sys::ActiveSnapshotSet() {
             return None;
@@ -50,32 +50,32 @@ fn of_statement() -> Option<(u32, &'static [pg_sys::TransactionId])> {
     }
 }
 
-/// Returns the next xid that a transaction gets, with its epoch.
+/// Returns the xid that the next transaction will get, with its epoch.
 pub fn next_xid() -> u64 {
     // SAFETY: reads shared memory under the server's own lock.
     unsafe { pg_sys::ReadNextFullTransactionId() }.value
 }
 
-/// Returns whether a transaction is running in a process. A prepared one is not.
+/// Returns whether a process is running the transaction. Prepared transactions run in no process.
 pub fn runs_in_process(xid: u64) -> bool {
     // SAFETY: reads shared memory under the server's own lock.
     unsafe { pg_sys::BackendXidGetPid(low_half(xid).into()) != 0 }
 }
 
-/// Returns whether a transaction was rolled back. The xid is one that a present snapshot does not see.
+/// Returns whether a transaction was rolled back. A current snapshot must not see the transaction.
 pub fn was_rolled_back(xid: u64) -> bool {
-    // SAFETY: the server keeps the status of transactions that a present snapshot does not see.
+    // SAFETY: the server keeps the status of every transaction that a current snapshot does not see.
     unsafe { pg_sys::TransactionIdDidAbort(low_half(xid).into()) }
 }
 
-/// Returns the process with a number of [`super::server::process_number`]; 0 if there is none.
+/// Returns the pid of the process with this [`super::server::process_number`]; 0 if there is no such process.
 pub fn process_id(number: usize) -> i32 {
-    // SAFETY: the number is below the count of processes that run SQL. The array of all processes has more entries than that,
+    // SAFETY: the number is below the count of processes that run SQL. The array has an entry for each of these processes,
     // and lives as long as the server.
     unsafe { (*(*pg_sys::ProcGlobal).allProcs.add(number)).pid }
 }
 
-/// Returns an xid with its epoch. The xid is at most the next one, and less than four billion below it.
+/// Adds the epoch to an xid. The xid is at most `next`, and less than four billion below `next`.
 fn widened(next: u64, xid: u32) -> u64 {
     next.saturating_sub(low_half(next).wrapping_sub(xid).into())
 }

@@ -22,7 +22,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Declares a statement and the types of its arguments. Names in it have a schema or belong to `pg_catalog`.
+    /// Declares a statement and the types of its arguments. Names in the SQL are schema-qualified or belong to `pg_catalog`.
     pub const fn new(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
         Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
     }
@@ -38,7 +38,7 @@ impl Statement {
         self.first(arguments, |_| Ok(())).map(drop)
     }
 
-    /// Runs the statement and reads its first row; None if it returned none.
+    /// Runs the statement and reads its first row; None if there is no row.
     pub fn first<T>(
         &self,
         arguments: &[DatumWithOid<'_>],
@@ -64,7 +64,7 @@ impl Statement {
         server::refuse_during_recovery();
         connect_mut(|client| {
             let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
-            // A trigger of the statement may run the same statement while its plan is borrowed.
+            // A trigger that the statement fires may run the same statement while the plan is borrowed.
             let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
                 let plan = client.prepare_mut(self.sql, &types())?;
                 return read(client.update(&plan, None, arguments)?);
@@ -78,7 +78,7 @@ impl Statement {
     }
 }
 
-/// Connects to SPI. SQL errors lose their CONTEXT, because it names internal functions that no user calls.
+/// Connects to SPI. Removes the CONTEXT of SQL errors, because the CONTEXT names internal functions that no user calls.
 fn connect_mut<T>(work: impl FnOnce(&mut SpiClient<'_>) -> Result<T, SpiError>) -> Result<T, SpiError> {
     PgTryBuilder::new(AssertUnwindSafe(|| Spi::connect_mut(work)))
         .catch_others(|error| {
@@ -101,7 +101,7 @@ pub fn number(sql: &CStr) -> Result<Option<i64>, SpiError> {
 }
 
 /// Plans and runs a statement that only reads. Returns the text in the first column of its first row; None if there is
-/// no row. Works during recovery, too.
+/// no row. Also works during recovery.
 pub fn text(sql: &CStr) -> Result<Option<TextOut>, SpiError> {
     Spi::connect(|client| {
         let rows = client.select(sql, None, &[])?;

@@ -1,5 +1,5 @@
-//! Conversion of segment tags between SQL and the core. A tag is the name of a range of ids, as bytes in the encoding of
-//! its database.
+//! Conversion of segment tags between SQL and the core. A tag is the name of a counter of dense ids, as bytes in the
+//! encoding of its database.
 
 use super::text::{bytes_of, length_of};
 use crate::pg::report::{raise, report};
@@ -17,7 +17,7 @@ use std::ffi::c_int;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagText(pub Tag);
 
-/// Converts bytes to a tag. Returns an error if they are not a valid tag.
+/// Converts bytes to a tag. Returns an error if the bytes are not a valid tag.
 pub fn checked(bytes: &[u8]) -> Result<Tag, TagError> {
     let tag = Tag::new(bytes).ok_or(TagError::TooManyBytes { bytes: bytes.len() })?;
     check_tag(chars(bytes)).map(|()| tag)
@@ -40,7 +40,7 @@ impl TagText {
         excerpt(&self.to_text())
     }
 
-    /// Returns the tag as UTF-8. If the database has another encoding, characters outside ASCII become question marks.
+    /// Returns the tag as UTF-8. If the database has another encoding, bytes outside ASCII become question marks.
     pub fn to_text(self) -> String {
         // SAFETY: reads a variable of this process.
         let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
@@ -53,8 +53,8 @@ impl TagText {
         Tag::new(&ascii.collect::<Vec<u8>>()).map_or(*self, Self)
     }
 
-    /// Returns the tag unchanged if its bytes are valid in the encoding of this database. Otherwise characters outside
-    /// ASCII become question marks. Tags of other databases may have another encoding.
+    /// Returns the tag unchanged if its bytes are valid in the encoding of this database. Otherwise, bytes outside ASCII
+    /// become question marks. Tags of other databases may have another encoding.
     pub fn legible(self) -> Self {
         let bytes = self.0.as_bytes();
         // SAFETY: the slice is valid for its length.
@@ -67,7 +67,7 @@ impl TagText {
 
 /// Returns the bytes of a text that should be a tag. The bytes live as long as the call.
 ///
-/// # Errors [`TagError`] if the text is too long; its bytes are then not read.
+/// # Errors [`TagError`] if the text is too long. The bytes of such a text are not read.
 ///
 /// # Safety The datum is a text.
 pub unsafe fn tag_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], TagError> {
@@ -88,7 +88,7 @@ unsafe impl UnboxDatum for TagText {
     where
         Self: 'src,
     {
-        // SAFETY: the datum is a text; a text that was written as a tag is short enough.
+        // SAFETY: the datum is a text. A text that was stored as a tag is short enough.
         let tag = unsafe { tag_of(datum.sans_lifetime()) };
         Self(tag.ok().and_then(Tag::new).unwrap_or_default())
     }

@@ -2,8 +2,8 @@
 //!
 //! pgrx's `&str` panics if the database is not in UTF-8 and a user types an accented letter. This extension interprets
 //! only ASCII text. Bytes that are not UTF-8 become a replacement character, which is refused like any other wrong
-//! character. The length of a text is checked before its bytes are read: compressed text of up to 1 GB may fit into a
-//! few pages.
+//! character. The length of a text is checked before its bytes are read, because a few pages may hold compressed text of
+//! up to 1 GB.
 
 use super::encoding::from_utf8;
 use crate::pg::report::{bad_argument, raise, report};
@@ -111,7 +111,7 @@ unsafe impl UnboxDatum for Length {
     }
 }
 
-/// pgrx needs `type_oid` to compare the type with that of a column. A `Length` is never converted to a datum.
+/// pgrx needs `type_oid` to compare the type with a column's type. A `Length` is never converted to a datum.
 impl IntoDatum for Length {
     fn into_datum(self) -> Option<pg_sys::Datum> {
         None
@@ -214,7 +214,7 @@ unsafe impl BoxRet for TextOut {
     }
 }
 
-/// Passes a text argument on to a statement without reading its bytes.
+/// Returns a text argument as a statement's argument, without reading its bytes.
 pub fn handed_on<'a>(
     text: Option<&Text<'_>>,
     name: &'static str,

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// 2000-01-01 UTC in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// Converts an instant for the core. The last 30 years of `timestamptz` become the core's last instant; no layout
-/// reaches them.
+/// Converts an instant for the core. Instants in the last 30 years of `timestamptz` become the core's last instant. Every
+/// layout ends before these years.
 pub fn from_sql(at: TimestampWithTimeZone) -> Result<UnixMicros, ErrorReport> {
     if at.is_infinity() || at.is_neg_infinity() {
         return Err(bad_argument(

@@ -17,7 +17,8 @@ pub struct Hooks {
     pub committed: fn(),
     /// The transaction was rolled back or prepared. The function must not fail.
     pub ended: fn(),
-    /// A subtransaction was rolled back, with those nested in it. The function must not fail. None costs subtransactions nothing.
+    /// A subtransaction and all subtransactions in it were rolled back. The function must not fail. If None, no callback for
+    /// subtransactions is registered.
     pub subtransaction_aborted: Option<fn(Subtransaction)>,
 }
 
@@ -40,18 +41,18 @@ impl Hooks {
 pub struct Subtransaction(u32);
 
 impl Subtransaction {
-    /// Returns the current subtransaction; the top-level transaction counts as one.
+    /// Returns the current subtransaction. The top-level transaction counts as a subtransaction.
     pub fn current() -> Self {
         // SAFETY: SQL functions call this, within a transaction.
         Self(unsafe { pg_sys::GetCurrentSubTransactionId() })
     }
 }
 
-/// Registers the hooks in this process for good. Further calls with the same hooks have no effect.
+/// Registers the hooks until this process ends. Further calls with the same hooks have no effect.
 pub fn watch(hooks: &'static Hooks) {
     hooks.watched.call_once(|| {
         let argument: *mut c_void = std::ptr::from_ref(hooks).cast_mut().cast();
-        // SAFETY: the argument is valid forever, and only read.
+        // SAFETY: the argument is valid forever, and is only read.
         unsafe {
             pg_sys::RegisterXactCallback(Some(on_transaction), argument);
             if hooks.subtransaction_aborted.is_some() {
@@ -61,7 +62,7 @@ pub fn watch(hooks: &'static Hooks) {
     });
 }
 
-/// Raises the server's error in a read-only transaction or a parallel query, as for the SQL command `command`.
+/// Raises the server's error for `command` if the transaction is read-only, or in a parallel query.
 pub fn refuse_change(command: &CStr) {
     // SAFETY: the caller is within a transaction; the name ends with a zero byte.
     unsafe {
@@ -70,18 +71,17 @@ pub fn refuse_change(command: &CStr) {
     }
 }
 
-/// Turns off parallel query for the rest of this transaction, which needs data that only this process has.
+/// Turns off parallel query for the rest of this transaction, because the transaction needs data that only this process has.
 pub fn stay_in_one_process() {
     for setting in [c"max_parallel_workers_per_gather", c"max_parallel_workers"] {
         guc::set_for_transaction(setting, c"0");
     }
 }
 
-/// Returns the number of the current transaction in this process, which repeats after 4 billion transactions.
+/// Returns the local id (`lxid`) of the current transaction. The id repeats after 4 billion transactions of this process.
 #[inline]
 pub fn number() -> u32 {
-    // SAFETY: MyProc points to this process's own entry from its start to its end, and only this process changes the
-    // number.
+    // SAFETY: MyProc points to this process's own entry during the life of the process. Only this process changes the number.
     unsafe {
         #[cfg(not(any(feature = "pg14", feature = "pg15", feature = "pg16")))]
         let number = (*pg_sys::MyProc).vxid.lxid;
@@ -91,15 +91,16 @@ pub fn number() -> u32 {
     }
 }
 
-/// The transaction's id with its epoch; None if it has changed nothing. Also while it ends.
+/// Returns the id of the top-level transaction, with its epoch; None if no id is assigned. Also works while the transaction
+/// ends.
 pub fn xid() -> Option<u64> {
-    // SAFETY: looks at variables of this process.
+    // SAFETY: reads variables of this process.
     Some(unsafe { pg_sys::GetTopFullTransactionIdIfAny() }.value).filter(|xid| *xid != 0)
 }
 
-/// Returns whether this process works for the transaction of another one, in a parallel query.
+/// Returns whether this process is a parallel worker, which works for the transaction of its leader.
 pub fn is_of_leader() -> bool {
-    // SAFETY: a plain variable of this process.
+    // SAFETY: reads a variable of this process.
     unsafe { pg_sys::ParallelWorkerNumber >= 0 }
 }
 
@@ -121,14 +122,14 @@ pub fn is_block() -> bool {
     unsafe { pg_sys::IsTransactionBlock() }
 }
 
-/// Returns whether each statement sees all earlier commits (READ COMMITTED). If others have changed a row, an update then
-/// causes no serialization error.
+/// Returns whether each statement sees all earlier commits (READ COMMITTED). An UPDATE of a row that another transaction has
+/// changed then raises no serialization error.
 pub fn sees_new_commits() -> bool {
     // SAFETY: reads variables of this process.
     unsafe { pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ.cast_signed() }
 }
 
-/// Fails within a transaction block, because a rollback could not undo the effect of `function`.
+/// Raises the server's error within a transaction block, because a rollback could not undo the effect of `function`.
 pub fn refuse_block(function: &'static str) {
     let name = CString::new(function).unwrap_or_default();
     // SAFETY: the caller is within a transaction; the name is used for the message only.
@@ -141,11 +142,11 @@ pub fn see_own_changes() {
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
-/// Runs `work`, which uses SQL, at the end of a transaction, after its snapshots are gone. `work` can write even if the
-/// user has made the transaction read-only after its own writes.
+/// Runs `work`, which uses SQL, at the end of a transaction, when no snapshot is active any more. `work` can write even if
+/// the user has made the transaction read-only after its own writes.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: the caller is within a transaction. An error aborts the transaction, and with it the snapshot and the
-    // changed variable.
+    // SAFETY: the caller is within a transaction. After an error, the end of the transaction releases the snapshot and
+    // resets the variable.
     let read_only = unsafe {
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let read_only = pg_sys::XactReadOnly;
@@ -153,7 +154,7 @@ pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
         read_only
     };
     let done = work();
-    // SAFETY: pops and restores the values from above.
+    // SAFETY: pops the snapshot that was pushed above, and restores the variable.
     unsafe {
         pg_sys::XactReadOnly = read_only;
         pg_sys::PopActiveSnapshot();

@@ -12,7 +12,7 @@ pub(super) fn cache_id(cache: pg_sys::SysCacheIdentifier::Type) -> i32 {
 /// The result of a trigger that changes no row.
 pub type NoRow<'a> = Result<Option<PgHeapTuple<'a, AllocatedByPostgres>>, PgTriggerError>;
 
-/// Reads the syscache entry of an OID; None if there is none. Call only within a transaction.
+/// Reads the syscache entry of an OID; None if there is no entry. Call only within a transaction.
 pub(super) fn cached<T>(
     cache: pg_sys::SysCacheIdentifier::Type,
     oid: pg_sys::Oid,
@@ -41,10 +41,10 @@ pub(super) unsafe fn cached_column(
     (!is_null).then_some(value)
 }
 
-/// Calls `each` with the rows that match the keys until it returns false. Scans the index; scans the whole relation if
-/// the OID of the index is invalid.
+/// Calls `each` for the rows that match the keys, until `each` returns false. Scans the index, or the whole relation if the
+/// OID of the index is invalid.
 ///
-/// # Safety Within a transaction. The relation is open, and the index belongs to it. The snapshot is null or valid.
+/// # Safety The caller is within a transaction. The relation is open, and the index belongs to it. The snapshot is null or valid.
 pub(super) unsafe fn scan(
     relation: pg_sys::Relation,
     index: pg_sys::Oid,

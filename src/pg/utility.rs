@@ -1,4 +1,4 @@
-//! Utility hook: notices COPY FROM, ALTER SEQUENCE, RESTART IDENTITY and DISCARD.
+//! Utility hook for COPY FROM, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, RESTART IDENTITY, DISCARD and RESET ALL.
 
 use super::process::PerProcess;
 use super::server;
@@ -12,19 +12,19 @@ use std::sync::OnceLock;
 static COPIES_IN: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 
-/// True if a COPY FROM has planned an expression with COPY variants: STABLE functions that replace the id functions
-/// within COPY FROM. The plan may still be cached.
+/// True if a COPY FROM has planned an expression with COPY variants, and the plan may still be cached. COPY variants are
+/// STABLE functions that replace the id functions within COPY FROM.
 static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// True if the innermost utility statement may be ALTER SEQUENCE.
 static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// OIDs of the sequences that the statement has altered. OIDs are used because a name may belong to another sequence
-/// when the statement ends.
+/// OIDs of the sequences that the statement has altered. The list has no names, because a name may belong to another
+/// sequence when the statement ends.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// True if the innermost utility statement may be a CREATE TABLE or ALTER TABLE whose columns are watched.
 static CREATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// The tables, with 0, and columns that such statements have made, those of an outer one first.
+/// Relations and columns that these statements have created. A relation has column number 0. Outer statements come first.
 static CREATED: PerProcess<RefCell<Vec<(pg_sys::Oid, c_int)>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// Functions that are called after statements, within the same transaction. The functions may run SQL and may fail.
@@ -38,15 +38,16 @@ pub struct Watch {
     pub session_discarded: fn(),
     /// Returns whether new tables and columns are watched. Must not fail.
     pub watches_columns: fn() -> bool,
-    /// CREATE TABLE has made this relation, with 0, or ADD COLUMN this column of it, unless an error has undone that.
+    /// CREATE TABLE has created this relation (column 0), or ADD COLUMN has added this column. The change may be undone
+    /// already, by an error that an event trigger has caught.
     pub columns_created: fn(pg_sys::Oid, c_int),
 }
 
 static WATCH: OnceLock<Watch> = OnceLock::new();
 
-/// Resets the flags after an error, because an error skips the end of the hook. After the rollback of a subtransaction,
-/// no COPY FROM that still plans its defaults is running. An ALTER SEQUENCE may still be running, if one of its event
-/// triggers has caught the error.
+/// Resets the flags after an error, because an error skips the end of the hook. When a subtransaction is rolled back, every
+/// COPY FROM that still runs has already planned its defaults. ALTER SEQUENCE, CREATE TABLE or ALTER TABLE may still be
+/// running, if one of its event triggers has caught the error.
 static AFTER_ERRORS: Hooks = Hooks {
     committed: forget_changes,
     ended: || {
@@ -91,7 +92,7 @@ pub fn copies_in() -> bool {
     COPIES_IN.get()
 }
 
-/// Records that an expression was planned with COPY variants. No statement but this COPY FROM may use the plan.
+/// Records that an expression was planned with COPY variants. Only this COPY FROM may use the plan.
 pub fn record_planned() {
     PLANNED.set(true);
 }
@@ -115,7 +116,7 @@ pub(super) fn creates_columns() -> bool {
     CREATES.get()
 }
 
-/// Notes a table, with 0, or a column that it has made.
+/// Records a relation (column 0) or a column that the statement has created.
 pub(super) fn record_created(relation: pg_sys::Oid, column: c_int) {
     if let Ok(mut created) = CREATED.try_borrow_mut() {
         created.push((relation, column));
@@ -129,10 +130,10 @@ fn forget_changes() {
     CREATED.take();
 }
 
-/// Returns whether the columns of a CREATE TABLE or ALTER TABLE are watched: not those of an extension's script or of
-/// `pg_upgrade`.
+/// Returns whether the columns of a CREATE TABLE or ALTER TABLE are watched. Statements of extension scripts and of
+/// `pg_upgrade` are not watched.
 fn watches_columns() -> bool {
-    // SAFETY: a variable of this process's server.
+    // SAFETY: reads a variable of this process.
     let in_script = unsafe { pg_sys::creating_extension };
     !in_script && !server::upgrading() && WATCH.get().is_some_and(|watch| (watch.watches_columns)())
 }
@@ -142,19 +143,19 @@ fn end_after_error() {
     forget_planned();
 }
 
-/// Discards cached plans of domain checks if they call COPY variants. Otherwise other roles would use these plans later,
-/// although COPY FROM has checked the privileges of its own role only.
+/// Discards cached plans of domain checks if they call COPY variants. Other roles could use these plans later, although
+/// COPY FROM has checked only the privileges of its own role.
 fn forget_planned() {
     if PLANNED.replace(false) {
-        // SAFETY: marks the process's cached constraints as outdated, without a read of the catalog.
+        // SAFETY: marks the cached constraints of this process as outdated, and reads no catalog.
         unsafe {
             pg_sys::CallSyscacheCallbacks(super::tuple::cache_id(pg_sys::SysCacheIdentifier::CONSTROID), 0);
         }
     }
 }
 
-/// Runs a utility statement and then the action that follows it. Errors may jump over this function, because it has no
-/// pgrx guard and no values to drop. The function cannot panic.
+/// Runs a utility statement and then the action that follows it. This function has no pgrx guard and no values to drop, so
+/// errors can safely jump over it. The function cannot panic.
 unsafe extern "C-unwind" fn on_utility(
     statement: *mut pg_sys::PlannedStmt,
     query: *const c_char,
@@ -166,9 +167,9 @@ unsafe extern "C-unwind" fn on_utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     let outside = (COPIES_IN.get(), ALTERS.get(), CREATES.get());
-    // New tables and columns of this statement are listed above those of an outer statement.
+    // The list already contains the tables and columns of outer statements.
     let first_created = CREATED.try_borrow().map_or(0, |created| created.len());
-    // SAFETY: the server's arguments are passed on once, as the server would. The statement is a valid node.
+    // SAFETY: the next function is called once, with the server's arguments. The statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
         let copy: *const pg_sys::CopyStmt = node.cast();

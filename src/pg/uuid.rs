@@ -1,10 +1,10 @@
-//! Conversion of UUIDs to results of SQL functions that have no guard.
+//! Conversion of UUID arguments, and of UUIDs to results of SQL functions that have no pgrx guard.
 
 use pgrx::{pg_sys, varlena};
 use snowflake_ids_core::Uuid;
 use std::ffi::{c_int, c_void};
 
-// This declaration bypasses pg_sys's wrapper. With the flag below, it returns null if there is no memory.
+// This declaration bypasses pg_sys's wrapper. With the flag below, the function returns null if there is no memory.
 unsafe extern "C-unwind" {
     fn palloc_extended(size: usize, flags: c_int) -> *mut c_void;
 }
@@ -42,7 +42,7 @@ pub fn as_text(uuid: Uuid) -> Option<pg_sys::Datum> {
 /// Allocates memory for a function result in the current memory context.
 #[inline]
 fn allocated(size: usize) -> Option<*mut c_void> {
-    // SAFETY: the flag makes the function return null instead of an error, and so small a size causes no other error.
+    // SAFETY: with this flag, the function returns null if there is no memory. Such a small size causes no other error.
     let place = unsafe { palloc_extended(size, pg_sys::MCXT_ALLOC_NO_OOM.cast_signed()) };
     (!place.is_null()).then_some(place)
 }

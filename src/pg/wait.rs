@@ -48,13 +48,13 @@ impl Event {
         };
         let number = &NUMBERS[self as usize];
         if number.load(Ordering::Relaxed) == 0 {
-            // SAFETY: the name is a constant; the server keeps one event of a name for all processes.
+            // SAFETY: the name is a constant. The server has one event of this name for all processes.
             number.store(unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) }, Ordering::Relaxed);
         }
         number.load(Ordering::Relaxed)
     }
 
-    /// Returns the server's number, which is the same for all extensions before Postgres 17.
+    /// Returns the server's number for the event. Before Postgres 17, all extensions share one number.
     #[cfg(any(feature = "pg14", feature = "pg15", feature = "pg16"))]
     #[allow(clippy::unused_self, reason = "other versions use it")]
     pub const fn number(self) -> u32 {
@@ -69,7 +69,7 @@ pub fn sleep(duration: Duration) {
     check_for_interrupts!();
 }
 
-/// Sleeps for the whole time, even if the process is woken. Such a wake-up stays pending and ends the next sleep.
+/// Sleeps for the whole time, even if the process is woken. The wake-up stays pending, and ends the next sleep.
 pub fn pause(event: Event, time: Duration) {
     wait(std::ptr::null_mut(), pg_sys::WL_TIMEOUT, event, time);
 }
@@ -83,10 +83,10 @@ pub fn until_woken(event: Event, limit: Duration) {
     unsafe { pg_sys::ResetLatch(latch) };
 }
 
-/// Sleeps until this process is woken, the socket is ready or the time is over. Returns the events as bits.
+/// Sleeps until this process is woken, the socket is ready or the time is over. Returns the events that occurred, as bits.
 pub fn until_woken_or_ready(event: Event, socket: c_int, events: u32, limit: Duration) -> u32 {
     let events = events | pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: this process's own latch, and the caller's socket; an invalid socket is not waited for.
+    // SAFETY: the latch is this process's own, and the socket is the caller's. The server ignores an invalid socket.
     unsafe {
         let latch = pg_sys::MyLatch;
         let happened =
@@ -107,7 +107,7 @@ pub fn wake() {
 
 fn wait(latch: *mut pg_sys::Latch, events: u32, event: Event, limit: Duration) {
     let events = events | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: the latch is this process's own, or null if it is not waited for.
+    // SAFETY: the latch is this process's own, or null if `events` does not contain the latch.
     unsafe { pg_sys::WaitLatch(latch, events.cast_signed(), millis(limit), event.number()) };
 }
 
@@ -134,7 +134,7 @@ impl Default for Condition {
     fn default() -> Self {
         // SAFETY: all zeros is a valid value of the struct, which is initialised before it is used.
         let condition = Self(UnsafeCell::new(unsafe { std::mem::zeroed() }));
-        // SAFETY: no other process sees the variable yet; it holds no pointer to itself.
+        // SAFETY: no other process sees the variable yet. The variable contains no pointer to itself.
         unsafe { pg_sys::ConditionVariableInit(condition.0.get()) };
         condition
     }

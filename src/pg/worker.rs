@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Time until the server restarts a launcher that has ended.
 const RESTART: Duration = Duration::from_secs(1);
 
-/// Registers the launcher, which the server starts as soon as it accepts writes.
+/// Registers the launcher. The server starts the launcher as soon as the server accepts writes.
 pub fn register_launcher() {
     builder("snowflake_ids launcher", "snowflake_ids_launcher_main").set_restart_time(Some(RESTART)).load();
 }
@@ -87,7 +87,7 @@ pub fn die_when_terminated() {
     }
 }
 
-/// Connects to no database. `pg_stat_activity` shows the worker, which can read `pg_database` and blocks no DROP DATABASE.
+/// Connects to no database. The worker appears in `pg_stat_activity`, can read `pg_database`, and blocks no DROP DATABASE.
 pub fn connect_to_no_database() {
     // SAFETY: called once, by a worker that has no connection.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
@@ -102,7 +102,7 @@ pub fn number_and_database(argument: pg_sys::Datum) -> (u32, u32) {
 
 /// Runs `action` when this process ends for any reason.
 pub fn on_exit(action: fn()) {
-    // SAFETY: the function's address is passed as a number, and converted back below.
+    // SAFETY: the function's address is passed as a number. `exiting` converts the number back.
     unsafe { pg_sys::before_shmem_exit(Some(exiting), pg_sys::Datum::from(action as usize)) };
 }
 
@@ -118,10 +118,10 @@ type OnFatal = fn(i32);
 
 /// The action for a fatal error. Its argument is the SQLSTATE in the server's packed form.
 static ON_FATAL: PerProcess<Cell<Option<OnFatal>>> = PerProcess::new(Cell::new(None));
-/// The log hook that was installed before.
+/// The previous log hook.
 static LOGGED_BEFORE: PerProcess<Cell<pg_sys::emit_log_hook_type>> = PerProcess::new(Cell::new(None));
 
-/// Runs `action` with the SQLSTATE of an error that ends this process.
+/// Runs `action` when an error ends this process, and passes the error's SQLSTATE to `action`.
 pub fn on_fatal_error(action: OnFatal) {
     ON_FATAL.set(Some(action));
     // SAFETY: a variable of this process, which has one thread; `logged` calls the previous hook.
@@ -151,8 +151,8 @@ pub fn terminate(pid: pg_sys::pid_t) {
     unsafe { libc::kill(pid, libc::SIGTERM) };
 }
 
-/// Time that a worker waits for a lock on its database when it connects. Short, so that a waiting worker does not delay
-/// sessions.
+/// The longest wait of a connecting worker for a lock on its database. The time is short, so that a waiting worker does
+/// not delay sessions.
 const CONNECT_TIMEOUT: &CStr = c"1s";
 
 /// Connects this worker to a database as the bootstrap superuser, even if the database allows no connections. Users cannot
@@ -164,12 +164,12 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
         (c"default_transaction_read_only", c"off"),
         (c"session_replication_role", c"origin"),
         (c"lock_timeout", lock_timeout),
-        // Compiling a statement in each of these processes takes a hundred times as long as running it.
+        // JIT compilation of a statement takes a hundred times as long as running the statement.
         (c"jit", c"off"),
     ];
     // An uncommitted ALTER DATABASE may hold a lock on the database.
     guc::impose(c"lock_timeout", CONNECT_TIMEOUT);
-    // SAFETY: once, by a worker that has no connection.
+    // SAFETY: called once, by a worker that has no connection.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(
             pg_sys::Oid::from(database),
@@ -207,13 +207,13 @@ pub fn sleep(event: Event, limit: Duration) -> Sleep {
         return Sleep::Stopped;
     }
     if BackgroundWorker::sighup_received() {
-        // SAFETY: the server's own processes do the same between two pieces of work.
+        // SAFETY: the server's own processes also reload the configuration between two pieces of work.
         unsafe { pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP) };
     }
     Sleep::Over
 }
 
-/// Ends this worker. The server restarts it, unless the server is stopping.
+/// Ends the launcher. The server restarts the launcher, unless the server is stopping.
 pub fn end() -> ! {
     // SAFETY: called between two pieces of work.
     unsafe { pg_sys::proc_exit(1) };
@@ -221,12 +221,12 @@ pub fn end() -> ! {
     unreachable!("the process has ended")
 }
 
-/// Runs `work` in a transaction and commits it. If an error occurs, the transaction is rolled back.
+/// Runs `work` in a transaction and commits the transaction. After an error, rolls the transaction back.
 pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, TransactionError> {
     let work = AssertUnwindSafe(|| Ok(BackgroundWorker::transaction(AssertUnwindSafe(work))));
     PgTryBuilder::new(work)
         .catch_others(|error| {
-            // SAFETY: the server's own workers do the same after an error.
+            // SAFETY: the server's own workers also abort their transaction after an error.
             unsafe { pg_sys::AbortCurrentTransaction() };
             let report = caught(error);
             let code = report.sql_error_code();

@@ -11,7 +11,7 @@ pub struct WorkerLatch {
 }
 
 impl WorkerLatch {
-    /// Takes the slot for this process. Returns whether it was free.
+    /// Takes the slot for this process. Returns whether the slot was free.
     pub fn enter(&self) -> bool {
         // SAFETY: set once at the start of every process.
         let me = unsafe { pg_sys::MyProcPid };
@@ -45,7 +45,7 @@ impl WorkerLatch {
         if latch.is_null() {
             return false;
         }
-        // SAFETY: latches are never freed. The latch may belong to a new process, which tolerates the wake-up.
+        // SAFETY: latches are never freed. The latch may already belong to a new process, which tolerates the wake-up.
         unsafe { pg_sys::SetLatch(latch) };
         true
     }

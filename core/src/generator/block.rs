@@ -7,9 +7,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// A partly used range of positions. One session owns a block. The fields are atomics so that a block can be a plain
 /// static without unsafe code; relaxed atomics cost nothing.
 ///
-/// A clock that is far ahead by mistake gives wrong positions. Once the clock is corrected, blocks must stop handing
-/// them out. A block therefore hands out [`Block::SPAN`] positions, and then its owner checks the clock. If the clock
-/// allows the next span, the owner [renews](Block::renew) the block; otherwise it fills the block again.
+/// A clock that is wrongly far ahead gives wrong positions. Blocks must stop handing out these positions once the clock
+/// is corrected. The owner therefore checks the clock after every [`Block::SPAN`] positions. The owner
+/// [renews](Block::renew) the block if the clock allows the next span, and fills the block with new positions if not.
 ///
 /// A block becomes stale when any session sees the clock step back, or when the node changes. Each such event changes the
 /// generator's `generation`. Ids use the node bits with which the positions were taken, even if the node has changed
@@ -40,7 +40,7 @@ impl Block {
         }
     }
 
-    /// A block that holds nothing.
+    /// Returns an empty block.
     #[cfg(loom)]
     pub fn empty() -> Self {
         let zero = || AtomicU64::new(0);
@@ -109,7 +109,7 @@ impl Block {
     }
 
     /// Lets the owner hand out the next span of positions, if `allowed` accepts the last position of the span. Returns
-    /// true if so.
+    /// true if the span may be handed out.
     pub fn renew(&self, generation: u64, allowed: impl FnOnce(Position) -> bool) -> bool {
         let (next, end) = (self.next.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         let until = end.min(next + Self::SPAN);

@@ -18,7 +18,7 @@ pub enum Cause {
     Demand,
 }
 
-/// The distance between the next id and the clock, which is too large.
+/// A distance between the next id and the clock that is too large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// The reason why the generator is ahead.
@@ -31,7 +31,8 @@ pub struct Drift {
 
 impl Drift {
     /// Returns the time to sleep before the next attempt; None to give up. `left` is the time that the call may still
-    /// wait. Without a step back, the clock only has to advance, so the call waits whatever `rollback` is.
+    /// wait. `rollback` applies only to a clock that stepped back. In all other cases the clock only has to advance, so
+    /// the call waits.
     pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;

@@ -1,6 +1,6 @@
 //! Named generators: the properties in a generator's row.
 //!
-//! A name stands for a layout and for rules. All named generators of one layout share one generator in memory. A row may
+//! A name identifies a layout and rules. All named generators of one layout share one generator in memory. A row may
 //! therefore be changed, or dropped and created again, at any time: no id is issued twice in a layout.
 
 use crate::error::{EXCERPT_CHARS, Explain, excerpt};
@@ -21,7 +21,7 @@ pub const MAX_CACHE: u32 = 1_000_000;
 pub struct GeneratorRow<'a> {
     /// The layout's text, or the name of a preset.
     pub layout: &'a str,
-    /// Number of shards over which all ids are divided by their hash.
+    /// Number of shards among which ids are divided by hash.
     pub modulus: Option<i32>,
     /// The number of the shard to which the generator's ids belong.
     pub remainder: Option<i32>,
@@ -56,7 +56,7 @@ impl Named {
         Ok(Self { layout, shard: shard_of(&layout, row)?, sequence_start, cache })
     }
 
-    /// Checks that the name is not the text or the preset of another layout.
+    /// Checks that the name is not the text of a layout, or the preset of another layout.
     pub fn check_name(&self, name: &str) -> Result<(), NamedError> {
         let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
         match name.parse::<Layout>() {
@@ -67,7 +67,7 @@ impl Named {
         }
     }
 
-    /// Returns the session's rules, with the generator's own sequence start if it has one.
+    /// Returns the session's rules, with the generator's sequence start if the generator has one.
     #[inline]
     #[must_use]
     pub fn rules(&self, of_session: Rules) -> Rules {
@@ -103,7 +103,7 @@ fn shard_of(layout: &Layout, row: &GeneratorRow<'_>) -> Result<Option<Shard>, Na
     shard.map(Some).map_err(|_| NamedError::Remainder { remainder, modulus })
 }
 
-/// Returns the largest modulus of a layout. With it, a tick still has one id for each shard on average.
+/// Returns the largest modulus of a layout, with which a tick still has one id for each shard on average.
 fn room_of(layout: &Layout) -> u32 {
     (1_u32 << layout.sequence_bits()).min(MAX_MODULUS)
 }

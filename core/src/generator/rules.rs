@@ -7,15 +7,15 @@ use crate::ids::position::Position;
 /// Limits of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The largest allowed drift in microseconds. It limits the steps back of the clock that are tolerated, and the
-    /// ticks that are used ahead of the clock.
+    /// The largest allowed drift in microseconds. The limit applies to steps back of the clock, and to ticks that are
+    /// used ahead of the clock.
     pub max_drift: u64,
     /// The start of the sequence in a fresh tick.
     pub start: SequenceStart,
 }
 
 impl Rules {
-    /// Returns the position that ids issued at `at` must stay below, so that they are not too far ahead of the clock.
+    /// Returns the first position that is too far ahead of a clock that shows `at`.
     pub fn drift_end(&self, layout: &Layout, at: UnixMicros) -> Position {
         layout.position_after(at.plus_micros(self.max_drift))
     }
@@ -38,9 +38,10 @@ pub enum SequenceStart {
     /// Zero: a tick holds as many ids as possible.
     #[default]
     Zero,
-    /// A number in the lower half that depends on the tick. If ids are made at a low rate and all start at zero, they
-    /// end in the same bits, and `id % n` does not spread them over shards.
+    /// A number in the lower half that depends on the tick. With a start at zero, ids at a low rate all end in the same
+    /// bits, so `id % n` does not spread them over shards.
     Random,
-    /// The number after the last one of the previous tick, within the lower half. It spreads ids evenly over shards.
+    /// The number after the last one of the previous tick, within the lower half. This choice spreads ids evenly over
+    /// shards.
     Rotate,
 }

@@ -1,29 +1,32 @@
-//! The safe position to read from: every transaction with a position below it is visible to the reader's snapshot, or was rolled
-//! back.
+//! The safe position: the reader's snapshot sees every transaction with a lower position, except rolled-back
+//! transactions.
 //!
-//! A transaction takes a position before others can see the row that carries the id. A reader that continues after the last
-//! id therefore misses rows of transactions that commit late. The safe position is the lowest of
+//! A transaction takes a position before other sessions can see the row with the id. A reader that continues after the
+//! last id that it saw therefore misses rows of transactions that commit late. The safe position is the lowest of
 //!
 //! 1. the generator's next position, because no later call takes a lower one
 //! 2. the announcements of open transactions
 //! 3. the announcements of transactions that ended after the snapshot was taken.
 //!
-//! *Announcing.* A transaction [announces](OpenTransaction::announce) the *frontier* before it takes its first position. The
-//! frontier is the highest next position that was published. All positions of the transaction are at or above it:
+//! *Announcing.* A transaction [announces](OpenTransaction::announce) the *frontier* before it takes its first position.
+//! The frontier is the highest next position that a reader has published. All positions of the transaction are at or
+//! above the announced frontier:
 //!
-//! - Positions that it takes from the generator are at or above the next position. The transaction announces before it takes,
-//!   so a reader that sees the higher next position also sees the announcement.
-//! - Positions that the session already held may be below a new frontier. So publishing makes all held positions stale before
-//!   it moves the frontier. A transaction that announces the new frontier sees this, and takes new positions. A transaction
-//!   that announces the old frontier, and the reader, have a fence between their two steps: at least one of them sees the step
-//!   of the other.
+//! - Positions that the transaction takes from the generator are at or above the next position. The transaction announces
+//!   before it takes positions, so a reader that sees the higher next position also sees the announcement.
+//! - Positions that the session already holds may be below a new frontier. The reader therefore makes all held positions
+//!   stale before it moves the frontier. A transaction that announces the new frontier sees that its positions are stale,
+//!   and takes new positions. A transaction that announces the old frontier executes a fence between the announcement and
+//!   the check for stale positions. The reader executes a fence before it reads announcements. At least one of the two
+//!   therefore sees the other's change.
 //!
-//! *Ending.* A committed transaction is [recorded](EndedTransactions::record) with its transaction id (xid) after its rows become
-//! visible and before its announcement is cleared. Readers read announcements first, so they find the announcement or the
-//! record. A record counts if the reader's snapshot does not see its xid. Rolled-back transactions have no rows.
+//! *Ending.* A committed transaction is [recorded](EndedTransactions::record) with its transaction id (xid) after its
+//! rows become visible and before its announcement is cleared. Readers read announcements first, so they find the
+//! announcement or the record. A record counts if the reader's snapshot does not see its xid. Rolled-back transactions
+//! need no record, because they have no rows.
 //!
-//! *Dropping.* The memory holds a fixed number of records. If an old snapshot or a prepared transaction needs a dropped record,
-//! there is no safe position for now, and the reader gets no rows.
+//! *Dropping.* The memory has room for a fixed number of records. There is no safe position while an old snapshot or a
+//! prepared transaction needs a dropped record, and the reader then gets no rows.
 //!
 //! *Other nodes.* Terms of other nodes begin in a later tick than all published positions, also after a restart: see
 //! [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
@@ -37,7 +40,7 @@ use crate::sync::{AtomicU64, Ordering, fence};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// The age of the frontier from which a transaction moves it.
+/// The age at which a transaction moves the frontier.
 const MAX_AGE: Duration = Duration::from_millis(50);
 
 /// The highest next position that readers have published; 0 before the first reader.
@@ -52,12 +55,12 @@ impl Default for Frontier {
 }
 
 impl Frontier {
-    /// The frontier.
+    /// Returns the frontier.
     pub fn position(&self) -> Position {
         Position(self.0.load(Ordering::Acquire))
     }
 
-    /// Moves the frontier if it is old, so that a transaction that begins now does not hold readers back for longer than needed.
+    /// Moves an old frontier, so that a new transaction does not hold readers back longer than needed.
     pub fn keep_up(&self, generator: &Generator, layout: &Layout) {
         let told = self.position();
         let has_readers = told > Position::ZERO;
@@ -66,11 +69,13 @@ impl Frontier {
         }
     }
 
-    /// Moves the frontier to the generator's next position, and returns that. Announcements are read after this.
+    /// Moves the frontier to the generator's next position, and returns that position. The caller reads announcements
+    /// only after this call.
     pub fn publish(&self, generator: &Generator) -> NextPosition {
         let mut next = generator.next_of_term();
         if next.term.is_some_and(|(first, _)| first == next.position) {
-            // No id of the term is issued yet. Its first position may be far ahead, and another node may issue before it does.
+            // The term has issued no id yet. Its first position may be far ahead, and another node may issue ids before
+            // this term does.
             next = NextPosition { position: self.position().max(generator.furthest()), term: None };
         }
         if next.position > self.position() {
@@ -91,7 +96,7 @@ impl Frontier {
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct OpenTransaction {
-    /// The position at or above which the transaction takes all of its positions; 0 before its first one.
+    /// A lower bound of all positions that the transaction takes; 0 before it takes the first one.
     first: AtomicU64,
     /// The oid of the process's database.
     database: AtomicU64,
@@ -104,8 +109,8 @@ impl Default for OpenTransaction {
 }
 
 impl OpenTransaction {
-    /// Announces that the transaction is about to take positions. Parallel workers use the leader's announcement, and keep
-    /// an earlier one.
+    /// Announces that the transaction is about to take positions. Parallel workers use the leader's announcement. An
+    /// earlier announcement of the transaction stays.
     pub fn announce(&self, frontier: &Frontier, database: u32) {
         let first = frontier.position().0.max(1);
         self.database.store(database.into(), Ordering::Relaxed);
@@ -115,17 +120,17 @@ impl OpenTransaction {
         }
     }
 
-    /// The announcement; None if the transaction took no position.
+    /// Returns the announcement; None if the transaction has taken no position.
     pub fn first(&self) -> Option<Position> {
         Some(self.first.load(Ordering::Acquire)).filter(|first| *first != 0).map(Position)
     }
 
-    /// The announcement, if the process is connected to this database.
+    /// Returns the announcement, if the process is connected to this database.
     pub fn first_in(&self, database: u32) -> Option<Position> {
         self.first().filter(|_| self.database.load(Ordering::Relaxed) == u64::from(database))
     }
 
-    /// Clears the announcement: the transaction has ended, and is recorded if it has rows.
+    /// Clears the announcement after the transaction has ended. A transaction with rows must be recorded before.
     pub fn clear(&self) {
         self.first.store(0, Ordering::Release);
     }
@@ -136,40 +141,41 @@ impl OpenTransaction {
 pub struct EndedTransaction {
     /// The transaction id with its epoch.
     pub xid: u64,
-    /// Its announcement.
+    /// The transaction's announcement.
     pub first: Position,
-    /// The oid of its database.
+    /// The oid of the transaction's database.
     pub database: u32,
 }
 
-/// Number of transactions that are recorded: some seconds of a busy server, 96 KiB.
+/// Number of recorded transactions: 96 KiB, for some seconds of a busy server.
 pub const RECORDED: usize = 4_096;
 
 /// The transactions that ended last.
 #[derive(Debug)]
 pub struct EndedTransactions {
-    /// The transactions, of which the one at `oldest` is dropped next. An unused entry has xid 0.
+    /// A ring of transactions. The entry at `oldest` is overwritten next. An unused entry has xid 0.
     recorded: &'static mut [EndedTransaction],
     oldest: usize,
-    /// The highest xid of a transaction that may be missing; 0 before the first reader.
+    /// The highest xid that may be missing from the record; 0 before the first reader.
     dropped: u64,
 }
 
-/// The most transactions that began after a snapshot and may have been dropped, before the snapshot has no safe position.
+/// The largest number of xids from a snapshot's `xmax` to the highest dropped xid. A snapshot with more of them has no
+/// safe position.
 const MAX_LATER: u16 = 64;
 
 impl EndedTransactions {
-    /// Creates a record that is empty.
+    /// Returns an empty record.
     pub fn new(room: &'static mut [EndedTransaction]) -> Self {
         Self { recorded: room, oldest: 0, dropped: 0 }
     }
 
-    /// Returns true if the record is kept: a reader has come.
+    /// Returns true if transactions are recorded, which begins with the first reader.
     pub fn is_kept(&self) -> bool {
         self.dropped > 0
     }
 
-    /// Begins to keep the record, in which all transactions below `next_xid` may be missing.
+    /// Begins to record transactions. Transactions with an xid below `next_xid` may be missing.
     pub fn keep_from(&mut self, next_xid: u64) {
         self.dropped = self.dropped.max(next_xid.saturating_sub(1));
     }
@@ -186,8 +192,9 @@ impl EndedTransactions {
         }
     }
 
-    /// Looks up the recorded transactions that a snapshot does not see. `found` gets their xids, as far as it has room, so that
-    /// nothing is allocated under the record's lock. Returns the lowest announcement in a database, and the highest dropped xid.
+    /// Looks up the recorded transactions that a snapshot does not see. `found` gets the xids that are not above the
+    /// highest dropped one. `found` never grows beyond its capacity, because nothing may be allocated under the record's
+    /// lock. Returns the lowest announcement of these transactions in a database, and the highest dropped xid.
     pub fn unseen_by(
         &self,
         snapshot: &SnapshotXids,
@@ -210,14 +217,14 @@ impl EndedTransactions {
 /// The transactions that a snapshot does not see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotXids {
-    /// The first xid that had not ended when the snapshot was taken, nor any above it.
+    /// The snapshot's xmax: no xid from this one on had ended when the snapshot was taken.
     xmax: u64,
     /// The xids below `xmax` that had not ended, in ascending order.
     running: Vec<u64>,
 }
 
 impl SnapshotXids {
-    /// The xids of a snapshot: one may come twice, while its transaction is prepared.
+    /// Returns the xids of a snapshot. `running` may have an xid twice, while its transaction is being prepared.
     pub fn new(xmax: u64, mut running: Vec<u64>) -> Self {
         running.sort_unstable();
         running.dedup();
@@ -234,8 +241,9 @@ impl SnapshotXids {
         Vec::with_capacity(self.running.len() + usize::from(MAX_LATER))
     }
 
-    /// Returns the xids that the snapshot does not see, and that may have been dropped from the record. There is no safe position
-    /// unless each of them still runs in a process, by its announcement, or was rolled back. None if there are too many.
+    /// Returns the xids that the snapshot does not see and that may have been dropped from the record. None if there are
+    /// too many. A safe position exists only if each of these transactions was rolled back, or still runs in a process
+    /// that has announced it.
     pub fn unknown(&self, dropped: u64, found: &[u64]) -> Option<Vec<u64>> {
         if dropped >= self.xmax + u64::from(MAX_LATER) {
             return None;
@@ -244,21 +252,22 @@ impl SnapshotXids {
         Some(running.chain(self.xmax..=dropped).filter(|xid| !found.contains(xid)).collect())
     }
 
-    /// A later snapshot has a higher `xmax`, or the same and fewer running transactions.
+    /// Returns a key that sorts snapshots by time. A later snapshot has a higher `xmax`, or the same `xmax` and fewer
+    /// running transactions.
     fn age(&self) -> (u64, Reverse<usize>) {
         (self.xmax, Reverse(self.running.len()))
     }
 }
 
-/// The answers that one transaction was given. One snapshot has one answer, however often it is asked for: in a scan that asks
-/// for each row, a bound that rises would drop a row and show a later one.
+/// The answers that one transaction was given, one for each snapshot. A snapshot always gets the same answer. A scan may
+/// ask for each row, and a rising bound would then hide a row and show a later one.
 #[derive(Debug, Default)]
 pub struct Answers<T>(Vec<((u64, Reverse<usize>), T)>);
 
 /// The most answers that a transaction keeps.
 const MAX_ANSWERS: usize = 256;
 
-/// A snapshot that is older than all that the transaction has answers for.
+/// A snapshot that is older than all snapshots for which the transaction has answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("the snapshot is older than the safe ids that this transaction was given")]
 #[explain(NotReady, detail = "A cursor or a function uses a snapshot that was taken earlier.")]
@@ -268,16 +277,17 @@ const MAX_ANSWERS: usize = 256;
 pub struct SnapshotTooOld;
 
 impl<T: Copy> Answers<T> {
-    /// The answers of a transaction that was given none.
+    /// Returns an empty list of answers.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Returns the answer for a snapshot: the one that it was given, a new one if it is later than all others, else that of the
-    /// latest snapshot before it, which is safe for later ones.
+    /// Returns the answer for a snapshot. A snapshot that is later than all others gets a new answer. Any other snapshot
+    /// gets its own earlier answer, or the answer of the latest snapshot before it. An answer is safe for all later
+    /// snapshots.
     ///
     /// # Errors
-    /// [`SnapshotTooOld`], and those of `find`, which finds a new answer.
+    /// [`SnapshotTooOld`], and the errors of `find`, which computes a new answer.
     pub fn get<E: From<SnapshotTooOld>>(
         &mut self,
         snapshot: &SnapshotXids,
@@ -299,7 +309,7 @@ impl<T: Copy> Answers<T> {
         Ok(answer)
     }
 
-    /// Forgets all answers: the transaction has ended.
+    /// Forgets all answers when the transaction ends.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,11 +1,12 @@
-//! The generator: a hybrid logical clock that hands out positions (tick and sequence). Each range takes one atomic step.
-//! Any number of processes share the generator, and write to one cache line of it.
+//! The generator: a hybrid logical clock that hands out positions (tick and sequence). One atomic step takes a range of
+//! positions. Any number of processes share the generator, and write to one cache line of it.
 //!
-//! A position is `tick << sequence_bits | sequence`. The next position follows the last one, or is the first of the
-//! current tick if that is larger. A repeated tick thus continues the sequence, and a used-up sequence borrows the next
-//! tick. If the clock steps back, the generator stays at its position. In all three cases ids stay unique and growing.
-//! Only their *drift* changes: the distance by which ids are ahead of the wall clock. [`Rules`] bound the drift.
-//! (Kulkarni et al., "Logical Physical Clocks", 2014, with a bounded logical part.)
+//! A position is `tick << sequence_bits | sequence`. The next position is the one after the last position, or the first
+//! position of the current tick if that is larger. The sequence thus continues within a tick. A tick whose sequence is
+//! used up borrows the next tick. The generator does not follow a clock that steps back, but continues after its last
+//! position. Ids stay unique and ascending in all three cases. Only the *drift* changes: the distance by which ids are
+//! ahead of the wall clock. [`Rules`] bound the drift. (Kulkarni et al., "Logical Physical Clocks", 2014, with a bounded
+//! logical part.)
 //!
 //! Each decision loads the last observed clock reading first, and then reads the wall clock once. Readings of a
 //! system-wide clock are then ordered. A reading below the observed one therefore means that the clock was stepped back,
@@ -31,16 +32,16 @@ use std::time::Duration;
 /// The value of `next` while no session may take a position.
 const CLOSED: u64 = u64::MAX;
 
-/// The state of one generator, shared by all its callers. Calls write to the first cache line, and only read the second.
-/// The second changes when the clock is stepped back or the node changes.
+/// The state of one generator, shared by all its callers. Calls write to the first cache line, and only read the second
+/// line. The second line changes when the clock is stepped back or the node changes.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Generator {
-    /// The position after the last one issued; `first` before any was issued; or [`CLOSED`].
+    /// The position after the last issued one; `first` if the term has issued none yet; or [`CLOSED`].
     next: AtomicU64,
     /// The high-water mark: positions at and above it may not be issued.
     limit: AtomicU64,
-    /// The last observed tick of the wall clock. It falls only after a step back.
+    /// The last observed tick of the wall clock. This tick falls only after a step back.
     observed: AtomicU64,
     /// The number of the term; odd while the term changes, and while no node may issue ids.
     term: AtomicU64,
@@ -54,7 +55,7 @@ pub struct Generator {
     rest_of_line: AtomicU64,
     /// Grows with each step back and each change of the term.
     generation: AtomicU64,
-    /// The position at which the term began. The term has issued nothing while `next` is equal.
+    /// The position at which the term began. The term has issued nothing while `next` equals this position.
     first: AtomicU64,
     /// The value of `next` when the generator was closed.
     closed_at: AtomicU64,
@@ -73,7 +74,7 @@ const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Gene
 /// Positions, and the bits of the node that issues them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenPositions {
-    /// The positions, ascending. No other call gets them.
+    /// The positions, ascending, which no other call gets.
     pub positions: PositionRange,
     /// The node's bits.
     pub node_bits: NodeBits,
@@ -89,8 +90,8 @@ pub struct NextPosition {
 }
 
 impl NextPosition {
-    /// Returns the least id that positions from `safe` on can have. Positions of a term have ids of its node. Of an earlier term
-    /// only the tick is known.
+    /// Returns the lowest id that a position at or above `safe` can have. The node is known only for positions of the
+    /// open term. Only the tick is known for positions of earlier terms.
     pub fn least_id(&self, layout: &Layout, safe: Position) -> u64 {
         let safe = safe.min(Position(layout.end_position().0 - 1));
         match self.term.filter(|(first, _)| safe >= *first) {
@@ -188,7 +189,7 @@ impl Generator {
             self.generation.fetch_add(1, Ordering::AcqRel);
         }
         self.limit.store(0, Ordering::Release);
-        // A session that is about to take a position then finds another `next` than it saw, and finds the limit at 0.
+        // A session that is about to take a position then finds that `next` has changed and that the limit is 0.
         match self.next.swap(CLOSED, Ordering::AcqRel) {
             CLOSED => {}
             next => {
@@ -215,8 +216,8 @@ impl Generator {
         self.term.load(Ordering::Acquire) & 1 == 0
     }
 
-    /// Takes 1 to `want` positions in one atomic step. Fewer are taken if more would exceed the allowed drift or the
-    /// high-water mark.
+    /// Takes 1 to `want` positions in one atomic step. The call takes fewer than `want` if more would exceed the allowed
+    /// drift or the high-water mark.
     #[inline]
     pub fn take(
         &self,
@@ -229,8 +230,8 @@ impl Generator {
     }
 
     /// Takes positions in one atomic step. The first position's id belongs to the shard. The range is long enough for
-    /// `want` ids of the shard on average; [`Generator::take`] says when it is shorter. Positions before the first are used
-    /// up.
+    /// `want` ids of the shard on average. The limits of [`Generator::take`] can shorten the range. Skipped positions
+    /// before the first one are used up.
     pub fn take_fitting(
         &self,
         layout: &Layout,
@@ -255,8 +256,8 @@ impl Generator {
                     },
                 };
                 seen = Some((node_bits, from..=first));
-                // If no position below the limit fits, the call uses up all of them. The limit is then raised, even if the
-                // first fitting position is far ahead.
+                // The call uses up all positions below the limit if none of these positions fits. The limit is then
+                // raised, even if the first fitting position is far ahead.
                 let limit = self.limit.load(Ordering::Relaxed);
                 if from < limit && limit <= first {
                     return (limit, limit);
@@ -273,7 +274,7 @@ impl Generator {
     }
 
     /// Takes positions in one term. `choose` gets the node's bits and the next position, and returns the range to take.
-    /// [`Generator::take`] says when fewer are taken.
+    /// The limits of [`Generator::take`] can shorten the range.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the body of two functions")]
     fn take_chosen(
@@ -294,8 +295,8 @@ impl Generator {
                 debug_assert!(below_limit || !same, "{positions:?} is taken above the mark");
                 return Ok(TakenPositions { positions, node_bits });
             }
-            // The node has changed, so these positions may belong to neither node. They are discarded, and the loop takes
-            // other positions.
+            // The node has changed, so these positions may belong to neither node. The loop discards these positions and
+            // takes others.
         }
     }
 
@@ -355,7 +356,7 @@ impl Generator {
     fn first_at(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> (u64, bool) {
         let base = now << layout.sequence_bits();
         // If `next` is the first position of tick `now`, the previous tick is full and this tick is still fresh. The
-        // first sequence may be chosen only in a fresh tick. Later in a tick, a choice would skip or repeat positions.
+        // first sequence may be chosen only in a fresh tick. A choice later in the tick would skip or repeat positions.
         if next > base {
             return (next, false);
         }
@@ -407,8 +408,8 @@ impl Generator {
         layout.tick(at).is_ok() && position < rules.drift_end(layout, at)
     }
 
-    /// Returns the error for a clock outside the layout. A clock before the epoch was stepped back, if it was inside
-    /// before.
+    /// Returns the error for a clock outside the layout. A clock before the epoch counts as stepped back if an earlier
+    /// reading was within the layout.
     #[cold]
     fn no_tick(&self, observed: u64, error: TickError) -> GeneratorError {
         if matches!(error, TickError::BeforeEpoch { .. }) && observed > 0 {
@@ -417,7 +418,7 @@ impl Generator {
         error.into()
     }
 
-    /// Records the wall clock's tick. If several sessions see one step back, only one counts it.
+    /// Records the wall clock's tick. Only one session counts a step back that several sessions see.
     #[inline]
     fn observe(&self, observed: u64, now: u64) {
         if now < observed {
@@ -426,8 +427,8 @@ impl Generator {
             self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed)
             && found < now
         {
-            // Another session recorded a slightly older reading, or one after a step back. In the second case `now` was
-            // the highest tick.
+            // Another session recorded a slightly older reading, or a reading after a step back. In the second case `now`
+            // was the highest tick.
             self.highest.fetch_max(now, Ordering::AcqRel);
         }
     }
@@ -451,8 +452,8 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes the last tick that a process observed before this generator existed, and the current tick. If the current
-    /// tick is lower, the clock was stepped back meanwhile.
+    /// Records the current tick. `before` is the last tick that a process observed before this generator existed. A
+    /// current tick below `before` counts as a step back.
     pub fn resume(&self, Tick(before): Tick, Tick(now): Tick) {
         self.observed.store(now, Ordering::Release);
         if now < before {
@@ -483,8 +484,8 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Records a step back, because the clock is behind this position. The clock must have shown a later time before this
-    /// generator existed.
+    /// Records a step back that happened before this generator existed. The clock is behind a position that was issued or
+    /// reserved then, so the clock has stepped back since.
     pub fn blame_clock(&self, position: Position, layout: &Layout) {
         self.highest.fetch_max(layout.tick_of(position).0, Ordering::AcqRel);
     }
@@ -493,16 +494,16 @@ impl Generator {
     /// taken under another number need a clock check before they are handed out.
     #[inline]
     pub fn generation(&self) -> u64 {
-        // Acquire: what is taken after this is at or above the frontier that the generation was changed for.
+        // Acquire: positions taken after this load are at or above the frontier for which the generation was changed.
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Makes all positions stale that sessions hold.
+    /// Makes all positions that sessions hold stale.
     pub fn make_stale(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the position after the last one issued in this term. After the term has ended, returns its last value.
+    /// Returns the position after the last one issued in the open term. If no term is open, the last term counts.
     pub fn next(&self) -> Position {
         Position(match self.next.load(Ordering::Acquire) {
             CLOSED => self.closed_at.load(Ordering::Acquire),
@@ -520,7 +521,8 @@ impl Generator {
         NextPosition { position, term: same.then_some((first, node_bits)) }
     }
 
-    /// Returns the position above all positions issued in any term. Must not be called while a term begins or ends.
+    /// Returns the lowest position above all positions issued in any term. Must not be called while a term begins or
+    /// ends.
     pub fn furthest(&self) -> Position {
         let next = self.next.load(Ordering::Acquire);
         let issued = if next == CLOSED { 0 } else { self.issued(next) };
@@ -537,7 +539,8 @@ impl Generator {
         Position(self.limit.load(Ordering::Acquire))
     }
 
-    /// Returns a copy of the counters. They are read one after the other, so they may differ by a moment.
+    /// Returns a copy of the counters. The counters are read one after the other, so they may belong to slightly
+    /// different moments.
     pub fn snapshot(&self) -> Snapshot {
         let steps_back = self.steps_back.load(Ordering::Acquire);
         let [from, to] = self.last_step_back.each_ref().map(|tick| Tick(tick.load(Ordering::Relaxed)));

@@ -1,8 +1,7 @@
 //! Ids as short text: base62, base58, base36, Crockford's base32 and hexadecimal.
 //!
 //! Every alphabet is in ASCII order, so texts of equal length sort like their ids under collation "C". Text of fixed
-//! width is padded with the alphabet's first digit. A prefix, as in `cus_z`, distinguishes ids of one kind from ids of other
-//! kinds.
+//! width is padded with the alphabet's first digit. A prefix, such as `cus_` in `cus_z`, shows the kind of an id.
 
 use crate::error::{Explain, excerpt};
 use std::str::FromStr;
@@ -23,7 +22,7 @@ pub enum Format {
     Hex,
 }
 
-/// The reason why a text cannot be parsed as an id, or a name as a format.
+/// The reason why an id cannot be written or parsed, or why a name is not a format.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -99,7 +98,7 @@ impl Format {
         self.decode_after(0, text)
     }
 
-    /// Reads an id that begins after so many characters.
+    /// Parses the id that follows the first `prefix` characters.
     fn decode_after(self, prefix: usize, text: &str) -> Result<i64, TextError> {
         let format = self.name();
         let radix = self.alphabet().len() as u64;
@@ -157,10 +156,10 @@ impl FromStr for Format {
 /// The longest prefix, in characters.
 const MAX_PREFIX: usize = 16;
 
-/// A format, and a prefix that each text begins with.
+/// A format whose texts begin with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixedFormat {
-    /// Ends with an underscore.
+    /// The prefix, including its underscore.
     prefix: String,
     format: Format,
 }
@@ -178,14 +177,14 @@ impl PrefixedFormat {
         Ok(Self { prefix: format!("{prefix}_"), format })
     }
 
-    /// Writes an id as [`Format::encode`] does, after the prefix.
+    /// Returns the prefix, followed by the id as [`Format::encode`] writes it.
     pub fn encode(&self, id: i64, fixed: bool) -> Result<String, TextError> {
         let mut text = self.format.encode(id, fixed)?;
         text.insert_str(0, &self.prefix);
         Ok(text)
     }
 
-    /// Reads an id, and refuses another prefix.
+    /// Parses an id. Refuses a text with another prefix.
     pub fn decode(&self, text: &str) -> Result<i64, TextError> {
         if !text.starts_with(&self.prefix) {
             let prefix = self.prefix.strip_suffix('_').unwrap_or_default();

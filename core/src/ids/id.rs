@@ -1,4 +1,4 @@
-//! Composition and decoding of ids, and the bounds of ids for an instant.
+//! Composition and decoding of ids, and the lowest and highest id of an instant.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -7,8 +7,8 @@ use crate::ids::position::{NodeBits, Position, Tick};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A node: the part of an id that identifies its generator. No two servers of a system issue as the same node at the
-/// same time.
+/// A node: the part of an id that identifies its generator. Two servers of a system never issue ids as the same node at
+/// the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
     /// 0 to the layout's largest datacenter id.
@@ -39,7 +39,7 @@ pub struct Decoded {
     pub worker_id: u32,
     /// 0 to the layout's largest rollback count; 0 in a layout without rollback bits.
     pub rollback: u32,
-    /// The sequence number within the tick, 0 to the layout's largest one.
+    /// The sequence number within the tick: 0 to the layout's largest sequence number.
     pub sequence: u32,
 }
 
@@ -148,7 +148,8 @@ impl Layout {
         }
     }
 
-    /// Returns the low bits of a field. All fields except the ticks have 31 bits or less.
+    /// Returns the value of a field from the lowest bits of `bits`. The field must not be the ticks, which can have more
+    /// than 31 bits.
     #[allow(clippy::cast_possible_truncation, reason = "masked to 31 bits")]
     fn part(&self, bits: u64, field: Field) -> u32 {
         (bits & self.max(field)) as u32

@@ -26,10 +26,10 @@ impl Position {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeBits(pub u64);
 
-/// A position and the bits of the node that issued it. Both together give an id.
+/// A position and the bits of the node that issued it. The position and the bits determine an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issued {
-    /// The position. No other call gets it.
+    /// The position, which no other call gets.
     pub position: Position,
     /// The node's bits.
     pub node_bits: NodeBits,

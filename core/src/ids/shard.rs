@@ -1,9 +1,9 @@
 //! The ids of a shard: the ids that Postgres's hash partitioning stores in one partition.
 //!
-//! The partition `FOR VALUES WITH (MODULUS m, REMAINDER r)` holds the bigints with a hash of r modulo m. The hash is
+//! The partition `FOR VALUES WITH (MODULUS m, REMAINDER r)` holds the bigints whose hash modulo m is r. The hash is
 //! `hashint8extended` with the seed of hash partitioning, combined with 0 (`compute_partition_hash_value` in
-//! `partbounds.c`). The hash is the same in all Postgres versions, because the contents of stored partitions depend on it. A
-//! tool that shards tables by this hash, such as `PgDog`, finds the id on the same shard.
+//! `partbounds.c`). The hash is the same in all Postgres versions, because the contents of stored partitions depend on
+//! it. A tool that shards tables by this hash, such as `PgDog`, finds the id on the same shard.
 
 use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
@@ -15,11 +15,11 @@ use strength_reduce::StrengthReducedU64;
 /// The largest modulus. A larger one would make the search for an id of the shard too long.
 pub const MAX_MODULUS: u32 = 65_536;
 
-/// Number of positions that one search scans, as a multiple of the modulus. The probability that none of them fits is below
-/// e^-64.
+/// Number of positions that one search scans, as a multiple of the modulus. The probability that no scanned position fits
+/// is below e^-64.
 pub const SCANNED_MODULI: u64 = 64;
 
-/// One of `modulus` shards: it holds the ids with a hash of `remainder` modulo `modulus`.
+/// One of `modulus` shards: the ids whose hash modulo `modulus` is `remainder`.
 #[derive(Clone, Copy)]
 pub struct Shard {
     modulus: StrengthReducedU64,
@@ -146,7 +146,7 @@ const fn hash_int8(id: i64) -> u64 {
 /// The state of the hash after the seed. It is the same for every id.
 const SEEDED: [u32; 3] = {
     const HASH_PARTITION_SEED: u64 = 0x7a5b_2236_7996_dcfd;
-    /// The golden ratio, the length of the key in bytes, and a constant of lookup3.
+    /// The sum of the golden ratio, the length of the key in bytes, and a constant of lookup3.
     const INITIAL: u32 = 0x9e37_79b9 + 4 + 3_923_095;
     #[allow(clippy::cast_possible_truncation, reason = "the halves")]
     let (low, high) = (HASH_PARTITION_SEED as u32, (HASH_PARTITION_SEED >> 32) as u32);

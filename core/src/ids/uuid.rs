@@ -8,15 +8,15 @@
 //! | 2 | the variant, 10 |
 //! | 62 (`rand_b`) | the rest of the counter, the node, and random bits |
 //!
-//! The counter gives the place of the position within its millisecond. It consists of the number of the tick within the
-//! millisecond, if there are several ticks, followed by the sequence. This is method 1 of section 6.2 of the RFC, a
-//! dedicated counter of fixed length. A generator that has used up a tick continues in the next tick, ahead of the
+//! The counter numbers the positions of a millisecond. Its lower bits are the sequence. Its upper bits are the number of
+//! the tick within the millisecond, if ticks are shorter than a millisecond. This is method 1 of section 6.2 of the RFC,
+//! a dedicated counter of fixed length. A generator that has used up a tick continues in the next tick, ahead of the
 //! clock, as the RFC allows. The counter has the length of the layout's sequence, plus up to 10 bits for ticks shorter
 //! than a millisecond. Counter and node together need at most 72 of 74 bits, so every layout fits.
 //!
-//! UUIDs of one node sort like their positions. Two UUIDs of one layout are never equal: those of one node differ in
-//! milliseconds or counter, and those of two nodes in the node. The random bits separate UUIDs of different layouts.
-//! They can be predicted.
+//! UUIDs of one node sort like their positions. Two UUIDs of one layout are never equal. UUIDs of one node differ in the
+//! milliseconds or the counter, and UUIDs of two nodes differ in the node. The random bits make it less likely that UUIDs
+//! of different layouts are equal. The random bits are predictable.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};

@@ -43,7 +43,7 @@ fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), Re
 }
 
 fn short(text: &str, field: &'static str) -> Result<(), RequestError> {
-    // A character has at most four bytes, so the characters of a longer text need not be counted.
+    // A character has at most four bytes, so a text with more bytes is too long without counting its characters.
     let holds = text.len() <= 4 * MAX_TEXT_CHARS && text.chars().count() <= MAX_TEXT_CHARS;
     bound(holds, field, "255 characters or less")
 }
@@ -192,7 +192,7 @@ pub enum Admission {
     /// The registry refuses the request, because the sender runs it inside a transaction block. The response would not be
     /// committed yet, and row locks would last until the commit.
     InBlock,
-    /// The registry refuses the request, because the sender's role may not raise tags.
+    /// The registry refuses the request, because the sender's role may not raise or list tags.
     TakesOver,
 }
 

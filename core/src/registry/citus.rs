@@ -7,7 +7,7 @@ pub use judge::{ClusterNode, ClusterProblem, ClusterReport, Difference, Failure,
 use crate::error::Explain;
 use crate::registry::client::Options;
 
-/// The name that stands for the coordinator where the name of a foreign server is expected.
+/// The name of the coordinator, for use in place of a foreign server's name.
 pub const COORDINATOR: &str = "citus_coordinator";
 
 /// The reason why a server has no coordinator to connect to.
@@ -51,8 +51,8 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Returns libpq's options for the coordinator. `of_all` comes from `citus.node_conninfo`, `of_role` from the role's
-    /// entry in Citus's catalog. libpq uses the last option of a name, so `of_role` wins over `of_all`, and this address
-    /// wins over both.
+    /// entry in Citus's catalog. If an option occurs twice, libpq uses the last value, so `of_role` wins over `of_all`,
+    /// and this address wins over both.
     pub fn options(self, of_all: Options, of_role: Options) -> Options {
         let ours = [
             ("host", self.host),

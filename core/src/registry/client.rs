@@ -9,7 +9,7 @@ use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Time limit of the wait for a tag's row lock. It is long enough if many servers request ids of the tag at once.
+/// Time limit of the wait for a tag's row lock. The limit suffices even if many servers request ids of the tag at once.
 const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// libpq's connection options for a registry.
@@ -37,7 +37,7 @@ pub trait Network: Clone {
     /// The status of one registry, as the views show it.
     type Status: EndpointStatus;
 
-    /// Returns the time of a clock that only goes forward.
+    /// Returns the time of a monotonic clock.
     fn uptime(&self) -> Duration;
     /// Returns libpq's options for a foreign server, or [`RegistryError::NoServer`].
     fn options(&self, server: &str) -> Result<Options, RegistryError>;
@@ -174,8 +174,8 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn. This
-    /// transaction is idle while the caller asks the others.
+    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn. A higher
+    /// `of` lets the transaction be idle for longer, because the caller asks the other registries meanwhile.
     pub fn begin(
         &mut self,
         endpoint: &Endpoint,
@@ -197,7 +197,8 @@ impl<N: Network> RegistryClient<N> {
         Ok(begun)
     }
 
-    /// Sends the request over the open connection to the server. Without one, connects to the next host that accepts.
+    /// Sends the request over the open connection to the server. Without an open connection, first connects to the next
+    /// host that accepts one.
     fn ask_host(
         &mut self,
         server: &str,
@@ -206,7 +207,7 @@ impl<N: Network> RegistryClient<N> {
         message: &Message<'_>,
         deadline: Duration,
     ) -> Result<Response, RegistryError> {
-        // The connection is removed from `kept` here, and put back only after success.
+        // The connection is removed from `kept` here, and put back only if it is still usable after the request.
         let mut kept = if let Some(kept) = self.take(server, options) {
             kept
         } else {
@@ -225,7 +226,8 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Connects to the first host that accepts. The remaining time is divided evenly among the hosts that are left.
+    /// Connects to the first host that accepts a connection. The remaining time is divided evenly among the untried
+    /// hosts.
     fn connect(
         &self,
         hosts: &[Options],

@@ -18,7 +18,7 @@ use std::time::Duration;
 )]
 pub struct Unregistered;
 
-/// An SQL error of this server or of another one.
+/// An SQL error of this server or of another server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SqlError {
     /// The SQLSTATE.
@@ -37,7 +37,7 @@ impl SqlError {
         Self { code, message: message.into(), detail: None, hint: None }
     }
 
-    /// Returns the SQLSTATE, packed as Postgres does it.
+    /// Returns the SQLSTATE as the integer into which Postgres packs it.
     pub fn sqlstate(&self) -> i32 {
         let packed = self.code.iter().rev().map(|letter| i32::from(letter.wrapping_sub(b'0') & 0x3f));
         packed.fold(0, |packed, letter| packed << 6 | letter)
@@ -128,7 +128,7 @@ pub enum RegistryError {
 pub struct Complaint {
     /// The message.
     pub why: String,
-    /// The message for users that must not see addresses or tag names. None if it is the same.
+    /// The message for users that must not see addresses or tag names. None if every user may see `why`.
     pub briefly: Option<String>,
     /// The hint.
     pub hint: String,
@@ -206,7 +206,7 @@ impl RegistryError {
         self.refused().is_some_and(is_of_tag)
     }
 
-    /// Returns the SQLSTATE of an SQL error, packed as Postgres does it.
+    /// Returns the SQLSTATE of an SQL error as the integer into which Postgres packs it.
     pub fn sqlstate(&self) -> Option<i32> {
         self.refused().map(SqlError::sqlstate)
     }

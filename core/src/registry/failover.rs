@@ -1,8 +1,8 @@
 //! The choice of the next registry, and the pause before a failed registry is asked again.
 //!
 //! Healthy registries take turns. A failed registry is skipped for a pause that doubles with each failure, as in Tinyid and
-//! TDDL. A retry may take the whole time limit of a request. While a session waits for ids, healthy registries are therefore
-//! asked first.
+//! TDDL. A retry may take the whole time limit of a request, so healthy registries are asked first while a session waits for
+//! ids.
 
 use crate::worker::backoff::Backoff;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The pauses before a failed registry is asked again.
 pub const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 
-/// The health of a registry. Times are of any clock that only goes forward.
+/// The health of a registry. Times are readings of a monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Number of failures since the last answer.
@@ -57,7 +57,7 @@ fn is_due(health: Health, now: Duration, waited_for: bool) -> bool {
     now >= due_at(health, waited_for)
 }
 
-/// Returns the time of the next retry. If a session waits, the retry comes after the first pause at the latest.
+/// Returns the time of the next retry. If a session waits, the pause before the retry is at most `BACKOFF.first`.
 fn due_at(health: Health, waited_for: bool) -> Duration {
     let soon = health.failed_at.saturating_add(BACKOFF.first);
     if waited_for { health.retry_at().min(soon) } else { health.retry_at() }

@@ -37,7 +37,8 @@ pub fn join<H: NodeTables, N: Network>(
     }
     let former = here.endpoints()?;
     let mut endpoints: Vec<Endpoint> = Vec::new();
-    // The names of the registries in use until now are still stored, so a former primary of one of them is recognized.
+    // The names of the previously used registries are still stored, so `introduce` recognizes a former primary of such
+    // a registry.
     for (server, position) in servers.iter().zip(0..) {
         let seen = introduce(here, there, &former, server)?;
         endpoints.push(Endpoint { position, server: server.clone(), seen });
@@ -67,7 +68,7 @@ pub fn join<H: NodeTables, N: Network>(
 }
 
 /// Makes this database its own registry again. Returns false if it already is. Calls `unheard` with the error of each
-/// registry that does not answer. Tags that only such a registry has keep their old local definitions.
+/// registry that does not answer. Tags that exist only at such a registry keep their old local definitions.
 pub fn leave<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -105,8 +106,8 @@ pub fn seed<H: NodeTables, N: Network>(
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let begun = there.begin(&endpoints)?;
-    // The received ids are read after the transactions at the registries have begun. If a registry is restored later, its
-    // transaction fails.
+    // The received ids are read after the transactions at the registries have begun. If a registry is restored after
+    // that, the transaction at that registry fails.
     let received = if endpoints.is_empty() { Vec::new() } else { here.received(Some(tag))? };
     give(begun, &rows, &received)?;
     Ok(!endpoints.is_empty())
@@ -142,9 +143,9 @@ fn introduce<H: NodeTables, N: Network>(
     Err(unusable(server, error))
 }
 
-/// Raises the tags of each registry to those of this database and of all other registries. Fails if a registry's row is
-/// below the ids that were received from it, as after a restore from a backup. A raise would hide the restore from other
-/// nodes.
+/// Raises each registry's tags to the highest ids of this database and of all other registries. Fails if a registry's
+/// row is below ids that were received from that registry, as after a restore from a backup. A raise would hide the
+/// restore from other nodes.
 fn hand_over<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -160,7 +161,7 @@ fn hand_over<H: NodeTables, N: Network>(
     rows.extend(all_tags(here)?);
     let received = here.received(None)?;
     rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
-    // A high-water mark of rolled-back transactions counts only in the generation of the tag that it belongs to.
+    // A high-water mark of rolled-back transactions counts only while the tag has the same generation.
     let high_water_marks = here.high_water_marks()?;
     let high_water_marks = high_water_marks
         .iter()
@@ -193,8 +194,8 @@ fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error>
     }
 }
 
-/// Creates or raises the local rows of all tags of which registries sent ids. The rows get the registries' definitions, and
-/// continue above all ids that the registries have reserved.
+/// Creates or raises the local rows of all tags whose ids registries have sent. The rows get the registries' definitions,
+/// and continue above all ids that the registries have reserved.
 fn take_back<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -229,7 +230,7 @@ fn take_back<H: NodeTables, N: Network>(
     Ok(())
 }
 
-/// Raises the local table of tags to these rows.
+/// Raises the tags in the local table to these rows.
 fn take<H: NodeTables>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
     pages(rows).try_for_each(|rows| take_over(here, rows, &[], None).map(drop))
 }

@@ -1,13 +1,13 @@
 //! Leases of worker ids: the search for a worker id among the registry's rows.
 //!
-//! A row of the registry names the holder of a worker id by a random *lease token*. The row also has an *expiry*: the holder
-//! may issue only ids of ticks before that instant. The next holder starts at or above the expiry. So two holders never
-//! issue the same id, even if the first one is paused, cut off or has a wrong clock. Clocks only decide when a worker id is
-//! free.
+//! A row of the registry identifies the holder of a worker id by a random *lease token*. The row also has an *expiry*: the
+//! holder may issue only ids of ticks before that instant. The next holder begins at or after the expiry. So two holders
+//! never issue the same id, even if the first holder is paused, is cut off or has a wrong clock. Clocks only decide when a
+//! worker id is free.
 //!
 //! Each change of a row is a compare-and-swap on the lease token. The server first writes the next token into its state
-//! file, as the *pending token*. If the server stops before the registry's response arrives, it later recognizes its own row
-//! by that token.
+//! file, as the *pending token*. If the server stops before the registry's response arrives, the server later recognizes its
+//! own row by that token.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -34,7 +34,8 @@ pub struct Lease {
     pub since: Option<UnixMicros>,
     /// The end of the lease: ids must be before this instant. [`Self::NO_END`] if the server chose the worker id itself.
     pub expiry: UnixMicros,
-    /// The registry on another server that granted the lease. None if this server granted it.
+    /// The registry on another server that granted the lease. None if this server granted the lease, or chose the
+    /// worker id itself.
     pub origin: Option<Origin>,
 }
 
@@ -127,8 +128,8 @@ pub enum Policy {
     Reuse,
     /// A worker id that no server has ever had.
     Disposable,
-    /// The server's previous worker id, or else one that no server has ever had. If there is none, the one that has been
-    /// free the longest.
+    /// The server's previous worker id, or else a worker id that no server has ever had. If there is none, the worker id
+    /// that has been free the longest.
     Queue,
 }
 
@@ -139,7 +140,7 @@ pub struct LeaseRow {
     pub worker: u32,
     /// The holder's token. None if the holder gave the worker id back.
     pub token: Option<i64>,
-    /// The end of the lease. The holder may issue only before it.
+    /// The end of the lease. The holder may issue only ids before this instant.
     pub expiry: UnixMicros,
     /// The time of the grant, but not before the end of the previous lease.
     pub leased: UnixMicros,
@@ -241,7 +242,7 @@ impl Search<'_> {
     }
 
     /// Returns the ranges of worker ids to search, in order. First comes the range `preferred.first`, then the share of the
-    /// preferred worker id, then all others.
+    /// preferred worker id, then all other worker ids.
     fn runs(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let capacity = self.capacity;
         let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));
@@ -255,7 +256,7 @@ impl Search<'_> {
     fn runs_of_share(&self) -> impl Iterator<Item = WorkerRun> + Clone {
         let (capacity, shares) = (self.capacity, self.preferred.shares.max(1));
         let share = self.preferred.share();
-        // The share does not depend on the capacity; only the start within the share does.
+        // The share does not depend on the capacity, but the start within the share does.
         let count = capacity.saturating_sub(share).div_ceil(shares);
         let turn = (self.preferred.worker / shares).checked_rem(count).unwrap_or(0);
         let begin = share + turn * shares;
@@ -312,11 +313,12 @@ pub struct Preferred {
     /// The worker id to begin with.
     pub worker: u32,
     /// The number of shares, at least 1. A share is the set of worker ids with the same remainder modulo `shares`. The share
-    /// of `worker` comes before all others. A share does not depend on the number of worker ids.
+    /// of `worker` is searched before all other shares. A share does not depend on the number of worker ids.
     pub shares: u32,
     /// True if the server must not use worker ids of other shares.
     pub only: bool,
-    /// A range of worker ids, from the first to before the second, that is searched before all others. It contains `worker`.
+    /// A range of worker ids that is searched before all others: from the first number up to, but not including, the second.
+    /// The range contains `worker`.
     #[serde(default)]
     pub first: Option<(u32, u32)>,
 }
@@ -363,7 +365,7 @@ impl Preferred {
     }
 
     /// Returns the preference for the worker id that a server already has, at a registry that several servers share. None if
-    /// another server may already hold the worker id: a promoted registry may lack the last leases of its primary.
+    /// another server may already hold the worker id: a promoted registry may lack the last leases of its former primary.
     pub fn kept(worker: u32, timeline: u32, capacity: u32) -> Option<Self> {
         let (begin, end) = Self::eighth(timeline, capacity);
         (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
@@ -432,7 +434,7 @@ pub enum Skew {
     },
 }
 
-/// Compares the server's clock with the registry's clock, and with the latest id time that a holder reported.
+/// Compares the server's clock with the registry's clock, and with the time of the latest id that any holder reported.
 ///
 /// # Errors
 /// [`Skew`] if a difference is greater than `max`.

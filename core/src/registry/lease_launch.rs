@@ -1,8 +1,9 @@
-//! The start of the lease worker, a background worker that leases the server's worker id. It connects to a database that
-//! uses a registry, or that is one.
+//! The start of the lease worker, a background worker that leases the server's worker id. The lease worker connects to a
+//! database that uses a registry, or that is a registry.
 //!
-//! The server's state file names that database, but not on a new server, a copy or a promoted standby. The launcher then
-//! surveys the databases once: a lease worker in each of them finds out if the database uses a registry or is one.
+//! The server's state file names that database, except on a new server, a copy or a promoted standby. On such a server
+//! the launcher surveys all databases once: a lease worker in each database finds out if the database uses a registry or
+//! is one.
 
 mod renewal;
 
@@ -29,7 +30,7 @@ pub enum LeaseTask {
 
 /// The databases of the server.
 pub trait Databases {
-    /// Returns all databases that accept connections, by oid.
+    /// Returns the OIDs of all databases that accept connections.
     fn all(&self) -> Vec<u32>;
 
     /// Returns whether the database still accepts connections.
@@ -144,7 +145,7 @@ struct Looks {
     registry: Option<u32>,
 }
 
-/// The launcher's memory. Times are of any clock that only goes forward.
+/// The launcher's memory. Times are readings of a monotonic clock.
 #[derive(Debug, Default)]
 pub struct Launch {
     running: Option<(LeaseTask, u32)>,
@@ -180,7 +181,7 @@ impl Launch {
             (LeaseTask::Look, Some(DatabaseUse::Node), _) => {
                 (self.found, self.look) = (Some(KnownRegistry::By(database)), None);
             }
-            // The database neither uses a registry any more nor is one, so all databases are surveyed.
+            // The database no longer has a role in leases, so all databases are surveyed.
             (LeaseTask::Serve, Some(DatabaseUse::None), _) => self.look_into(databases.all()),
             _ => {}
         }
@@ -213,8 +214,8 @@ impl Launch {
         let is_recorded = self.found == Some(known) && !changes.unsettled;
         self.found = self.found.filter(|_| !is_recorded);
         let is_unknown = match known {
-            // A running transaction may change the registry, so a survey waits for its end. If a session waits for a worker
-            // id, the survey begins at once.
+            // A running transaction may change the registry, so a survey waits for the transaction's end. If a session
+            // waits for a worker id, the survey begins at once.
             KnownRegistry::Nothing => pending || !changes.under_way,
             KnownRegistry::By(database) => pending && !databases.may_be_used(database),
             KnownRegistry::Alone => false,
@@ -232,7 +233,8 @@ impl Launch {
         if !free || self.running.is_some() {
             return LaunchAction::Wait(Some(BACKOFF.first));
         }
-        // The pause does not apply if the last start failed for lack of a worker slot: a slot may become free at any time.
+        // If the last start failed for lack of a worker slot, there is no pause, because a slot may become free at any
+        // time.
         if let Some((again, _)) = self.refused.filter(|(again, _)| *again > now && !self.short) {
             return LaunchAction::Wait(Some(again.saturating_sub(now)));
         }

@@ -1,9 +1,10 @@
-//! The lease worker: leases a worker id for its server from the registry, renews the lease and notices its loss. The
-//! registry is a table in the worker's database, or that database uses a registry on another server.
+//! The lease worker, which leases a worker id for its server from the registry, renews the lease and notices its loss.
+//! The registry is in the worker's database, or on another server that this database uses.
 //!
 //! The worker may die between any two calls of the traits. Each request sets a new lease token in the registry's row. The
 //! worker first writes that token into the state file, as the *pending token*. If the worker dies before the response, the
-//! next one recognizes the server's row by it. Requests of sessions stay pending until a worker has answered them.
+//! next worker recognizes the server's row by the pending token. Requests of sessions stay pending until a worker has
+//! answered them.
 
 mod acquire;
 mod host;
@@ -30,7 +31,7 @@ use host::{LeaseStep, StepError};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// Number of attempts if rows are locked, or if the state or a row has changed in between.
+/// Number of attempts if rows are locked, or if the state or a row changes during an attempt.
 const ATTEMPTS: usize = 4;
 
 /// The outcome of a round.
@@ -141,7 +142,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             if shared && state.lease.as_ref().is_some_and(Lease::is_chosen) {
                 state.leave_former();
             }
-            // The wait for the state lock may have taken a while, so the clock is read again.
+            // The wait for the state lock may have taken a while, so the clock is read after the wait.
             let now = issuer.believed_now();
             let behind = requests.is_another_wanted(issuer.shared.generation());
             let generator = &issuer.shared.generator;
@@ -176,8 +177,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     // Ids may run ahead of the clock, and reach the expiry long before the clock does.
                     let is_used_up = state.comes_to(lease.expiry);
                     let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
-                    // The worker id is too large if a layout with fewer worker ids came into use. It is kept if no lower one
-                    // is free.
+                    // The worker id is too large if a layout with fewer worker ids came into use. The worker id is kept if
+                    // no lower one is free.
                     let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
                     if is_good && fits && !is_used_up {
                         return LeaseNeed::Nothing;
@@ -190,8 +191,9 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 }
                 Some(_) if behind && state.blocks_all_workers(now) => LeaseNeed::Impossible,
                 lease => {
-                    // A worker id is usable once the clock has passed the ids that this server issued under it. Normally
-                    // that may take until `max_drift` from now. If the clock is behind, it must be true now.
+                    // A worker id is usable once the clock has passed the ids that this server issued under it.
+                    // Normally, a worker id that becomes usable within `max_drift` may be chosen. If the clock is
+                    // behind, the worker id must be usable now.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };
                     let entry = entry(state, here, datacenter, now, next, duration, host);
                     LeaseNeed::Acquire(plan(state, lease, usable_at, entry))

@@ -1,7 +1,7 @@
 //! The protocol between servers and a registry: one request, one response, both in JSON.
 //!
 //! The registry serves a request in a transaction of its own, and responds after the commit. A lost response costs little:
-//! reserved ids become a gap, and the server already knows the lease token that it asked for.
+//! reserved ids become a gap, and the server already knows the lease token that it sent.
 //!
 //! Neither side trusts the other; see [`accept`](crate::registry::accept).
 
@@ -70,7 +70,7 @@ pub struct Request {
     pub version: u32,
     /// The expected registry. None if any registry may answer.
     pub registry: Option<RegistryName>,
-    /// The time limit for locked rows. It is shorter than the node's time limit for the response.
+    /// The time limit for locked rows. This limit is shorter than the node's time limit for the response.
     pub timeout: Duration,
     /// The request itself.
     pub ask: RequestBody,
@@ -95,7 +95,7 @@ pub enum RequestBody {
         /// the registry was restored from a backup. The registry then takes no tag over.
         #[serde(default, deserialize_with = "bounded::rows")]
         received: Vec<ReceivedTag>,
-        /// The share of the registry. None if it is the only one.
+        /// The share of the registry. None if the registry is the only one.
         share: Option<Share>,
     },
     /// Reserves ids of these tags.
@@ -176,18 +176,19 @@ pub struct LeaseRequest {
     /// Worker ids that the server cannot use now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
-    /// The number of worker ids. It is lower than the layout's if another layout of the server has fewer worker ids.
+    /// The number of worker ids. This number is lower than the layout's number if another layout of the server has
+    /// fewer worker ids.
     pub capacity: u32,
     /// The worker ids to try first. None: the registry decides.
     pub preferred: Option<Preferred>,
     /// The largest allowed difference between clocks.
     pub max_clock_skew: Duration,
-    /// A valid lease of the previous registry that this registry replaced.
+    /// A valid lease from the registry that this registry replaced.
     pub former: Option<Former>,
 }
 
 impl LeaseRequest {
-    /// Returns the tokens of rows that belong to the server: the token of its present lease, and the new one.
+    /// Returns the tokens of rows that belong to the server: the token of its present lease, and the new token.
     pub fn tokens(&self) -> [Option<i64>; 2] {
         [self.token, Some(self.entry.token)]
     }
@@ -270,7 +271,7 @@ pub enum ResponseBody {
     },
     /// A page of tags, ordered by tag. Empty after the last page.
     Tags(#[serde(deserialize_with = "bounded::rows")] Vec<Box<RawValue>>),
-    /// None: the tags were taken over. Some: the first tag that prevented it.
+    /// None: the tags were taken over. Some: the first tag that could not be taken over.
     HandedOver(Option<(String, Unfit)>),
     /// The outcome for each tag.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),

@@ -14,8 +14,8 @@ use std::time::Duration;
 const CROWD: usize = 64;
 /// Number of holders that an error message lists.
 const LISTED: usize = 20;
-/// The largest number of worker ids that one server may hold at once, including unused ones whose leases have not expired. A
-/// server needs one worker id, and another one after a failover or if its clock is behind.
+/// The largest number of worker ids that one server may hold at once, including unused worker ids whose leases have not
+/// expired. A server needs one worker id, and another worker id after a failover or if its clock is behind.
 const MAX_HELD: u64 = 64;
 
 /// The rows of worker ids, within one transaction.
@@ -90,8 +90,8 @@ pub struct HeldWorker {
 pub struct LeaseLimits {
     /// Worker ids that the registry's own server uses without a row.
     pub taken: Vec<u32>,
-    /// The longest lease that the previous registry may have granted. It is taken to be the longest lease of this registry,
-    /// plus the largest allowed difference between clocks.
+    /// The longest lease that the previous registry may have granted. The assumed value is the longest lease of this
+    /// registry, plus the largest allowed difference between clocks.
     pub longest: Duration,
 }
 
@@ -122,8 +122,8 @@ pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody 
     }
 }
 
-/// Limits the time of the last id and the length of the lease. With a time beyond the registry's clock, the clocks of other
-/// servers would seem to be behind, and these servers would get no lease. A long lease would block the worker id.
+/// Limits the time of the last id and the length of the lease. If the time were beyond the registry's clock, the clocks of
+/// other servers would seem to be behind, and these servers would get no lease. A long lease would block the worker id.
 fn bound(entry: &mut Entry, now: UnixMicros) {
     if holds(Guard::PeersBounded) {
         entry.last = entry.last.map(|last| last.min(now));
@@ -154,8 +154,8 @@ pub fn lease<R: WorkerRows>(
     let above = above.filter(|_| *policy == Policy::Disposable);
     let (timeline, random) = (rows.timeline(), rows.random());
     let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
-    // The first node that shows a lease of the previous registry sets the end of all its leases. Other leases may end later
-    // than this node's, but at most `limits.longest` from now.
+    // The first node that shows a lease of the previous registry sets the end of all leases of that registry. Other leases
+    // may end later than this node's lease, but at most `limits.longest` from now.
     let recorded = rows.former_leases_until()?;
     let shown = request.former.map(|_| now.plus(limits.longest)).filter(|_| recorded.is_none());
     let last_former_lease = shown.or(recorded).filter(|_| holds(Guard::FormerLeases));
@@ -197,8 +197,8 @@ pub fn lease<R: WorkerRows>(
     Ok(Leased::Missed)
 }
 
-/// Returns the choice with the correct start. A worker id without a row may have been leased by the previous registry. Its
-/// new holder then begins after all leases of that registry, unless it had the lease itself.
+/// Returns the choice with the correct start. A worker id without a row may have been leased by the previous registry. The
+/// new holder then begins after all leases of that registry, unless the holder had that lease itself.
 fn begun_after(choice: Choice, last_former_lease: Option<UnixMicros>, request: &LeaseRequest) -> Choice {
     match (choice, last_former_lease) {
         (Choice::New { worker }, Some(until))
@@ -252,8 +252,8 @@ fn take<R: WorkerRows>(
     Ok(Some(row.expiry))
 }
 
-/// Returns whether a row has this token, or the entry's token. An earlier request stored the latter if its response was
-/// lost.
+/// Returns whether a row has this token, or the entry's token. The row has the entry's token if an earlier request
+/// stored it and the response was lost.
 fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }

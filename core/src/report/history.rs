@@ -31,7 +31,7 @@ pub struct CounterReading {
     pub steps_back: u64,
     /// Forward jumps of the clock that the generator followed.
     pub steps_forward: u64,
-    /// The drift of the last id ahead of the clock, in microseconds.
+    /// The time by which the last id was ahead of the clock, in microseconds.
     pub drift: u64,
     /// The time by which the clock is ahead of the time that the generator trusts, in microseconds.
     pub clock_ahead: u64,
@@ -83,8 +83,8 @@ impl<const N: usize> History<N> {
     pub fn record(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
         let Some(place) = self.place(written) else { return };
-        // A reader that sees one of the new values also sees that `written` has reached this number. It then skips the
-        // slot.
+        // A reader that sees one of the new values also sees that `written` has reached this number. The reader then
+        // skips the slot.
         for (cell, value) in place.iter().zip(reading.fields()) {
             cell.store(value, Ordering::Release);
         }
@@ -110,7 +110,7 @@ impl<const N: usize> History<N> {
     }
 }
 
-/// Returns the time until the next reading; zero if a reading is due, None if the interval is zero. Times are those of
+/// Returns the time until the next reading; zero if a reading is due, None if the interval is zero. Times are readings of
 /// a monotonic clock.
 pub fn due(last: Option<Duration>, interval: Duration, now: Duration) -> Option<Duration> {
     let next = last.map_or(now, |last| last.saturating_add(interval));
@@ -151,7 +151,7 @@ pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
 
 fn between(before: &CounterReading, after: &CounterReading) -> Option<Sample> {
     let micros = after.uptime.checked_sub(before.uptime).filter(|micros| *micros > 0)?;
-    // A smaller count would be an error, because counts only grow. It is treated as no change.
+    // Counts only grow, so a smaller count would be an error. Such a count is treated as no change.
     let grown = |of: fn(&CounterReading) -> u64| of(after).saturating_sub(of(before));
     let rate = |of: fn(&CounterReading) -> u64| per_second(grown(of), micros);
     Some(Sample {

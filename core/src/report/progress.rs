@@ -1,8 +1,8 @@
 //! The progress of long calls, for the progress view.
 //!
-//! Each process has a [`ProgressSlot`] in shared memory, and only that process writes it. If a call runs inside another
-//! one, the slot shows the outer call. A reader gets all fields of one call, or nothing. A mixture of two calls could
-//! show one role's call to another role.
+//! Each process has a [`ProgressSlot`] in shared memory, and only that process writes it. The slot shows the outer call
+//! if a call runs inside another one. A reader gets all fields of one call, or nothing. A mixture of two calls could show
+//! one role's call to another role.
 
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};
@@ -44,7 +44,7 @@ pub enum Phase {
     Beginning,
     /// The call waits until no transaction uses the table any more.
     Locking,
-    /// The call reads ids in order. The server may have to sort them before the first one.
+    /// The call reads ids in order. The server may have to sort the ids before it returns the first one.
     Reading,
     /// The call searches for the highest id in the table and its child tables.
     Searching,
@@ -117,8 +117,8 @@ pub struct Progress {
     pub tables_in_all: Option<u64>,
 }
 
-/// Number of times that a reader retries during a write. It then gives up, because the writer may have been stopped in
-/// the middle.
+/// Number of times that a reader retries during a write. The reader then gives up, because the writer may have been
+/// stopped during the write.
 const ATTEMPTS: u32 = 1_000;
 
 const NONE: u64 = u64::MAX;
@@ -133,7 +133,7 @@ pub struct ProgressSlot {
     words: [AtomicU64; 9],
 }
 
-/// The index of the phase.
+/// The index of the phase in `words`.
 const PHASE: usize = 6;
 
 impl ProgressSlot {

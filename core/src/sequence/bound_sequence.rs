@@ -52,8 +52,8 @@ const fn ids_of(increment: u32) -> u32 {
     if increment == 1 { 1 } else { 2 * increment }
 }
 
-/// Returns true if a `setval` moves a bound sequence to its end. A bound sequence always stands there, and `pg_dump`
-/// writes such a `setval`. Such a call must not move the tag or generator.
+/// Returns true if a `setval` moves a bound sequence to its end. A bound sequence always stands at its end, so `pg_dump`
+/// writes such a `setval`. This `setval` must not move the tag or generator.
 pub const fn is_sentinel(value: i64, is_called: bool, max: i64) -> bool {
     is_called && value == max
 }
@@ -72,7 +72,7 @@ impl Increment {
         fits.map(Self).ok_or(BoundSequenceError::Increment(increment))
     }
 
-    /// Returns true if a number stands for one id, and not for a block.
+    /// Returns true if a number is a single id, and not a block of ids.
     #[inline]
     pub const fn is_one(self) -> bool {
         self.0 == 1
@@ -83,7 +83,7 @@ impl Increment {
         NonZeroU32::MIN.saturating_add(ids_of(self.0) - 1)
     }
 
-    /// Returns the number to return for consecutive ids that begin with `first`.
+    /// Returns the number that a call returns for consecutive ids that begin with `first`.
     pub const fn number(self, first: i64) -> i64 {
         if self.0 == 1 { first } else { first.wrapping_add(self.0 as i64) }
     }
@@ -100,7 +100,7 @@ impl Increment {
     }
 
     /// Checks that a layout has enough consecutive ids. A call may need at most half of a tick's ids. Even a call in the
-    /// middle of a tick then finds room in that tick or the next.
+    /// middle of a tick then finds room in that tick or in the next one.
     ///
     /// # Errors
     /// [`BoundSequenceError::Layout`].
@@ -110,7 +110,8 @@ impl Increment {
         if self.is_one() || in_a_row { Ok(()) } else { Err(BoundSequenceError::Layout(self.0)) }
     }
 
-    /// Returns the number to return for a generator's positions; None if they are too few or not consecutive.
+    /// Returns the number that a call returns for a generator's positions; None if their ids are too few or not
+    /// consecutive.
     pub fn number_of(self, layout: &Layout, taken: &TakenPositions) -> Option<i64> {
         let count = taken.positions.count();
         if count != u64::from(self.ids().get()) {
@@ -148,11 +149,12 @@ impl BoundRun {
         NonZeroU32::new(self.increment.ids().get() - there).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Adds ids, at most as many as are missing. Once no id is missing, returns the number for the call. If other sessions
-    /// took ids in between, discards all ids, and the next call takes all of them at once.
+    /// Adds ids, at most [`BoundRun::missing`]. Returns the number for the call once no id is missing. Discards all ids
+    /// if other sessions took ids in between. All ids are missing then.
     ///
     /// # Errors
-    /// [`BoundSequenceError`] if the tag's ids are never consecutive, or were not in too many attempts.
+    /// [`BoundSequenceError`] if the tag's ids are never consecutive, or if too many attempts found ids that are not
+    /// consecutive.
     pub fn add(&mut self, taken: Range) -> Result<Option<i64>, BoundSequenceError> {
         if self.increment.is_one() {
             return Ok(Some(taken.first));

@@ -1,19 +1,19 @@
 //! The choice of a tag (a named id range) that loses its slot in shared memory to another tag. Slots are a cache.
 //!
 //! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor has
-//! not moved since the last visit, so takers write nothing for the sweep. Slots of the database with the most slots are
-//! reused first, so that all databases get the same share. A slot for which calls wait is never reused.
+//! not moved since the last visit. Takers therefore write nothing for the sweep. Slots of the database with the most
+//! slots are reused first, so that all databases get the same share. A slot for which calls wait is never reused.
 
 use crate::sequence::reservation::HighWaterMark;
 use crate::sequence::segment::{BufferStates, Period};
 
-/// Number of visits after the first reusable slot, in search of one whose database has more slots.
+/// Number of visits after the first reusable slot, in search of a slot whose database has more slots.
 const LOOK_ON: usize = 1_024;
 
 /// Number of visits after which a recently used slot is taken, because other processes wait for the sweep.
 const FAR: usize = 4_096;
 
-/// One slot, as the sweep finds it.
+/// The state of one slot when the sweep visits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SweptSlot {
     /// True if calls wait for ids of the slot.
@@ -24,8 +24,8 @@ pub struct SweptSlot {
     pub slots: u32,
 }
 
-/// Finds a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. If all slots are
-/// in use, it returns one from which ids were taken recently. None if calls wait for all of them.
+/// Finds a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. The result is a
+/// recently used slot if all slots are in use. None if calls wait for ids of every slot.
 ///
 /// `most`: the number of slots of the database with the most slots. `look` records the visit, and returns None for a free
 /// slot.
@@ -58,9 +58,9 @@ pub fn sweep(
     found.map(|(_, slot_index)| slot_index).or(moved)
 }
 
-/// Returns the highest id of a tag that was handed out. `reserved` is the highest id in the tag's row, and
-/// `tag_generation` the row's generation. The buffers are only meaningful if they end at the row's highest id: otherwise
-/// a transaction has handed out higher ids itself.
+/// Returns the highest id of a tag that any session has got. `reserved` is the highest id in the tag's row, and
+/// `tag_generation` the row's generation. The buffers count only if they end at the row's highest id. If they do not, a
+/// transaction has handed out higher ids directly from the row.
 pub fn highest(
     buffer_states: &BufferStates,
     high_water_mark: Option<HighWaterMark>,

@@ -1,13 +1,13 @@
 //! Counters of tags.
 //!
-//! Counts only grow. A reset records the counts at that time, and later reads subtract them. No concurrent count is lost,
-//! and no count becomes negative.
+//! Counts only grow. A reset records the counts at that time, and later reads subtract the recorded counts. No concurrent
+//! count is lost, and no count becomes negative.
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 use std::iter::Sum;
 use std::ops::Sub;
 
-/// The counts of one tag, or the sum of several.
+/// The counts of one tag, or the sum over several tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagCounts {
     /// Number of ids handed out.

@@ -2,7 +2,7 @@
 //!
 //! The ids of a tag are the numbers from `start` to `max_value` that leave `remainder` when divided by `increment`.
 //! Registries with different remainders can thus serve one tag without any communication. Only `max_id` changes as ids
-//! are reserved: all ids up to it count as issued.
+//! are reserved. All ids up to `max_id` count as issued.
 
 mod error;
 pub mod limits;
@@ -21,7 +21,7 @@ const MAX_FORECAST: u128 = 10_000 * YEAR_MICROS.unsigned_abs() as u128;
 /// The properties in a tag's row. Calculations are safe for any values; [`Definition::check`] finds invalid values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// The highest reserved id. Before the first id a number below `start`, at least -1.
+    /// The highest reserved id. If no id is reserved, a number below `start`, at least -1.
     pub max_id: i64,
     /// The lowest number that may be an id: 0 or more.
     pub start: i64,
@@ -62,7 +62,7 @@ impl Definition {
         }
     }
 
-    /// Returns the lowest id above a number, whether reserved or not; None if there is none up to `max_value`.
+    /// Returns the lowest id above a number, reserved or not; None if no id up to `max_value` is above the number.
     pub fn first_after(&self, id: i64) -> Option<i64> {
         // This calculation cannot overflow 128 bits.
         let from = (i128::from(id) + 1).max(self.start.into());
@@ -70,8 +70,8 @@ impl Definition {
         i64::try_from(first).ok().filter(|first| *first <= self.max_value)
     }
 
-    /// Returns the next `want` ids after the highest reserved one, or as many as are left. A `want` of 0 counts as 1. The
-    /// ids belong to the caller once a row with the last id as `max_id` is durable.
+    /// Returns the next `want` ids after the highest reserved one, or fewer if fewer are left. A `want` of 0 counts as 1.
+    /// The ids belong to the caller once a row with the last id as `max_id` is durable.
     pub fn reserve(&self, want: u32) -> Result<Range, Exhausted> {
         let first = self.first_after(self.max_id).ok_or(Exhausted { max_value: self.max_value })?;
         let count = u32::try_from(self.count_from(first)).unwrap_or(u32::MAX).min(want.max(1));
@@ -93,8 +93,9 @@ impl Definition {
         Self { max_id: self.start.saturating_sub(1), ..*self }
     }
 
-    /// Returns the properties after a promotion. The previous primary may have reserved ids without replicating the changed
-    /// row to its standby. As many ids as two buffers hold are skipped, but at most half of the ids left.
+    /// Returns the properties after a promotion. The previous primary may have reserved ids without replicating the
+    /// changed row to its standby. The result skips the ids of two full buffers, but at most half of the ids that are
+    /// left.
     #[must_use]
     pub fn skipped_ahead(&self) -> Self {
         let left = self.left_after(self.max_id);
@@ -136,7 +137,7 @@ impl Range {
         self.increment.checked_mul(steps).and_then(|way| self.first.checked_add(way)).is_some()
     }
 
-    /// Returns true if another range begins where this one ends, with the same increment.
+    /// Returns true if the next range has the same increment and begins right after this range.
     pub const fn is_followed_by(&self, next: &Self) -> bool {
         self.increment == next.increment && self.at(self.count) == next.first
     }
@@ -159,8 +160,8 @@ pub const fn check_tag(chars: usize) -> Result<(), TagError> {
     }
 }
 
-/// Returns the time that `left` ids last, if `issued` ids are taken in `over`. None if no ids were taken, or beyond
-/// 10,000 years.
+/// Returns how long `left` ids last if `issued` ids are taken per `over`. None if no ids are taken, or if the result
+/// exceeds 10,000 years.
 pub fn forecast(left: u64, issued: u64, over: Duration) -> Option<Duration> {
     let over = Some(over.as_micros()).filter(|over| *over > 0)?;
     let micros = over.checked_mul(left.into())?.checked_div(issued.into())?;

@@ -1,7 +1,7 @@
 //! The directory of tags: a hash table from tags to slots, in shared memory that the caller provides.
 //!
 //! The directory neither allocates nor locks: the caller holds the lock. Sessions remember the slot that they found, so
-//! an id usually needs no search. A key keeps its slot until it is removed.
+//! an id usually needs no search. A key keeps its slot until the key is removed.
 //!
 //! An index of hashes leads to the slots, and is at most half full. The index uses open addressing with linear probing. A
 //! removal closes the gap by moving later entries up (Knuth, volume 3, 6.4, algorithm R), so probes stay short.
@@ -26,7 +26,7 @@ pub struct TagKey {
     pub tag: Tag,
 }
 
-/// An index that stands for no slot.
+/// The index value that means no slot.
 const NOWHERE: u32 = u32::MAX;
 
 /// Returns the length of the index for `slot_count` slots: a power of two that leaves at least half of the index empty.
@@ -64,8 +64,8 @@ pub struct Directory<'m, V = ()> {
 }
 
 impl<'m, V> Directory<'m, V> {
-    /// Returns an empty directory that overwrites this memory. Uses as much of the index as the largest power of two, and at
-    /// most half as many entries. `shares` counts the slots of each database, if it has enough entries.
+    /// Returns an empty directory that overwrites this memory. The length of the index is rounded down to a power of two.
+    /// At most half as many entries are used. `shares` counts the slots of each database, as far as its memory suffices.
     pub fn new(
         entries: &'m mut [DirectoryEntry<V>],
         index: &'m mut [u32],
@@ -114,7 +114,7 @@ impl<'m, V> Directory<'m, V> {
         self.entry(slot_index).map(|(.., value)| value)
     }
 
-    /// Returns the value of a slot's key, to be changed.
+    /// Returns the value of a slot's key for a change.
     pub fn value_mut(&mut self, slot_index: usize) -> Option<&mut V> {
         match self.entries.get_mut(slot_index) {
             Some(DirectoryEntry(EntryState::Used { value, .. })) => Some(value),
@@ -138,7 +138,7 @@ impl<'m, V> Directory<'m, V> {
         self.probe(wanted, is_it).map(|at| self.index[at] as usize)
     }
 
-    /// Gives a slot to a key without one; None if the directory is full.
+    /// Gives a free slot to a key that has no slot; None if the directory is full.
     pub fn insert(&mut self, key: TagKey, value: V) -> Option<usize> {
         debug_assert!(self.find(&key).is_none(), "the key has a place already");
         let (hash, slot_index) = (FxBuildHasher.hash_one(key), self.free);

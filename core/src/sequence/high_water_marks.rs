@@ -1,6 +1,6 @@
-//! High-water marks of tags, in memory that the caller provides. A transaction that changes a tag's row hands out ids from
-//! the row itself. If it is rolled back, only the tag's high-water mark records the highest of these ids. A tag that loses
-//! its slot keeps its mark.
+//! High-water marks of tags, in memory that the caller provides. A transaction that changes a tag's row hands out ids
+//! from the row itself. If the transaction is rolled back, only the tag's high-water mark records the highest of these
+//! ids. A tag that loses its slot keeps its mark.
 //!
 //! Only the transaction that has locked a tag's row raises the mark. The next transaction that locks the row reads the
 //! mark.
@@ -25,7 +25,7 @@ impl HighWaterMarks<'_> {
     }
 
     /// Drops a tag's high-water mark if it is not above `known`. The row already covers ids up to `known`. A higher mark
-    /// comes from a later transaction, and stays. If `known` is None, drops any mark.
+    /// comes from a later transaction, and stays. A `known` of None drops any mark.
     pub fn clear(&mut self, key: &TagKey, known: Option<Reached>) {
         if let Some(at) = self.0.find(key)
             && known.is_none_or(|known| {

@@ -1,7 +1,8 @@
 //! Privileges on a single tag, as in GRANT ... ON SEQUENCE.
 //!
-//! A tag without any grant or revoke is open to all roles that may call the functions. The first grant or revoke restricts
-//! the tag. From then on, privileges on it come from grants to the role, to roles of which it is a member, and to PUBLIC.
+//! A tag without any grant or revoke is open to all roles that may call the functions. The first grant or revoke
+//! restricts the tag. From then on, a role has the privileges that are granted to the role itself, to roles of which it
+//! is a member, and to PUBLIC.
 
 use crate::error::{Explain, excerpt};
 use std::fmt;
@@ -9,8 +10,7 @@ use std::fmt;
 /// A privilege that a role may hold on a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// Ownership. It includes all other privileges, and allows the role to change the tag, to drop it, and to grant
-    /// privileges on it.
+    /// Ownership, which includes all other privileges. The owner may change the tag, drop it, and grant privileges on it.
     Owner,
     /// The privilege to take ids.
     Usage,
@@ -53,7 +53,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the privileges that allow the action, each of them alone. The rules are those of a sequence: USAGE and
+    /// Returns the privileges that allow the action. Any single one is enough. Sequences have the same rules: USAGE and
     /// UPDATE allow nextval, and each of SELECT, USAGE and UPDATE allows reading.
     pub const fn suffices(self) -> &'static [Privilege] {
         match self {
@@ -73,12 +73,12 @@ impl Privileges {
     /// No privilege.
     pub const NONE: Self = Self(0);
 
-    /// All privileges that can be granted: all but [`Privilege::Owner`].
+    /// All privileges that can be granted: all except [`Privilege::Owner`].
     pub const GRANTABLE: Self =
         Self(Privilege::Usage.bit() | Privilege::Select.bit() | Privilege::Update.bit());
 
-    /// Parses a list of grantable privileges, in upper or lower case, as `has_table_privilege` does. ALL and ALL PRIVILEGES
-    /// stand for all of them.
+    /// Parses a list of grantable privileges, in upper or lower case, as `has_table_privilege` does. ALL ALL and ALL
+    /// PRIVILEGES mean all grantable privileges.
     pub fn parse(list: &str) -> Result<Self, PrivilegeError> {
         let of_word = |word: &str| {
             let all = ["ALL", "ALL PRIVILEGES"].iter().any(|all| word.eq_ignore_ascii_case(all));
@@ -120,7 +120,7 @@ impl Privileges {
         self.0 & one.bit() != 0
     }
 
-    /// Returns true if the set contains the privilege by which `has_segment_privilege` asks about this action.
+    /// Returns true if the set contains the privilege that names this action in a call of `has_segment_privilege`.
     pub const fn names(self, action: Action) -> bool {
         match action {
             Action::Take => self.has(Privilege::Usage),

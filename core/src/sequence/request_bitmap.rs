@@ -1,7 +1,7 @@
 //! A bitmap of slots with requests, so that a worker need not read all slots.
 //!
 //! A caller sets its slot's bit after it has made the request. The worker clears the bit if the slot has no request, and
-//! then checks the slot again. A request without a bit therefore means that the caller died in between.
+//! then checks the slot again. A request without a bit therefore means that the caller died before setting the bit.
 
 use crate::sync::{AtomicU64, Ordering};
 

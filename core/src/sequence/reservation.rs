@@ -1,7 +1,7 @@
 //! The reservation of a tag's next ids: the demand of a server, and the outcome for the tag's row.
 //!
-//! The row is in the server's own tables, or in those of a registry that many servers share. In both cases the reserved ids
-//! belong to the server once the changed row is durable.
+//! The row is in the server's own tables, or in the tables of a registry that many servers share. In both cases the
+//! reserved ids belong to the server once the changed row is durable.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A tag's row, while it is locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagRow {
-    /// The properties of its ids, for the current period.
+    /// The properties of the tag's ids, for the current period.
     pub definition: Definition,
     /// The current period.
     pub period: Period,
@@ -66,10 +66,11 @@ pub struct Demand {
 /// without periods.
 pub type Reached = (i32, i64);
 
-/// The highest id that a transaction handed out itself from a row that it has changed. The change may be rolled back.
+/// The highest id that a transaction handed out from a row that the transaction itself has changed. The change may be
+/// rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HighWaterMark {
-    /// The generation of the tag to which the id belongs. In other generations the mark is invalid.
+    /// The generation of the tag to which the id belongs. The mark is invalid in other generations.
     #[serde(rename = "life")]
     pub tag_generation: i64,
     /// The first day of the period, as in [`Reached`].
@@ -129,9 +130,9 @@ impl SavedRange {
     }
 }
 
-/// The share of one of several registries that serve the same tags, as in Tinyid and TDDL. Each registry serves the ids that
-/// leave its own remainder when divided by the number of registries. Two registries thus never serve the same id, although
-/// they do not communicate.
+/// The share of one of several registries that serve the same tags, as in Tinyid and TDDL. Each registry serves the ids
+/// that leave its own remainder when divided by the number of registries. Two registries thus never serve the same id
+/// without any communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// The share's number, from 0.
@@ -151,7 +152,7 @@ impl Share {
 /// The outcome of a demand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// Ids were reserved. They may be handed out when the row is durable.
+    /// Ids were reserved. The ids may be handed out once the row is durable.
     Reserved(Reserved),
     /// Another transaction has locked the row.
     Locked,
@@ -169,7 +170,7 @@ pub enum Outcome {
 /// Reason why a row must not be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unfit {
-    /// The row is lower than ids received from it: the registry was restored from an older state.
+    /// The row records lower ids than were received from it: the registry was restored from an older state.
     SetBack {
         /// The highest id received.
         received: i64,
@@ -364,7 +365,7 @@ impl Reserved {
 const MIDNIGHT: Duration = Duration::from_mins(1);
 
 /// Tolerance for the start and the end of a period, compared with this server's clock. Clocks differ, and days begin at
-/// other times in other time zones.
+/// different times in different time zones.
 const DAY: Duration = Duration::from_hours(24);
 
 /// Returns true if the period may be the current one, and is not longer than a year.
@@ -447,8 +448,8 @@ impl TagRow {
         Self::unfit_since(Some(self), demand.received?)
     }
 
-    /// Returns the reason why a tag with these received ids must not be used; None without a reason. `row`: None if the
-    /// row is missing.
+    /// Returns the reason why a tag with these received ids must not be used; None if the tag may be used. `row`: None if
+    /// the row is missing.
     pub fn unfit_since(row: Option<&Self>, (day, received): Reached) -> Option<Unfit> {
         let Some(Self { period, definition: Definition { max_id, .. }, .. }) = row else {
             return Some(Unfit::Dropped { received });
@@ -461,8 +462,9 @@ impl TagRow {
         behind.then_some(Unfit::SetBack { received, max_id: *max_id, later: day > period.day })
     }
 
-    /// Returns another server's demand, with its high-water mark raised to this server's own mark. A server has at most two
-    /// segments of a tag. A mark further above the row is refused: it would use up ids of all servers.
+    /// Returns another server's demand, with its high-water mark raised to this server's own mark. A server has at most
+    /// two segments of a tag. A mark further above the row is refused, because such a mark would use up ids of all
+    /// servers.
     ///
     /// # Errors
     /// [`Unfit::HighWaterMark`].
@@ -481,7 +483,7 @@ impl TagRow {
         }
     }
 
-    /// Returns the properties with ids up to this high-water mark counted as reserved.
+    /// Returns the properties in which ids up to this high-water mark count as reserved.
     pub fn above(&self, high_water_mark: Option<Reached>) -> Definition {
         match high_water_mark {
             Some((day, id)) if day == self.period.day && id > self.definition.max_id => {

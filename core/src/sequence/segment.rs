@@ -1,11 +1,11 @@
-//! The two buffers of a tag (a named id range). They hold reserved ids, which any number of processes take by one atomic
-//! step each, without a lock. (The double buffer of Meituan's Leaf. In this implementation, a single integer says which
-//! buffer is in use and how many of its ids are used.)
+//! The two buffers of a tag (a named id range). The buffers contain reserved ids. Any number of processes take these ids
+//! without a lock, each by one atomic step. (The scheme is the double buffer of Meituan's Leaf. Here a single integer
+//! says which buffer is in use and how many of its ids are used.)
 //!
 //! The **cursor** is `generation << 32 | offset`. Each published range gets the next generation, and the parity of the
-//! generation selects one of the two buffers. A taker is a process that takes ids. It loads the cursor, reads the buffer of
-//! that generation, and claims ids with one compare-and-swap of the cursor. Once the buffer is used up and the next
-//! generation is published, the same compare-and-swap moves the cursor to the next buffer.
+//! generation selects one of the two buffers. A taker is a process that takes ids. The taker loads the cursor, reads the
+//! buffer of that generation, and claims ids with one compare-and-swap of the cursor. The same compare-and-swap moves the
+//! cursor to the next buffer, if this buffer is used up and the next generation is published.
 //!
 //! A claim fails if the values that the taker has read were outdated. There are two cases:
 //!
@@ -13,11 +13,11 @@
 //!   another generation, and a claim against the old cursor fails. Generations only grow, so the cursor never returns to
 //!   an earlier value.
 //! - *A slot that another tag has taken.* The **slot generation** identifies the owner of the buffers. The slot
-//!   generation changes first, and the cursor moves after it. A taker reads the cursor first. A taker that sees the new
+//!   generation changes first, and the cursor moves afterwards. A taker reads the cursor first. A taker that sees the new
 //!   cursor therefore sees the new slot generation, and the claim of any other taker fails.
 //!
 //! Only one process at a time may publish, clear or hand over; the callers hold a lock. Takers need no lock and never
-//! wait for it.
+//! wait for one.
 
 use crate::clock::{Clock, UnixMicros};
 use crate::sequence::definition::Range;
@@ -35,11 +35,11 @@ pub struct Segment {
     clearings: AtomicU64,
 }
 
-/// The owner of the buffers and the number of clearings. The stamp is taken when a range is reserved. If it has changed,
-/// the range must not be published, because its ids may have been given to others since.
+/// The owner of the buffers and the number of clearings. A stamp is taken when a range is reserved. The range must not be
+/// published after the stamp has changed, because its ids may have been given to others since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// The slot's generation. No two tags have the same one.
+    /// The slot's generation. Each tag gets another generation.
     pub slot_generation: u64,
     /// Number of times that the buffers were emptied, for any reason.
     pub clearings: u64,
@@ -111,7 +111,7 @@ pub struct TakenIds {
     pub range: Range,
     /// The first day of the ids' period, in days since 1970-01-01.
     pub day: i32,
-    /// True if this taker must request the next range. Exactly one taker of each range must.
+    /// True if this taker must request the next range. Exactly one taker of each range gets true.
     pub prefetch: bool,
 }
 
@@ -146,7 +146,7 @@ pub struct BufferStates {
     pub next: Option<BufferState>,
 }
 
-/// The generation of an empty buffer. Cursors begin with generation 0 and never have this one.
+/// The generation of an empty buffer. Cursors begin with generation 0 and never reach this value.
 const NOTHING: u64 = u64::MAX;
 const OFFSET_BITS: u32 = 32;
 const OFFSETS: u64 = (1 << OFFSET_BITS) - 1;
@@ -226,7 +226,7 @@ impl Segment {
         }
     }
 
-    /// Returns the buffer at the cursor, or the next one if that buffer is used up. None if both are used up.
+    /// Returns the buffer at the cursor, or the next buffer if the first is used up. None if both buffers are used up.
     #[inline]
     fn stock(&self, seen: u64) -> Option<(u64, u32, Supply)> {
         let (generation, used) = split(seen);
@@ -261,14 +261,14 @@ impl Segment {
         room
     }
 
-    /// Empties both buffers and returns their content. No session got the unused ids, and none will. Only one process may
-    /// call this at a time.
+    /// Empties both buffers and returns their content. No session has got the unused ids, and no session will get them.
+    /// Only one process may call this at a time.
     pub fn clear(&self) -> BufferStates {
         self.clearings.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.cursor.0.load(Ordering::Acquire);
         loop {
             let (generation, _) = split(seen);
-            // The new cursor's generation was never published, nor was the next one.
+            // The generation of the new cursor was never published, and neither was the generation after it.
             let emptied = cursor(after(after(generation)), 0);
             match self.cursor.0.compare_exchange(seen, emptied, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {

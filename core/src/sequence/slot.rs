@@ -36,18 +36,18 @@ pub struct SlotState {
     pub segment: Segment,
     /// The requests for a refill.
     pub request: Tickets,
-    /// True if the tag may not exist, because no refill has found it yet. One process at a time.
+    /// True if no refill has found the tag's row yet, so the tag may not exist. One process at a time.
     pub unverified: AtomicBool,
     /// Number of ids that calls wait for. Changed while the directory is locked.
     pub wanted: AtomicU64,
     /// The cursor at the last visit of the clock sweep, plus 1; 0 before the first visit. One process at a time.
     seen: AtomicU64,
-    /// During a slow start, the number of ids in the last grant, plus 1; else 0. One process at a time.
+    /// Number of ids in the last grant of a slow start, plus 1; 0 without a slow start. One process at a time.
     slow_start: AtomicU64,
     trouble: AtomicU64,
     /// The position of the registry that supplied the last ids.
     pub registry: AtomicU32,
-    /// True if the last published range was discarded, so the time that it lasted says nothing about demand.
+    /// True if the last published range was discarded, so its duration says nothing about demand.
     cut_short: AtomicBool,
     /// The pace of the last reservation: the step in the low half, the multiplier in the high half.
     pace: AtomicU64,
@@ -90,7 +90,7 @@ pub trait TagSlot {
 }
 
 impl SlotState {
-    /// Gives the slot to another tag, and returns the counts of the previous tag. To free the slot, the caller passes a
+    /// Gives the slot to another tag, and returns the counts of the previous tag. A caller that frees the slot passes a
     /// generation that no session knows. The directory must be locked for writing.
     pub fn hand_over(&self, slot_generation: u64, now: UnixMicros) -> TagCounts {
         let left = self.segment.hand_over(slot_generation);
@@ -211,7 +211,7 @@ impl SlotState {
         u32::try_from(self.wanted.load(Relaxed)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the progress of a slow start; None if the tag is not in one.
+    /// Returns the progress of the tag's slow start; None without one.
     pub fn slow_start(&self) -> Option<SlowStart> {
         let granted = self.slow_start.load(Relaxed).checked_sub(1)?;
         Some(SlowStart { granted: u32::try_from(granted).unwrap_or(u32::MAX) })
@@ -277,7 +277,7 @@ impl SlotState {
     }
 }
 
-/// Returns microseconds, at least 1, because 0 stands for never.
+/// Returns microseconds, at least 1, because 0 means never.
 fn instant(time: Duration) -> u64 {
     micros(time).max(1)
 }

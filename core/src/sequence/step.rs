@@ -2,12 +2,13 @@
 //!
 //! The step follows demand by the rule of Meituan's Leaf (`SegmentIDGenImpl`, 15 minutes for a segment). A segment that
 //! lasted less than the target doubles the step. A segment that lasted twice the target or longer halves the step. A step
-//! beyond its bounds becomes the bound; in Leaf the step then stays unchanged.
+//! beyond a bound is set to the bound; Leaf leaves the step unchanged in this case.
 //!
 //! One doubling for each segment is slow if demand rises suddenly to thousands of ids a second. A tag is therefore
 //! treated as busy for [`WAITED_LATELY`] after a call had to wait, as in `CosId`'s `SegmentChainId` (`PrefetchJob`). The
 //! *multiplier* is the number of steps reserved at once. For a busy tag the multiplier doubles with every segment, and
-//! the next segment is requested at once. Otherwise the multiplier is halved. By then the step has grown with the demand.
+//! the next segment is requested at once. For other tags the multiplier is halved with every segment. The step has grown
+//! with the demand by then.
 
 use crate::sequence::definition::limits::MAX_STEP;
 use serde::{Deserialize, Serialize};
@@ -33,8 +34,8 @@ impl Default for Pace {
     }
 }
 
-/// The row's `step` and `max_step` at this refill, so a change takes effect at once. Both count as at least 1. If `min`
-/// is above `max`, `max` applies.
+/// The row's `step` and `max_step` at this refill, so a change takes effect at once. Values below 1 count as 1. `max`
+/// applies if `min` is above `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Number of ids in the smallest segment: 1 or more.
@@ -62,8 +63,8 @@ impl Pace {
     /// Returns the pace of the next segment.
     ///
     /// `lasted` is the time since the last reservation, if known. `target` is the time that a segment should last. The
-    /// very first segment is one smallest step, even if calls wait. A session always waits for the first segment, so the
-    /// wait says nothing about demand.
+    /// very first segment is one step of the smallest size, even if calls wait. A session always waits for the first
+    /// segment, so the wait says nothing about demand.
     #[must_use]
     pub fn next(
         self,

@@ -27,9 +27,9 @@ pub enum Create {
 /// A row as stored in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRow {
-    /// The properties of its ids.
+    /// The properties of the tag's ids.
     pub definition: Definition,
-    /// The current period by the server's clock and the row's time zone, but never one before the row's own period.
+    /// The current period by the server's clock and the row's time zone, but never a period before the row's own one.
     pub period: Period,
     /// True if the row's own period has ended.
     pub is_over: bool,
@@ -64,7 +64,7 @@ pub trait TagRows {
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
     /// Returns true if the tag exists, or an open transaction may create it. Does not wait.
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
-    /// Creates a tag, unless it exists. Its ids are this registry's share, one of `share.of`.
+    /// Creates a tag if it does not exist. The tag's ids are this registry's share.
     fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
     /// Writes that ids up to `max_id` are handed out or reserved in this period. Also writes the cluster's system
     /// identifier and its timeline.
@@ -88,8 +88,8 @@ pub fn reserve<R: TagRows>(
     if row.is_none() {
         let is_taken = rows.is_taken(tag)?;
         row = match create {
-            // If another transaction is creating the tag, the creation here waits for it. So `LockWait::Skip` does not
-            // create then.
+            // If another transaction is creating the tag, a creation here would wait for that transaction.
+            // `LockWait::Skip` therefore does not create the tag.
             Create::Yes(share) if !is_taken || wait == LockWait::Wait => {
                 rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
                 rows.read(tag, wait)?
@@ -109,7 +109,8 @@ pub fn reserve<R: TagRows>(
     Ok(outcome)
 }
 
-/// Gives reserved ids, none of which was published, back to the row, unless the row has changed since.
+/// Gives reserved ids back to the row. None of them may have been published. Changes nothing if the row has changed since
+/// the reservation.
 pub fn give_back<R: TagRows>(rows: &mut R, tag: &Tag, reserved: &Reserved) -> Result<(), R::Error> {
     let range = reserved.supply.range;
     rows.set_back(tag, range.first.saturating_sub(1), range.last(), reserved.version)

@@ -1,9 +1,9 @@
 //! Requests for a refill and their answers, between any number of callers and one worker. The worker may die at any
 //! moment.
 //!
-//! Callers draw growing tickets. The worker answers all tickets up to the last one at the time when it began. A request
+//! Callers draw ascending tickets. The worker answers all tickets that were drawn before its work began. A request
 //! without an answer stays pending, and the next worker answers it. An answer only counts for callers that asked before
-//! the worker began, so no caller gets an outdated answer.
+//! that time, so no caller gets an outdated answer.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -31,7 +31,7 @@ pub struct Tickets {
     asked: AtomicU64,
     /// The last ticket of callers that want a missing tag to be created.
     creating: AtomicU64,
-    /// The last answered ticket, with the answer in the low bits. Both change in one step.
+    /// The last answered ticket, with the answer in the low bits. The ticket and the answer change in one step.
     answered: AtomicU64,
 }
 
@@ -55,8 +55,8 @@ impl Tickets {
         }
     }
 
-    /// Returns true if a caller without an answer wants a missing tag to be created. If called after
-    /// [`Tickets::pending`], the result covers all tickets up to that one.
+    /// Returns true if a caller without an answer wants a missing tag to be created. If [`Tickets::pending`] was called
+    /// before, the result covers all tickets up to the one that it returned.
     pub fn creates(&self) -> bool {
         let answered = self.answered.load(Ordering::Acquire) >> ANSWER_BITS;
         self.creating.load(Ordering::Acquire) > answered

@@ -1,9 +1,9 @@
 //! Tags whose rows a transaction has inserted, changed or deleted.
 //!
-//! Until the transaction commits, no other transaction can reserve ids from such a row: the row is invisible or locked to
-//! others. The transaction therefore takes ids one by one from its own memory. Just before the commit, it writes the
-//! highest id to the row. Other sessions then lose the buffered ids that are no longer valid. The row's lock keeps others
-//! from refilling their buffers before the commit.
+//! No other transaction can reserve ids from such a row until the commit, because the row is invisible or locked to
+//! others. The transaction therefore takes ids one by one from its own memory. It writes the highest id to the row just
+//! before the commit. Other sessions then lose the buffered ids that are no longer valid. The row's lock prevents a
+//! refill of the buffers before the commit.
 
 use crate::clock::Clock;
 use crate::guard::{Guard, holds};
@@ -20,7 +20,7 @@ pub enum Change {
     Tuned,
     /// A change of the increment, the remainder or the largest id.
     Altered,
-    /// A move of the position back to ids that were handed out. The tag's owner asserts that none of them is in use.
+    /// A move of the position back to ids that were handed out. The tag's owner asserts that none of these ids is in use.
     Forced,
     /// Another change of the highest reserved id, or a change of the start or the period.
     Moved,
@@ -41,11 +41,13 @@ pub trait TransactionTagsHost<T> {
     fn read(&self, tag: &T) -> Result<Option<TagRow>, Self::Error>;
     /// Writes to the row that ids up to `max_id` are handed out or reserved.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
-    /// Returns the highest id that transactions handed out from rows they had changed. They were rolled back, or may be.
+    /// Returns the highest id that transactions handed out from a row that they had changed. These transactions were
+    /// rolled back, or may be.
     fn high_water_mark(&self, tag: &T) -> Option<HighWaterMark>;
     /// Records an id that this transaction handed out and may roll back.
     fn raise_high_water_mark(&self, tag: &T, high_water_mark: HighWaterMark);
-    /// Drops the tag's high-water mark if `known` is None or not below the mark. The row records ids up to `known`.
+    /// Drops the tag's high-water mark if `known` is None, or if the mark is at most `known`. The row records ids up to
+    /// `known`.
     fn clear_high_water_mark(&self, tag: &T, known: Option<Reached>);
     /// Discards the buffered ids of a tag for all sessions, and returns the highest id handed out. `reserved` is the row's
     /// highest id, and `tag_generation` the row's generation.
@@ -70,7 +72,7 @@ pub enum TransactionTagError<E> {
 }
 
 /// All tags that a transaction has changed. `T` identifies a tag, and `S` a subtransaction. Later subtransactions are
-/// greater, so a rollback to `S` undoes all greater ones.
+/// greater. A rollback of `S` undoes the changes of `S` and of all greater subtransactions.
 #[derive(Debug)]
 pub struct TransactionTags<T, S> {
     all: FxHashMap<T, TransactionTag<T, S>>,
@@ -289,7 +291,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         let closed = if to_close { host.close(tag, reserved, row.tag_generation) } else { reserved };
         let reached = match self.issued {
             Some(issued) => row.above(Some(issued)).max_id,
-            // The reserved ids above this one were not handed out, and will not be.
+            // The reserved ids above `closed` were not handed out, and never will be.
             None if worst == Change::Altered && row.period == Period::FOREVER => closed,
             None => reserved,
         };

@@ -54,8 +54,8 @@ impl SeriesKind {
                     None => Ok(Self::Gapless),
                 }
             }
-            // A row of a dense series, before ALTER EXTENSION UPDATE from release 0.2. Numbers continue above the highest
-            // reserved number in the row.
+            // Release 0.2 had dense series. Their rows stay until ALTER EXTENSION UPDATE. Numbers continue above the
+            // highest reserved number in the row.
             "dense" => Ok(Self::Gapless),
             "monotonic" if row.reset.is_some() => {
                 Err(SeriesError::NoSuchArgument { kind: "monotonic", argument: "reset" })

@@ -39,7 +39,7 @@ impl Recent {
         self.present.insert(place, recorded);
     }
 
-    /// Returns the last number of a key; None if it is not remembered.
+    /// Returns the last number of a key; None if the key is not remembered.
     pub fn last(&self, series: i64, key: Key) -> Option<i64> {
         let place = (series, key);
         match &self.last {

@@ -8,12 +8,12 @@
 //! | `{n:6}` | the number with leading zeros, at least 6 digits in all; the width may be 1 to 19 |
 //! | `{{`, `}}` | a brace |
 //!
-//! All other text stands for itself. A tag that starts over each period has the same numbers in every period, so its
-//! template must contain the period. The template must not contain a finer date, because the text shows only the period's
-//! first day.
+//! All other text is copied. A tag that starts over each period has the same numbers in every period, so its template
+//! must contain the period. The template must not contain a finer date, because the text shows only the period's first
+//! day.
 //!
-//! All fields but the number have a fixed width, so texts of different periods or numbers differ up to the year 9999. Texts
-//! with `{YY}` in place of `{YYYY}` repeat after a century.
+//! Only the number has a variable width, so texts of different periods or numbers differ up to the year 9999. Texts with
+//! `{YY}` in place of `{YYYY}` repeat after a century.
 
 mod error;
 mod field;

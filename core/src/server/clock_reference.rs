@@ -1,9 +1,10 @@
 //! The check of the wall clock against a monotonic clock.
 //!
-//! An administrator, a virtual machine or a broken time server may set the wall clock years ahead. Ids that followed it
-//! could not return to the present time, because they only grow. Ids therefore do not follow a sudden step forward
-//! beyond a limit. They go on from the *clock reference* (the furthest trusted reading) at the pace of the monotonic
-//! clock. A step back does not change the clock reference: otherwise the clock's return would look like a step forward.
+//! An administrator, a virtual machine or a broken time server may set the wall clock years ahead. Ids that followed
+//! such a clock could not return to the present time, because ids only grow. Ids therefore do not follow a sudden step
+//! forward beyond a limit. They continue from the *clock reference* (the furthest trusted reading) at the pace of the
+//! monotonic clock. A step back does not change the clock reference, because the clock's later return would then look
+//! like a step forward.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -17,21 +18,21 @@ pub struct Reading {
     pub wall: UnixMicros,
     /// An identifier of the machine's last start; empty if unknown.
     pub boot: String,
-    /// Microseconds since the machine's start. This clock cannot be stepped, and goes on while the machine sleeps.
+    /// Microseconds since the machine's start. This clock cannot be stepped, and runs while the machine sleeps.
     pub since_boot: u64,
 }
 
 /// The result of a check of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The reading agrees with the clock reference, is ahead by no more than the limit, or cannot be compared. It becomes
-    /// the clock reference.
+    /// The reading is ahead of the clock reference by at most the limit, or cannot be compared with it. The reading
+    /// becomes the clock reference.
     Believed {
         /// The step forward since the clock reference.
         step: Duration,
     },
-    /// The reading is behind the clock reference, which stays. Ids follow the reading, because it cannot be too far
-    /// ahead.
+    /// The reading is behind the clock reference, which does not change. Ids follow the reading, because the reading is
+    /// not too far ahead.
     Behind,
     /// The reading is too far ahead of the clock reference, so ids do not follow it.
     Ahead {
@@ -43,8 +44,8 @@ pub enum Verdict {
 }
 
 impl Reading {
-    /// Returns the step of the wall clock since an earlier reading, in microseconds, positive for a step forward. None if
-    /// the machine was started in between.
+    /// Returns the step of the wall clock since an earlier reading, in microseconds, positive for a step forward. None
+    /// unless both readings are known to be from the same start of the machine.
     pub fn step_since(&self, earlier: &Self) -> Option<i64> {
         let comparable = !self.boot.is_empty() && self.boot == earlier.boot;
         (comparable && self.since_boot >= earlier.since_boot)

@@ -1,5 +1,5 @@
 //! The head of a file: its form (the version of the file format), and the release that wrote it. Every release can read
-//! the heads of all others.
+//! the heads of all other releases.
 
 use crate::error::excerpt;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,8 @@ pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The head of every file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The form's number. It grows with every change of the format. An older release thus refuses the file, and does
-    /// not drop fields that it does not know.
+    /// The form's number. Every change of the format raises the number. An older release thus refuses the file, and
+    /// does not drop fields that it does not know.
     pub version: u32,
     /// The release that wrote the file.
     pub release: String,
@@ -25,7 +25,7 @@ impl Head {
     }
 }
 
-/// A file in a newer form than this release can read.
+/// The head of a file whose form is newer than this release can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newer {
     /// The file's form.

@@ -1,12 +1,12 @@
-//! The issuer: chooses the node under which a server issues, and the position up to which it may issue.
+//! The issuer, which chooses the node under which a server issues ids, and the limit of the node's positions.
 //!
-//! All changes take the same steps under the *state lock*, one change at a time. The issuer reads the stored state,
-//! adapts it if the server was promoted or copied since, changes it, and writes it durably. Only then may sessions use
-//! the reserved positions. A *term* is a period in which one node issues.
+//! The *state lock* admits one change at a time. The issuer reads the stored state, adapts the state if the server was
+//! promoted or copied, applies the change, and writes the state durably. Only then may sessions use the reserved
+//! positions. A *term* is a period in which one node issues.
 //!
 //! An issuer reaches the state file, the clocks and the lock through the traits [`Host`] and [`StateStore`]. The server
-//! implements them with Postgres and the operating system, and the simulation in memory. The server may crash after any
-//! of their calls.
+//! implements these traits with Postgres and the operating system; the simulation implements them in memory. The server
+//! may crash after any call of these traits.
 
 mod clock;
 mod counter;
@@ -35,16 +35,16 @@ use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The high-water mark is raised this long before it is reached, and by this much beyond `reserve`. The time is enough
-/// for the launcher to wake up and for the disk to write.
+/// The lead of a raise: the launcher raises the high-water mark this long before ids reach it, and by this much more
+/// than `reserve`. The time suffices for the launcher to wake up and for the disk to write.
 pub const LEAD: Duration = Duration::from_millis(100);
 
-/// The least time between two checks of the high-water mark by the launcher.
+/// The launcher's shortest pause between two checks of the high-water mark.
 const BREATH: Duration = Duration::from_millis(20);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Prepares the next call for ids of a layout, after a session found no positions. Assigns a slot if the layout has
-    /// none, and raises the high-water mark or begins a term. Returns the source of the layout's ids.
+    /// Provides positions of a layout, after a session found none. Assigns a slot if the layout has none, and raises
+    /// the high-water mark or begins a term. Returns the source of the layout's ids.
     pub fn provide_in(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
         let mut issuing = self.host.lock();
         let slot_ref = self.assign_slot_in(&mut issuing, layout)?;
@@ -59,7 +59,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Raises the high-water marks of open terms before ids reach them. Called by the launcher. Returns the time until
-    /// the next call is due; None if no term is open.
+    /// the next call is due; None if no open term can be raised.
     pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
         let mut issuing = self.host.lock();
         self.observe_slots(&mut issuing);
@@ -76,8 +76,8 @@ impl<H: Host> Issuer<'_, H> {
             let mut state = self.open(&mut issuing)?;
             self.advance(&mut issuing, &mut state, None)?;
         }
-        // Near the expiry of a lease, a raise is short, and the next check could be due at once. The launcher still
-        // pauses.
+        // Near the expiry of a lease, raises are short, and the next check could be due at once. The launcher pauses
+        // nevertheless.
         Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
     }
 
@@ -88,8 +88,9 @@ impl<H: Host> Issuer<'_, H> {
         left.saturating_sub(LEAD)
     }
 
-    /// Opens the state when the server starts. A promotion is thus handled, and errors reach the log, before a session
-    /// needs an id. If there is no state, writes the first one, so that copies of this server can be recognised later.
+    /// Opens the state when the server starts. A promotion is thus handled, and errors are logged, before a session
+    /// needs an id. If there is no state, writes the first state, so that copies of this server can be recognised
+    /// later.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let mut state = self.open(&mut issuing)?;
@@ -102,8 +103,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Ends all terms, and records the exact position that each has reached. If only the launcher ends and the server
-    /// goes on, the next session begins a new term.
+    /// Ends all terms, and records the exact position that each has reached. If the launcher exits while the server
+    /// runs, the next call for ids begins a new term.
     ///
     /// # Errors
     /// [`IssuerError`]: the next start begins at the high-water mark, as after a crash.
@@ -121,9 +122,9 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Switches the layout at `slot_ref` to another rollback value, because the clock is behind the ids of the current
-    /// one. Returns false if the clock has not passed the high-water mark of any other value. `generation` is the
-    /// generator's generation before the step back was found. If the generation has changed, another process has already
-    /// switched.
+    /// value. Returns false if the clock is below the high-water marks of all other values. `generation`: the
+    /// generator's generation before the caller noticed the step back. A changed generation means that another process
+    /// has already switched.
     pub fn switch_rollback_at(&self, slot_ref: SlotRef, generation: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
         let Some(counter) = self.counter_at(&issuing, slot_ref) else { return Ok(true) };
@@ -140,8 +141,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(true)
     }
 
-    /// Switches to another worker id because the clock is behind the ids of the current one. Returns None if the server
-    /// does not choose its worker id itself, and Some(false) if no other worker id can be used.
+    /// Switches to another worker id because the clock is behind the ids of the current worker id. Returns None if the
+    /// server does not choose its worker id itself, and Some(false) if no other worker id can be used.
     pub fn take_another(&self, slot_ref: SlotRef, generation: u64) -> Result<Option<bool>, IssuerError> {
         let now = self.believed_now();
         let taken = self.change_of(|issuing, state, here| {
@@ -159,8 +160,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(taken)
     }
 
-    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation records
-    /// a position that readers may be told. Terms of all nodes begin at or above it, also after a restart.
+    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation
+    /// records the limit of the positions that readers may be told. Terms of all nodes begin at or above that limit, also after a
+    /// restart.
     pub fn admit_readers(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if issuing.has_readers {
@@ -199,7 +201,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Raises the high-water marks of all open terms, writes them in one write of the state file, and lets sessions use
-    /// the new positions. Begins the term of `wanted` if it is not open.
+    /// the new positions. Begins a term for `wanted` if none is open.
     fn advance(
         &self,
         issuing: &mut Issuing,
@@ -259,7 +261,7 @@ impl<H: Host> Issuer<'_, H> {
         let ahead = settings.reserve + LEAD;
         let step = Step { counter, node, node_bits, first: next, limit: next, begins: !begun };
         if !begun && next >= settings.rules.drift_end(&layout, at) {
-            // The clock does not allow any ids, so no positions are reserved.
+            // The clock does not allow ids now, so no positions are reserved.
             if layout.instant_of(next) > at.plus(ahead).plus_micros(settings.rules.max_drift) {
                 generator.blame_clock(next, &layout);
             }

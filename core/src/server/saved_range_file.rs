@@ -4,10 +4,10 @@
 //! buffers and writes them to the file. After the next start, a refill worker continues with these ids, so a restart
 //! leaves no gap.
 //!
-//! The tag's row decides if a saved range is valid: the row must still have the version that it got when the range was
-//! reserved. The use of the range changes the version. The worker also records the use in the file before it hands out
-//! an id. A saved range is thus used at most once, even if the table or the file is restored from an older state. A
-//! crash between the record and the hand-out leaves only a gap.
+//! A saved range is valid only while the tag's row has the version that the reservation of the range gave it. The use
+//! of the range changes the version. The worker also records the use in the file before it hands out an id. A saved
+//! range is thus used at most once, even if the table or the file is restored from an older state. A crash between
+//! these two steps only leaves a gap.
 
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
@@ -33,10 +33,10 @@ pub trait SavedRangeFile {
     /// After an error, the file may also end with a part of the text.
     fn append(&self, text: &[u8]) -> Result<(), Self::Error>;
 
-    /// Replaces the file's content durably. After a crash, the file holds the old content or the new text.
+    /// Replaces the file's content durably. After a crash, the file contains the old content or the new text.
     ///
     /// # Errors
-    /// After an error, the file holds the old content or the new text.
+    /// After an error, the file contains the old content or the new text.
     fn replace(&self, text: &[u8]) -> Result<(), Self::Error>;
 
     /// Logs that saved ranges are lost, because the file could not record their use.
@@ -48,15 +48,15 @@ pub trait SavedRangeFile {
 pub enum Saved {
     /// There were no ids to save.
     Nothing,
-    /// The file was written. If a part of the previous content could not be read, the value holds the reason; that part
-    /// is lost.
+    /// The file was written. If a part of the previous content could not be read, that part is lost, and the value is
+    /// the reason.
     Written(Option<Unreadable>),
     /// A newer release wrote the file, and can still use it. The file is unchanged.
     Kept(Unreadable),
 }
 
-/// Saves the unused ids after all other processes have ended. The file gets the ids of the tags `in_use`. It keeps the
-/// saved ranges of other tags while their databases exist.
+/// Saves the unused ids after all other processes have ended. The file gets the ids of the tags `in_use`. Saved ranges
+/// of other tags stay in the file while their databases exist.
 ///
 /// # Errors
 /// The file's error. Ids that were not handed out are then lost.
@@ -87,8 +87,8 @@ fn records_of(file: &impl SavedRangeFile) -> Result<Option<(SavedRecords, Option
     Ok(Some((records, damage)))
 }
 
-/// Returns the highest ids that rolled-back transactions handed out, from the file. Errors are ignored here:
-/// [`SavedRanges`] reports them.
+/// Reads the highest ids that rolled-back transactions handed out. Errors are ignored here: [`SavedRanges`] reports
+/// them.
 pub fn high_water_marks<F: SavedRangeFile>(file: &F) -> Vec<SavedRecord<HighWaterMark>> {
     let text = file.read().ok().flatten();
     text.and_then(|text| saved_ranges::high_water_marks_of(&text).ok()).unwrap_or_default()
@@ -102,8 +102,8 @@ pub struct SavedRanges<F> {
 }
 
 impl<F: SavedRangeFile> SavedRanges<F> {
-    /// Reads the file. A missing, damaged or newer file gives no saved ranges. Returns the error if the file is damaged
-    /// or newer.
+    /// Reads the file. A file that is missing or cannot be used gives no saved ranges. Also returns the reason why a
+    /// file cannot be used.
     pub fn of_database(file: F, database: u32) -> (Self, Option<Unreadable>) {
         let (records, error) = match records_of(&file) {
             Ok(read) => read.unwrap_or_default(),

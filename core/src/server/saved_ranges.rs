@@ -1,9 +1,9 @@
 //! The text of the saved-range file: unused ids of tags (named id ranges) from the last stop, and the highest ids that
 //! rolled-back transactions handed out.
 //!
-//! Each record is one line of JSON after the line's checksum. Before the first id of a saved range is handed out, a
-//! line that records the use is appended durably. A saved range is thus used once, even if the tables are restored from
-//! an older state.
+//! Each record is one line: a checksum, then JSON. A line that records the use of a saved range is appended durably
+//! before the range's first id is handed out. A saved range is thus used at most once, even if the tables are restored
+//! from an older state.
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
@@ -26,7 +26,7 @@ const UNCHECKED: u32 = 1;
 /// Number of stops after which an unused record is dropped, because its tag may no longer exist.
 pub const MAX_STOPS: u32 = 100;
 
-/// The most records of each kind in a file. The oldest records are dropped.
+/// The largest number of records of each kind in a file. Beyond it, the oldest records are dropped.
 pub const MAX_RECORDS: usize = 1_000_000;
 
 /// The full name of a tag on a server with several databases.
@@ -41,8 +41,8 @@ pub struct Name {
     pub tag: Vec<u8>,
 }
 
-/// Serialises bytes in any encoding as a text: each byte becomes the character with its number. The text is short and
-/// fast to read.
+/// Serialises bytes in any encoding as a text: each byte becomes the Unicode character with that number. The text is
+/// short and fast to read.
 mod letters {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -131,7 +131,8 @@ impl SavedRecords {
     }
 }
 
-/// Returns the records of other tags than `tags`, with one more stop counted. Drops records that are too old.
+/// Returns the records of tags that are not in `tags`, each with one more stop. Drops records with more than
+/// [`MAX_STOPS`] stops.
 fn unless<T>(former: Vec<SavedRecord<T>>, tags: &FxHashSet<Name>) -> impl Iterator<Item = SavedRecord<T>> {
     let kept = except(former, tags, |record| &record.of);
     kept.map(|record| SavedRecord { stops: record.stops.saturating_add(1), ..record })
@@ -220,8 +221,8 @@ impl SavedLine {
         Ok(())
     }
 
-    /// Parses a line of a file in this form. Lines of the first form have no checksum, but lines that this release
-    /// appended to such a file have one.
+    /// Parses a line of a file in the form `form`. Lines of the first form have no checksum, but lines that this
+    /// release appended to such a file have one.
     fn read(text: &[u8], form: u32) -> Result<Self, String> {
         let json = if form == UNCHECKED && text.starts_with(b"{") { text } else { checked(text)? };
         serde_json::from_slice(json).map_err(|error| excerpt(&error.to_string()))
@@ -266,8 +267,8 @@ pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
     Ok(records)
 }
 
-/// Returns the highest ids that rolled-back transactions handed out. These lines come first, so the other lines are not
-/// read.
+/// Returns the highest ids that rolled-back transactions handed out. Their lines come first in the file, so the other
+/// lines are not read.
 pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>>, Unreadable> {
     let (form, lines) = lines_of(text)?;
     let lines = lines.map(|line| SavedLine::read(line, form));

@@ -1,7 +1,7 @@
-//! A server's state: its identity, the node that it issues as, and the high-water mark of each node.
+//! A server's state: its identity, the node under which it issues, and the high-water mark of each node.
 //!
-//! A *high-water mark* is the position below which a node may issue. It is raised in the state, and the state is made
-//! durable, before positions below it are handed out. A server that starts again begins at the high-water mark, so
+//! A *high-water mark* is the position below which a node may issue. The server raises the mark in the state, and makes
+//! the state durable, before it hands out positions below the mark. After a restart the server begins at the mark, so
 //! clock steps and crashes need no special case. These modules are pure functions on the state. The shell keeps the
 //! state in a file, and writes the file before it acts on the new state.
 

@@ -18,7 +18,7 @@ impl Backoff {
         Self { first, most }
     }
 
-    /// Returns the pause after this number of consecutive failures; zero if there was none.
+    /// Returns the pause after this number of consecutive failures; zero after no failure.
     pub fn after(self, failures: u32) -> Duration {
         let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
         self.first.saturating_mul(1 << doublings.min(16)).min(self.most)
@@ -44,7 +44,7 @@ impl<W: Copy + Ord> Retries<W> {
         Self { backoff, tried: BTreeMap::new() }
     }
 
-    /// Returns the databases in trouble that are due for a retry. `now` is of a clock that only goes forward.
+    /// Returns the databases in trouble that are due for a retry. `now` is a reading of a clock that only goes forward.
     pub fn due(&mut self, in_trouble: &BTreeSet<W>, now: Duration) -> Vec<W> {
         self.tried.retain(|one, _| in_trouble.contains(one));
         let is_due = |one: &&W| {

@@ -10,7 +10,8 @@ pub const AGAIN: Duration = Duration::from_mins(1);
 /// Number of messages that are remembered. At most this many different messages are logged within [`AGAIN`].
 const KEPT: usize = 64;
 
-/// Recent log messages. Plain data of fixed size, for shared memory. Times are of any clock that only goes forward.
+/// Recent log messages. Plain data of fixed size, for shared memory. Times are readings of any clock that only goes
+/// forward.
 #[derive(Clone, Debug)]
 pub struct LogLimit([Option<Logged>; KEPT]);
 
@@ -29,7 +30,7 @@ impl Default for LogLimit {
 }
 
 impl LogLimit {
-    /// Decides whether to log a message now. Some: log the message, with its number of repetitions since the last time.
+    /// Returns the number of unlogged repetitions if the message is to be logged now; None if not.
     pub fn say(&mut self, what: &impl Hash, now: Duration) -> Option<u64> {
         let hash = FxBuildHasher.hash_one(what);
         let is_old = |saying: &Logged| now.saturating_sub(saying.said) >= AGAIN;

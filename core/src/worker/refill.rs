@@ -2,9 +2,9 @@
 //! database's own table of tags, or from registries on other servers. The worker exits when it has nothing to do, so that
 //! the database can be dropped, renamed and copied.
 //!
-//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and [`Database`]
-//! its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges that were saved at
-//! the last server stop.
+//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and
+//! [`Database`] is its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges
+//! that were saved at the last server stop.
 
 mod host;
 mod local;
@@ -50,7 +50,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         Self { refill, remote: Remote::new(link), is_remote: false }
     }
 
-    /// Runs until no request has come for a while, or other databases need the worker slot.
+    /// Runs until there was no request for a while, or until other databases need the worker slot.
     pub fn run(&mut self) {
         let host = self.refill.host;
         let (mut last_work, mut stuck, mut pause_until) = (host.uptime(), None, Duration::ZERO);
@@ -89,8 +89,8 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
                 continue;
             };
             if host.uptime().saturating_sub(*stuck.get_or_insert_with(|| host.uptime())) >= GIVE_UP {
-                // All requests count as answered. Sessions that still wait ask again, but requests without a waiting session
-                // must not keep the worker running.
+                // All requests count as answered now. Sessions that still wait ask again. Requests without a waiting
+                // session must not keep the worker running.
                 due.iter().for_each(RefillTask::supplied);
                 stuck = None;
             }
@@ -190,8 +190,8 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         tasks.into_iter().map(|task| pause_of(task, due)).max()
     }
 
-    /// Sends an empty request to each failed registry that is due for a retry, to see if it answers again. Called while no
-    /// session asks for ids.
+    /// Sends an empty request to each failed registry that is due for a retry, to see if the registry answers again.
+    /// Called while no session asks for ids.
     fn probe(&mut self) {
         let endpoints = self.refill.transaction(Tables::endpoints).unwrap_or_default();
         let limit = limit(self.refill.host, endpoints.len());

@@ -1,24 +1,24 @@
 //! Time slices: the choice of the database that gets the next worker slot, and of the worker that leaves its slot.
 //!
 //! A *time slice* is the time in which one worker serves one database. The database that has waited longest is next. A
-//! worker leaves if it has nothing to do, or if its time slice is over. A worker that does not leave is terminated. So the
-//! length of a time slice is bounded, and with it the waiting time.
+//! worker is asked to leave if other databases wait, and if it has nothing to do or its time slice is over. A worker that
+//! does not leave is terminated. This bounds the length of a time slice and the waiting time.
 //!
-//! A database whose worker had to be terminated is *slow*, until one of its time slices ends well. Slow databases get half
-//! of the slots at most, so that many hanging databases do not block the others. After a time slice without success, a
-//! database pauses. The pause grows with each further one.
+//! A database is *slow* if its worker had to be terminated or could not connect. The database stays slow until one of its
+//! time slices ends in time. Slow databases get at most half of the slots, so that many hanging databases do not block
+//! the others. A database pauses after a time slice without success. The pause grows with each consecutive failure.
 
 use crate::worker::backoff::Backoff;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The length of a time slice. After it, the worker leaves if other databases wait.
+/// The length of a time slice. The worker leaves after this time if other databases wait.
 pub const TIME_SLICE: Duration = Duration::from_millis(100);
-/// The time that a worker has to finish its work once asked to leave. The second value is for slow databases.
+/// The time in which a worker has to finish its work after it was asked to leave. The second value is for slow databases.
 pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 /// The time between the end of [`GIVE_WAY`] and the termination of the worker.
 pub const FORCE: Duration = Duration::from_secs(1);
-/// A request without a waiting session ranks as if it had come this much later.
+/// A request without a waiting session ranks as if it had been made this much later.
 pub const AHEAD: Duration = Duration::from_secs(1);
 /// The pause of a database after a time slice without success.
 pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
@@ -47,13 +47,13 @@ pub enum SliceEnd {
     OutOfReach,
 }
 
-/// The waiting databases (`W`), and the worker slots (`S`) that serve a database now. Times are of any clock that only goes
-/// forward.
+/// The waiting databases (`W`), and the worker slots (`S`) that serve a database now. Times are readings of any clock
+/// that only goes forward.
 #[derive(Clone, Debug)]
 pub struct TimeSlices<W, S> {
     waiting: BTreeMap<W, DatabaseWait>,
     served: BTreeMap<S, TimeSlice<W>>,
-    /// Databases whose last time slice did not end well.
+    /// Databases whose last time slice was without success.
     past: BTreeMap<W, PastSlice>,
     /// True if a slow database had the last time slice. With a single slot, slow databases and others alternate.
     slow_last: bool,
@@ -71,7 +71,7 @@ struct TimeSlice<W> {
     since: Duration,
     slow: bool,
     idle: bool,
-    /// The time by which the worker has to leave. None if it was not asked to.
+    /// The time by which the worker has to leave. None if the worker was not asked to leave.
     leaves_by: Option<Duration>,
     ended: bool,
 }
@@ -106,8 +106,8 @@ impl<W, S> Default for TimeSlices<W, S> {
 }
 
 impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
-    /// Records the waiting databases with their urgency, and the busy slots. `served` has for each busy slot its database,
-    /// and true if its worker is idle.
+    /// Records the waiting databases with their urgency, and the busy slots. `served` gives each busy slot with its
+    /// database, and true if the slot's worker is idle.
     pub fn record(
         &mut self,
         waiting: impl IntoIterator<Item = (W, Urgency)>,
@@ -117,7 +117,7 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         let wait = |(one, want): (W, Urgency)| {
             let mut wait = self.waiting.get(&one).copied().unwrap_or(DatabaseWait { since: now, want });
             if wait.want != want {
-                // A request that becomes urgent keeps its rank in the queue, unless a new request would have a better one.
+                // A request that becomes urgent keeps its rank in the queue, unless a new request would rank higher.
                 wait = DatabaseWait { since: now.min(wait.rank()), want };
             }
             (one, wait)
@@ -134,7 +134,8 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
 
     /// Records the end of a database's time slice.
     pub fn ended(&mut self, whose: W, end: SliceEnd, now: Duration) {
-        // The database joins the queue anew; otherwise it would come before all that have waited in the meantime.
+        // The database joins the queue anew. With its old rank it would come before databases that have waited in the
+        // meantime.
         self.waiting.remove(&whose);
         if end == SliceEnd::Served {
             self.past.remove(&whose);
@@ -191,7 +192,7 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         self.past.get(&one).is_some_and(|past| past.slow)
     }
 
-    /// Returns the end of a database's pause. None if it does not pause.
+    /// Returns the end of a database's pause. None if the database does not pause.
     fn pause_of(&self, one: W, now: Duration) -> Option<Duration> {
         self.past.get(&one).map(|past| past.again).filter(|again| *again > now)
     }
@@ -203,8 +204,8 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         !self.is_slow(one) || slow < most_slow(slots) && alternates
     }
 
-    /// Asks workers to leave until `wanted` slots become free. Only workers that `fits` accepts are asked: idle ones first,
-    /// then those whose time slice is over, the longest first.
+    /// Asks workers to leave until `wanted` slots become free. Only workers that `fits` accepts are asked. Idle workers
+    /// come first. Workers whose time slice is over follow, the longest time slice first.
     fn ask_to_leave(
         &mut self,
         wanted: usize,

@@ -1,12 +1,12 @@
 //! A memory limit for the data that another server sends.
 //!
-//! libpq reads each message as a whole, up to 1 GB. Its buffer takes as many bytes as the message header announces, and the
-//! result holds one more copy. No libpq setting limits this memory. Therefore the address space of the process
+//! libpq reads each message as a whole, up to 1 GB. Its buffer grows to the size that the message header announces, and the
+//! result contains one more copy. No libpq setting limits this memory. Therefore the address space of the process
 //! (`RLIMIT_AS`) is limited during each libpq call that reads. If malloc fails, libpq reports a broken connection.
 
 use std::fs;
 
-/// A temporary limit of this process's address space; None if the system does not report its current size.
+/// A temporary limit of this process's address space; None if the system does not report the current size.
 #[derive(Clone, Copy, Debug)]
 pub struct Ceiling {
     bytes: Option<libc::rlim_t>,
@@ -31,7 +31,7 @@ impl Ceiling {
     }
 }
 
-/// Lowers the limit and returns the previous one; None if that failed.
+/// Lowers the limit and returns the previous limit; None if the call failed.
 fn lower(bytes: libc::rlim_t) -> Option<libc::rlimit> {
     let mut former = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes to a local variable, and sets a limit that is not above the previous one.

@@ -37,12 +37,12 @@ pub struct ConnInfoOption {
     size: c_int,
 }
 
-/// The callback for notices.
+/// libpq's callback for notices.
 pub type NoticeReceiver = unsafe extern "C" fn(*mut c_void, *const PgResult);
 
 macro_rules! functions {
     ($($name:ident = $symbol:literal($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// libpq's functions by their names without the `PQ`.
+        /// Pointers to libpq's functions.
         pub struct Functions {
             $(#[doc = stringify!($symbol)] pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
@@ -50,7 +50,7 @@ macro_rules! functions {
         impl Functions {
             /// # Safety The process has loaded libpq, and no other library defines these names.
             unsafe fn find() -> Self {
-                // SAFETY: the types are those of libpq's header, which stay the same for a given library name.
+                // SAFETY: the types match libpq's header. Versions of libpq with the same library name have the same types.
                 unsafe {
                     Self {
                         $($name: std::mem::transmute::<
@@ -93,10 +93,10 @@ functions! {
     free_options = c"PQconninfoFree"(*mut ConnInfoOption);
 }
 
-/// Returns libpq's functions. The first call loads libpq, and throws the server's error if that fails.
+/// Returns libpq's functions. The first call loads libpq, and throws the server's error if loading fails.
 pub fn libpq() -> &'static Functions {
     static FOUND: OnceLock<Functions> = OnceLock::new();
-    // SAFETY: the name is a constant. The server loads modules so that the symbols of their libraries are visible to all.
+    // SAFETY: the name is a constant. The server loads modules with global symbols, so `dlsym` finds the functions.
     FOUND.get_or_init(|| unsafe {
         pg_sys::load_file(MODULE.as_ptr(), false);
         Functions::find()

@@ -24,7 +24,7 @@ const FATAL_ERROR: c_uint = 7;
 /// Memory that libpq may take: a buffer of up to twice the longest accepted result, a copy, and a reserve.
 const ROOM: usize = 5 * MAX_BYTES;
 
-/// A libpq connection, together with the file descriptor that it takes from the server's budget.
+/// A libpq connection, and its file descriptor in the server's budget.
 pub struct Handle {
     libpq: &'static Functions,
     connection: NonNull<PgConn>,
@@ -46,12 +46,12 @@ impl Handle {
         let libpq = libpq();
         let descriptor =
             Descriptor::acquire().ok_or_else(|| failed("this server has too many files open"))?;
-        // SAFETY: two arrays of the same length that end with null; the strings outlive the call.
+        // SAFETY: the two arrays have the same length and end with null. The strings outlive the call.
         let connection = unsafe { (libpq.connect_start_params)(names.as_ptr(), values.as_ptr(), 0) };
         let connection = NonNull::new(connection).ok_or_else(|| failed("out of memory"))?;
         let handle = Self { libpq, connection, ceiling: Ceiling::above(ROOM), _descriptor: descriptor };
         let ignore: NoticeReceiver = ignore_notice;
-        // SAFETY: this connection exists until the handle is dropped; the receiver uses no argument.
+        // SAFETY: this connection exists until the handle is dropped. The receiver ignores its argument.
         let status = unsafe {
             (libpq.set_notice_receiver)(connection.as_ptr(), ignore, ptr::null_mut());
             (libpq.set_error_verbosity)(connection.as_ptr(), ERRORS_VERBOSE);
@@ -73,7 +73,7 @@ impl Handle {
         }
     }
 
-    /// Switches the connection to non-blocking mode. Returns whether that succeeded.
+    /// Switches the connection to non-blocking mode. Returns whether the switch succeeded.
     fn never_block(&self) -> bool {
         // SAFETY: the connection exists until the handle is dropped.
         unsafe {
@@ -122,7 +122,7 @@ impl Handle {
         let types = [pg_sys::TEXTOID.to_u32()];
         let values = [argument.as_ptr()];
         let (no_lengths, no_formats) = (ptr::null(), ptr::null());
-        // SAFETY: one type and one value; values in text format need no lengths and formats. libpq copies all of it.
+        // SAFETY: one type and one value; values in text format need no lengths and formats. libpq copies its arguments.
         let sent = unsafe {
             (self.libpq.send_query_params)(
                 self.connection.as_ptr(),
@@ -135,12 +135,12 @@ impl Handle {
                 TEXT,
             ) == 1
         };
-        // The memory limit for the result starts from the memory in use after the statement was queued.
+        // The limit for the result adds to the memory in use after the statement was queued.
         self.ceiling = Ceiling::above(ROOM);
         self.unless_lost(sent)
     }
 
-    /// Sends as much as the socket takes. Returns whether everything was sent.
+    /// Sends as much as the socket accepts. Returns whether everything was sent.
     pub fn flush(&self) -> Result<bool, ConnectionError> {
         // SAFETY: the connection exists until the handle is dropped.
         let left = unsafe { (self.libpq.flush)(self.connection.as_ptr()) };
@@ -191,7 +191,7 @@ impl Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the descriptor was acquired, and is closed by now: a struct's fields are dropped after the struct.
+        // SAFETY: the descriptor was acquired. It is closed by now, because `Handle::drop` runs before the fields are dropped.
         unsafe { pg_sys::ReleaseExternalFD() };
     }
 }
@@ -275,8 +275,8 @@ unsafe fn start_of(text: *const c_char) -> String {
     String::from_utf8_lossy(bytes.get(..MOST).unwrap_or(bytes)).into_owned()
 }
 
-/// Joins the lines of a libpq message. Each line is a sentence, one for each address that was tried. A line that begins
-/// with a tab continues the previous one.
+/// Joins the lines of a libpq message. Each line is a sentence about one address that was tried. A line that begins with a
+/// tab continues the previous line.
 fn in_one_line(message: &str) -> String {
     let line = message.lines().filter(|line| !line.trim().is_empty()).fold(String::new(), |all, line| {
         let more = line.trim();

@@ -1,8 +1,8 @@
 //! Lookup of host names in a thread, so that interrupts end the wait.
 //!
-//! The C library may wait for silent name servers for ten seconds or more, and no signal ends its wait. Therefore a
-//! thread calls it. This thread blocks all signals, because the server's signal handlers must not run in it. The thread
-//! calls no server function. If the caller stops waiting, the thread ends when the C library returns.
+//! The C library may wait for silent name servers for ten seconds or more, and no signal ends this wait. Therefore a
+//! thread calls the C library. The thread blocks all signals, because the server's signal handlers must not run in it.
+//! The thread calls no server function. If the caller stops waiting, the thread ends when the C library returns.
 
 use super::timeout::Timeout;
 use pgrx::pg_sys::WL_SOCKET_READABLE;
@@ -18,8 +18,8 @@ use std::thread;
 /// The prefix that the standard library puts before the C library's error.
 const LOOKUP: &str = "failed to lookup address information: ";
 
-/// Returns the options, with the addresses of the host name added. Leaves some names to libpq: those in a list of hosts, in
-/// the environment and in a service file.
+/// Returns the options, with the addresses of the host name added. libpq itself looks up the names in a list of hosts, in
+/// the environment or in a service file.
 ///
 /// # Errors [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
 pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, ConnectionError> {
@@ -33,8 +33,8 @@ pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setti
     let found = FoundAddresses::default();
     let (thread_name, thread_found) = (name.to_owned(), Arc::clone(&found));
     let look_up = move || {
-        // The waiting process sees the other end become readable when this end is dropped, after the addresses are
-        // stored.
+        // This end is dropped after the addresses are stored. The other end, on which the caller waits, then becomes
+        // readable.
         let _end = end;
         let addresses = look_up(&thread_name);
         *thread_found.lock() = Some(addresses);
@@ -62,7 +62,7 @@ fn numeric(address: SocketAddr) -> String {
     }
 }
 
-/// Runs `work` with all signals blocked. Threads that it starts keep them blocked.
+/// Runs `work` with all signals blocked. In threads that `work` starts, the signals stay blocked.
 fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: the set is filled before it is used; the previous mask is restored.
     unsafe {

@@ -8,9 +8,9 @@ use std::ffi::{CStr, CString, c_char, c_int};
 /// The letter that marks options for libpq's internal use.
 const NOT_FOR_USERS: u8 = b'D';
 
-/// Returns the libpq options of a foreign server for a role, as UTF-8. The server's options come first, then those of the
-/// user mapping; the last value of an option counts. Options of the foreign-data wrapper, such as `fetch_size`, are left
-/// out, and so is `client_encoding`.
+/// Returns the libpq options of a foreign server for a role, as UTF-8. The server's options come first, then the options of
+/// the user mapping; the last value of an option counts. Leaves out `client_encoding`, and options of the foreign-data
+/// wrapper, such as `fetch_size`.
 ///
 /// Throws the server's error if the foreign server or the user mapping does not exist. Call only within a transaction.
 pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
@@ -24,14 +24,14 @@ pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
     options.into_iter().filter(|(name, _)| known.contains(name)).collect()
 }
 
-/// Returns the options that a libpq connection string names. The string is in UTF-8.
+/// Returns the options in a libpq connection string, without `client_encoding`. The string is in UTF-8.
 ///
 /// # Errors libpq's message, if the string is malformed.
 pub fn options_of_string(string: &str) -> Result<Vec<(String, String)>, String> {
     let string = CString::new(string).map_err(|_| "it has a zero byte".to_owned())?;
     let libpq = libpq();
     let mut error: *mut c_char = std::ptr::null_mut();
-    // SAFETY: the text ends with a zero byte. The list, or the message that replaces it, is copied and freed.
+    // SAFETY: the text ends with a zero byte. The result is a list or an error message, and is copied and freed.
     let options = unsafe {
         let list = (libpq.parse_options)(string.as_ptr(), &raw mut error);
         if list.is_null() {
@@ -50,7 +50,7 @@ pub fn options_of_string(string: &str) -> Result<Vec<(String, String)>, String> 
 unsafe fn of_list<T>(list: *mut ConnInfoOption, read: impl Fn(&ConnInfoOption) -> Option<T>) -> Vec<T> {
     let mut found = Vec::new();
     let mut option = list;
-    // SAFETY: the caller passes such a list.
+    // SAFETY: the caller passes a list that ends with an option without a name, or null.
     unsafe {
         while !option.is_null() && !(*option).keyword.is_null() {
             found.extend(read(&*option));
@@ -62,22 +62,23 @@ unsafe fn of_list<T>(list: *mut ConnInfoOption, read: impl Fn(&ConnInfoOption) -
 }
 
 /// # Safety
-/// A text that ends with a zero byte.
+/// `text` ends with a zero byte.
 unsafe fn text(text: *const c_char) -> String {
     // SAFETY: the caller passes a text that ends with a zero byte.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned()
 }
 
-/// Returns the owner of a foreign server. Throws the server's error if none exists. Call only within a transaction.
+/// Returns the owner of a foreign server. Throws the server's error if the foreign server does not exist. Call only within a
+/// transaction.
 pub fn owner_of(server: &str) -> pg_sys::Oid {
     // SAFETY: the caller is within a transaction.
     unsafe { (*pg_sys::GetForeignServerByName(in_server_encoding(server), false)).owner }
 }
 
 /// # Safety
-/// A list of options.
+/// `options` is a list of options.
 unsafe fn read(options: *mut pg_sys::List) -> Vec<(String, String)> {
-    // SAFETY: each option of the list has a name, and a value that can be shown as text.
+    // SAFETY: each option in the list has a name, and a value that can be shown as text.
     unsafe {
         let options = PgList::<pg_sys::DefElem>::from_pg(options);
         options
@@ -87,9 +88,9 @@ unsafe fn read(options: *mut pg_sys::List) -> Vec<(String, String)> {
     }
 }
 
-/// Returns the names of the libpq options that users may set.
+/// Returns the names of the libpq options that users may set, without `client_encoding`.
 fn known() -> HashSet<String> {
-    // SAFETY: libpq returns such a list; its texts end with a zero byte.
+    // SAFETY: libpq returns null, or a list that ends with an option without a name. Its texts end with a zero byte.
     let mut names: HashSet<String> = unsafe {
         let shown = |option: &ConnInfoOption| {
             let is_shown = !CStr::from_ptr(option.display).to_bytes().contains(&NOT_FOR_USERS);
@@ -102,9 +103,9 @@ fn known() -> HashSet<String> {
 }
 
 /// # Safety
-/// A text that ends with a zero byte, in the database's encoding.
+/// `text` ends with a zero byte, and is in the database's encoding.
 unsafe fn utf8(text: *const c_char) -> String {
-    // SAFETY: the caller passes such a text; the conversion allocates in the memory context, and is copied.
+    // SAFETY: the caller passes a text with a zero byte at its end. The result lives in the memory context, and is copied.
     unsafe {
         let length = c_int::try_from(CStr::from_ptr(text).count_bytes()).unwrap_or(c_int::MAX);
         let converted = pg_sys::pg_server_to_any(text, length, pg_sys::pg_enc::PG_UTF8.cast_signed());

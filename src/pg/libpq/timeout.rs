@@ -13,13 +13,14 @@ type WaitBound = fn() -> Option<Duration>;
 
 static BOUND: PerProcess<Cell<Option<WaitBound>>> = PerProcess::new(Cell::new(None));
 
-/// Limits the waits of this process by `bound`. A process that shortens the limit must wake this process.
+/// Limits the waits of this process to the time that `bound` returns. A process that shortens this time must wake this
+/// process.
 pub fn bound_by(bound: WaitBound) {
     BOUND.set(Some(bound));
 }
 
-/// After a wait of this length the server counts as silent, even if `bound` ended the wait. A shorter wait counts as
-/// given up.
+/// If `bound` ends a wait of at least this length, the error is [`ConnectionError::Silent`]. After a shorter wait, the error
+/// is [`ConnectionError::GivenUp`].
 const SILENT: Duration = Duration::from_secs(1);
 
 /// A common time limit for several waits.

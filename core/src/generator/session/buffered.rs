@@ -59,8 +59,8 @@ impl Session {
         Some(Issued { position, node_bits: self.block.node_bits() })
     }
 
-    /// Returns the next position after [`Session::pop`] returned None: checks the block against the clock, and fills it
-    /// with `take` if it may not be used. `count` gets the number of positions that were taken.
+    /// Returns the next position after [`Session::pop`] returned None. Checks the block against the clock. Fills the
+    /// block with `take` if its positions may not be handed out. `count` gets the number of positions that were taken.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
     pub fn refill<S: PositionSource>(
@@ -108,7 +108,7 @@ impl Session {
     }
 
     /// Takes the next position whose id belongs to the shard. Positions in the block may belong to other shards, so each
-    /// is checked as it is handed out.
+    /// position is checked first.
     #[inline]
     pub fn pop_fitting(&self, source: &impl PositionSource, only: &Shard) -> Option<Issued> {
         let (layout, node_bits) = (source.layout(), self.block.node_bits());
@@ -128,8 +128,8 @@ impl Session {
         count: impl FnOnce(u64),
     ) -> Result<Issued, GeneratorError> {
         let generation = source.generator().generation();
-        // Each pass checks the clock for one span. If a span is too far ahead of the clock, the rest of the block is
-        // replaced.
+        // Each pass checks the clock for one span. The rest of the block is replaced if a span is too far ahead of the
+        // clock.
         while self.renew(source, clock, rules, generation) {
             if let Some(issued) = self.pop_fitting(source, only) {
                 return Ok(issued);
@@ -182,8 +182,8 @@ impl Session {
 /// Takes positions of a layout from the source.
 ///
 /// # Errors
-/// [`GeneratorError`]. [`GeneratorError::Unreserved`] also means that the layout has lost its slot, so the caller must
-/// assign one again.
+/// [`GeneratorError`]. [`GeneratorError::Unreserved`] can also mean that the layout has lost its slot, so the caller must
+/// assign a slot again.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -209,7 +209,7 @@ pub fn take_fitting(
     take_by(source, |generator| generator.take_fitting(source.layout(), rules, clock, want, only))
 }
 
-/// Takes positions with `take`, if the layout has its slot before and after the call.
+/// Takes positions with `take`. Fails if the layout does not own its slot before and after the call.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as above")]
 fn take_by<S: PositionSource>(

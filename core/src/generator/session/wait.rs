@@ -11,12 +11,12 @@ use crate::server::issuer::{Host, Issuer, IssuerError, LayoutGenerator, Position
 use crate::server::state::Identity;
 use std::time::Duration;
 
-/// Most raises of the high-water mark in one call. Several may be needed, because other sessions may use up the
-/// reserved positions first.
+/// The largest number of raises of the high-water mark in one call. A call may need several raises, because other
+/// sessions may use up the reserved positions first.
 const MAX_PROVIDED: u32 = 1_000;
 
-/// Most switches to another node in one call, before the call waits for the clock. Several are allowed because other
-/// sessions may take the new node's ids first.
+/// The largest number of switches to another node in one call. After that, the call waits for the clock. A call may need
+/// several switches, because other sessions may take the new node's ids first.
 const MAX_SWITCHES: u32 = 3;
 
 /// The server's services for a waiting call.
@@ -24,7 +24,7 @@ pub trait Caller: Host {
     /// Adds to the server's count of ids.
     fn count(&self, ids: u64);
     /// Requests a worker id. With `other`, requests another worker id because the clock is behind the ids of the current
-    /// one.
+    /// worker id.
     fn lease(&self, other: bool) -> Result<(), LeaseError>;
     /// Returns the error of the last lease attempt. None if the attempt succeeded or its error is unknown.
     fn trouble(&self) -> Option<LeaseError>;
@@ -57,7 +57,8 @@ pub struct Waited {
 }
 
 /// Takes positions of a layout, and repeats until some are available. Between attempts the call assigns a slot, raises
-/// the high-water mark, requests a worker id, or waits for the clock. `start` overrides the setting.
+/// the high-water mark, requests a worker id, or waits for the clock. `start` overrides the setting of the sequence
+/// start.
 #[cold]
 pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,
@@ -116,11 +117,12 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     SessionError::Refused(refusal, hint)
 }
 
-/// The largest number of lease requests in one call. Two may be in vain: the first may have begun before the server knew
-/// that this layout needs a smaller worker id, and the second may serve another session.
+/// The largest number of lease requests in one call. Two requests may be in vain. The first may have begun before the
+/// server knew that this layout needs a smaller worker id. The second may serve another session.
 const MAX_LEASES: u32 = 3;
 
-/// Runs `work`, and repeats `work` after a lease request if the server had no worker id, or none that fits the layout.
+/// Runs `work`. Requests a lease and repeats `work` if the server has no worker id, or if its worker id does not fit the
+/// layout.
 fn with_lease<H: Caller>(
     issuer: &Issuer<'_, H>,
     work: impl Fn() -> Result<SlotRef, IssuerError>,

@@ -74,7 +74,7 @@ impl Layout {
         (1 << self.widths.sum()) - 1
     }
 
-    /// Returns the position after the last one.
+    /// Returns the position after the layout's last position.
     pub const fn end_position(&self) -> Position {
         Position(1 << (self.widths.ticks + self.widths.sequence))
     }
@@ -102,7 +102,7 @@ impl Layout {
         if at <= self.epoch { Position::ZERO } else { self.position_after(UnixMicros(at.0 - 1)) }
     }
 
-    /// Returns the first instant at which the ticks of all lower positions are over.
+    /// Returns the first instant at which the ticks of all positions below this position have ended.
     pub fn instant_above(&self, position: Position) -> UnixMicros {
         let instant = self.instant_of(position);
         if position > self.first_of(self.tick_of(position)) {
@@ -117,7 +117,7 @@ impl Layout {
         self.instant(self.tick_of(position))
     }
 
-    /// The first position of the first tick that begins at or after a position.
+    /// Returns the first position of the first tick that begins at or after a position.
     pub fn first_from(&self, position: Position) -> Position {
         let tick = self.tick_of(position);
         if position > self.first_of(tick) { self.first_of(Tick(tick.0 + 1)) } else { position }
@@ -144,8 +144,8 @@ impl Layout {
     /// Returns the tick of an instant.
     #[inline]
     pub fn tick(&self, at: UnixMicros) -> Result<Tick, TickError> {
-        // For an instant before the epoch, the subtraction wraps to 2^63 microseconds or more. A layout ends before that, so
-        // the tick is rejected.
+        // For an instant before the epoch, the subtraction wraps to 2^63 microseconds or more. Every layout is shorter
+        // than that, so the tick is rejected.
         let since = at.0.wrapping_sub(self.epoch.0).cast_unsigned();
         // Most layouts have ticks of a millisecond, and a division by a constant is faster.
         let tick = if self.unit.get() == 1_000 { since / 1_000 } else { since / self.unit };
@@ -161,13 +161,13 @@ impl Layout {
         }
     }
 
-    /// Returns the beginning of a tick. Ticks after the last one count as the last one.
+    /// Returns the beginning of a tick. A tick after the last one counts as the last tick.
     pub fn instant(&self, tick: Tick) -> UnixMicros {
         let tick = tick.0.min(self.max(Field::Ticks));
         UnixMicros(self.epoch.0.wrapping_add_unsigned(tick.wrapping_mul(self.unit())))
     }
 
-    /// Returns the id of a position and a node. For one node, a greater position gives a greater id.
+    /// Returns the id of a position and a node. A node's ids are greater for greater positions.
     #[inline]
     pub const fn id(&self, position: Position, node_bits: NodeBits) -> u64 {
         let tick = self.tick_of(position).0;

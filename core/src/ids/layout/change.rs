@@ -1,8 +1,8 @@
 //! A change of the layout: the instant from which ids of the new layout are greater than all ids of the old one.
 //!
-//! The ticks are the highest bits of an id. So the ids of a layout at an instant have a lower and an upper bound, for all
-//! nodes and sequence numbers. Each bound is a step function of time, with one step per tick. This module compares these
-//! bounds.
+//! The ticks are the highest bits of an id. The ids that a layout can issue at an instant therefore lie between a lower
+//! and an upper bound, for all nodes and sequence numbers. Each bound is a step function of time, with one step per tick.
+//! This module compares these bounds.
 
 use super::bits::Layout;
 use super::field::Field;
@@ -11,11 +11,12 @@ use crate::error::Explain;
 use crate::ids::position::{NodeBits, Position, Tick};
 use std::time::Duration;
 
-/// The result of a check.
+/// The result of checking a change of the layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutChange {
-    /// The instant from which ids of the new layout are greater than all ids of the old one: those issued or reserved
-    /// before, and those that may still be issued by then. None if the new layout ends before that.
+    /// The instant from which ids of the new layout are greater than all ids of the old one. The old ids are those
+    /// already issued or reserved, and those that servers may still issue until this instant. None if the new layout ends
+    /// before this instant.
     pub above_from: Option<UnixMicros>,
     /// True if `above_from` is now.
     pub ready: bool,
@@ -28,7 +29,7 @@ pub struct LayoutChange {
     pub last: UnixMicros,
 }
 
-/// The ids of the old layout so far.
+/// The ids that servers may have issued in the old layout so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Past {
     /// A position above all positions that this server issued or reserved.
@@ -38,7 +39,7 @@ pub struct Past {
     pub ahead: Duration,
 }
 
-/// Returns the result of a change from one layout to another at `now`.
+/// Checks a change from one layout to another at `now`.
 pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutChange {
     let ahead = micros(past.ahead);
     let above_from =
@@ -51,8 +52,8 @@ pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutC
     LayoutChange { above_from, ready: above_from == Some(now), old_until, years, last: new.last_instant() }
 }
 
-/// Returns the first safe position of the new layout. Its id and all later ids are greater than the ids of all nodes at old
-/// positions below `high_water_mark`. None if the new layout has no such position.
+/// Returns the first safe position of the new layout. The ids from this position on are greater than the ids of all nodes
+/// at old positions below `high_water_mark`. None if the new layout has no such position.
 pub fn first_above(old: &Layout, new: &Layout, high_water_mark: Position) -> Option<Position> {
     let tick = Tick(id_below(old, high_water_mark).map_or(0, |id| (id >> new.tick_shift()) + 1));
     (tick.0 <= new.max(Field::Ticks)).then(|| new.first_of(tick))
@@ -92,8 +93,7 @@ fn above_from(
     if is_above && (at_first == now || growth.faster < 0) {
         return Some(at_first);
     }
-    // Otherwise the change waits for the tick at which the new layout's ids overtake the old layout's, or the old
-    // layout ends.
+    // The change has to wait until the new layout's ids overtake the old layout's ids, or until the old layout ends.
     let ended = Tick((old.largest_id() >> new.tick_shift()) + 1);
     let tick = growth.overtakes().map_or(ended, |tick| tick.min(ended)).max(first);
     (tick.0 <= new.max(Field::Ticks)).then(|| new.instant(tick).max(now))
@@ -106,13 +106,13 @@ fn tick_from(layout: &Layout, at: UnixMicros) -> Option<Tick> {
 
 /// The growth of two layouts' ids, as linear functions of the new layout's tick number.
 ///
-/// In tick k, the ids of the new layout begin at `k << n`. The ids of the old layout up to then end below `(x / u + 1) <<
-/// o`. Here n is the tick shift of the new layout. The old layout has the tick shift o and the unit u. x is the time from
-/// the old epoch to the end of tick k, plus `ahead`.
+/// In tick k, the ids of the new layout begin at `k << n`. `(x / u + 1) << o` is above all ids of the old layout until
+/// the end of tick k. n is the tick shift of the new layout. o and u are the tick shift and the unit of the old layout. x
+/// is the time from the old epoch to the end of tick k, plus `ahead`.
 struct Growth {
-    /// The distance that the new layout gains in each tick, multiplied by u.
+    /// The distance by which the new layout's ids catch up in each tick, multiplied by u.
     faster: i128,
-    /// The distance by which the new layout is behind in tick 0, multiplied by u. None if it overflows.
+    /// The distance by which the new layout's ids are behind in tick 0, multiplied by u. None if the product overflows.
     behind: Option<i128>,
 }
 
@@ -127,8 +127,8 @@ impl Growth {
         }
     }
 
-    /// Returns the first tick of the new layout from which on its ids stay above those of the old layout. None if the new
-    /// layout never overtakes.
+    /// Returns the first tick of the new layout from which its ids stay above the old layout's ids. None if there is no
+    /// such tick.
     fn overtakes(&self) -> Option<Tick> {
         let behind = self.behind?;
         match self.faster {
@@ -141,7 +141,7 @@ impl Growth {
 
 /// Returns the last instant up to which all ids of a layout are below `id`. Ids may be ahead of the clock by `ahead`.
 fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
-    // Ticks below this number have only lower ids.
+    // All ids of ticks below this number are lower than `id`.
     let ticks = id >> old.tick_shift();
     if ticks > old.max(Field::Ticks) {
         return UnixMicros(i64::MAX);

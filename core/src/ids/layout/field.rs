@@ -86,12 +86,12 @@ pub(super) const RANGES: [(Field, u8, u8); 5] = [
     (Field::Sequence, 1, 31),
 ];
 
-/// The names and layouts of other systems, from their source or documentation. A preset never changes, because SQL functions
-/// that take a layout as text are IMMUTABLE.
+/// The presets: names and layouts of other systems, from their source or documentation. A preset never changes, because
+/// SQL functions that take a layout as text are IMMUTABLE.
 ///
-/// Some systems (Baidu, `ShardingSphere`) compute their epoch in the time zone of the process. The preset assumes UTC. If
-/// the process had another time zone, give the layout with an explicit `epoch=`. Instagram's 41 ticks include the sign bit
-/// of a bigint. The preset has the 40 bits of non-negative ids, which end in 2046.
+/// Some systems (Baidu, `ShardingSphere`) compute their epoch in the time zone of the process. The preset assumes UTC.
+/// Users write an explicit `epoch=` if the process had another time zone. Instagram's 41 tick bits include the sign bit
+/// of a bigint. The preset has the other 40 bits: non-negative ids, which end in 2046.
 pub const PRESETS: [(&str, &str); 16] = [
     ("twitter", "41/5/5/12 epoch=2010-11-04T01:42:54.657Z"),
     ("leaf", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),

@@ -19,7 +19,7 @@ const DEFAULT_UNIT: u64 = 1_000;
 const MILLIS_PER_DAY: i64 = 86_400_000;
 
 impl Default for Layout {
-    /// Twitter's widths with an epoch of 2020, until 2089: `41/5/5/12 epoch=2020-01-01`.
+    /// Twitter's widths with an epoch of 2020: `41/5/5/12 epoch=2020-01-01`. The layout ends in 2089.
     fn default() -> Self {
         let widths = Widths { ticks: 41, datacenter: 5, worker: 5, rollback: 0, sequence: 12 };
         let unit = strength_reduce::StrengthReducedU64::new(DEFAULT_UNIT);

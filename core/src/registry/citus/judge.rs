@@ -107,7 +107,7 @@ pub enum ClusterProblem {
     /// The node has another version of the extension.
     #[error("it has version {} of the extension, and node {} {}", .0.its, .0.other, .0.others)]
     Version(Difference),
-    /// The node has the extension, and sent no report.
+    /// The node has the extension, but sent no report.
     #[error("it does not report its state: {0}")]
     Mute(String),
     /// The node has another layout.
@@ -138,16 +138,19 @@ pub enum ClusterProblem {
     /// The registry failed at the last request. The node still issues the ids that it has already received.
     #[error("registry \"{0}\" failed when it asked last, at {1}: {2}")]
     Failing(String, String, String),
-    /// The node's named generators differ. Defaults may name a generator that the node does not have.
+    /// The node's named generators differ from those of the reference node. Defaults may name a generator that the node
+    /// does not have.
     #[error("its named generators are not those of node {0}")]
     Generators(i32),
-    /// The node's rights differ. A tag may be restricted on one node and open on the other.
+    /// The node's rights differ from those of the reference node. A tag may be restricted on one node and open on the
+    /// other.
     #[error("its rights on segment tags are not those of node {0}")]
     Rights(i32),
-    /// The node's series differ. Tables may use a series that the node does not have.
+    /// The node's series differ from those of the reference node. Tables may use a series that the node does not have.
     #[error("its series, or the rights on them, are not those of node {0}")]
     Series(i32),
-    /// The node's id defaults differ. The extension was dropped on the node, or someone changed a default by hand.
+    /// The node's id defaults differ from those of the reference node. The extension was dropped on the node, or
+    /// someone changed a default by hand.
     #[error("the cluster's tables take ids by other defaults there than on node {0}")]
     Defaults(i32),
     /// The node has no worker id yet.
@@ -234,7 +237,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
             Some((coordinator, problem)) if *coordinator == node.node_id => {
                 compared.or_else(|| Some(problem.clone()))
             }
-            // The coordinator is a former primary. A node with a later timeline has no problem.
+            // The coordinator is a former primary, so a later timeline on a node is no problem of that node.
             Some(_) => compared.filter(|problem| !matches!(problem, ClusterProblem::Timeline(_))),
             None => compared,
         };

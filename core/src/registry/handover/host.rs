@@ -24,12 +24,12 @@ pub trait RegistryTags {
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
 }
 
-/// A tag that was taken over, as its row is now.
+/// The present row of a tag that was taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     /// The tag.
     pub tag: String,
-    /// The difference between an id and the next one.
+    /// The difference between an id and the next id.
     pub increment: i64,
     /// The remainder of the ids modulo `increment`.
     pub remainder: i64,
@@ -50,7 +50,7 @@ impl Standing {
     }
 }
 
-/// The tables of a database that uses registries, or begins to. All calls are in one transaction.
+/// The tables of a database that uses registries, or begins to use them. All calls are in one transaction.
 pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
     /// Prevents other sessions from reserving ids or recording received ids until the transaction ends.
     fn lock(&mut self) -> Result<(), Self::Error>;
@@ -122,7 +122,8 @@ impl<N: Network> Registries<N> {
         self.client.ask_server(server, seen, ask, self.limit).map_err(|error| unusable(server, error))
     }
 
-    /// Begins a transaction at each registry. If a registry is restored from a backup afterwards, its transaction fails.
+    /// Begins a transaction at each registry. If a registry is restored from a backup afterwards, the transaction at
+    /// that registry fails.
     pub(super) fn begin<'s>(
         &mut self,
         endpoints: &'s [Endpoint],

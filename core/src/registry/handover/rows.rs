@@ -105,7 +105,7 @@ pub fn give<N: Network>(
     for page in pages(rows) {
         let tags: Vec<String> = page.iter().filter_map(|row| tag_of(row)).collect();
         for ((endpoint, there), left) in begun.iter_mut().zip(&mut left) {
-            // A tag's received id is sent only with the tag's first page. Afterwards the registry's row has been raised.
+            // A tag's received id is sent only with the tag's first page, because that page raises the registry's row.
             let compared = tags.iter().filter_map(|tag| left.remove_entry(tag.as_str()));
             let received =
                 compared.map(|(tag, reached)| ReceivedTag { tag: tag.to_owned(), reached }).collect();
@@ -124,8 +124,8 @@ pub fn give<N: Network>(
     begun.into_iter().try_for_each(commit)
 }
 
-/// Returns the highest id of each tag that was received from this registry. Ids of another registry, such as its predecessor
-/// before an upgrade, say nothing about its rows.
+/// Returns the highest id of each tag that was received from this registry. Ids of another registry, such as this registry's
+/// predecessor before an upgrade, say nothing about this registry's rows.
 fn received_of<'r>(received: &'r [(String, ReceivedTag)], endpoint: &Endpoint) -> BTreeMap<&'r str, Reached> {
     let its = received.iter().filter(|(identity, _)| *identity == endpoint.seen.identity);
     its.map(|(_, ReceivedTag { tag, reached })| (tag.as_str(), *reached)).collect()

@@ -6,8 +6,8 @@ use crate::guard::{Guard, holds};
 /// raise.
 ///
 /// Locally, buffered ids of each tag are discarded twice: at once, so that this transaction issues none of them, and again
-/// at commit. The commit also records that ids up to the highest one are in use. A registry that is later restored to a
-/// state before the raise is then refused.
+/// at commit. The commit also records that ids up to the column's highest id are in use. A registry that is later restored
+/// to a state before the raise is then refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeded<T>(Vec<(T, i64)>);
 
@@ -28,8 +28,8 @@ impl<T> Seeded<T> {
         self.0.push((tag, highest));
     }
 
-    /// Records the highest id of all tags. Called just before the commit, because the record blocks every session that
-    /// receives ids of the tag.
+    /// Records the highest id of each tag. Called just before the commit, because the record blocks every session that
+    /// receives ids of such a tag.
     pub fn settle<E>(&self, mut record: impl FnMut(&T, i64) -> Result<(), E>) -> Result<(), E> {
         self.0.iter().try_for_each(|(tag, highest)| record(tag, *highest))
     }

@@ -8,9 +8,9 @@ use crate::sequence::reservation::{Share, TagRow, Unfit};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// Creates tags, or raises them, so that no row is lower than these rows. `rows`: in JSON; `received`: the highest ids that
-/// the sender got from this table; `share`: set if the registry is one of several. Returns the first tag whose row cannot be
-/// used, for example because the row is below `received`.
+/// Creates tags, or raises tags, so that no tag is lower than its row in `rows`. `rows`: in JSON; `received`: the highest
+/// ids that the sender got from this table; `share`: set if the registry is one of several. Returns the first tag whose row
+/// cannot be used, for example because the row is below `received`.
 pub fn take_over<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],
@@ -53,7 +53,7 @@ fn compare<T: RegistryTags>(
 }
 
 /// Splits rows into rounds with at most one row for each tag, because one statement cannot change a row twice. The first row
-/// of a tag creates the tag, and later ones raise it.
+/// of a tag creates the tag, and later rows raise it.
 fn by_turns<'a>(rows: &[&'a RawValue]) -> Vec<Vec<&'a RawValue>> {
     let mut seen: FxHashMap<Option<String>, usize> = FxHashMap::default();
     let mut turns: Vec<Vec<&RawValue>> = Vec::new();

@@ -3,14 +3,14 @@
 use crate::worker::backoff::Backoff;
 use std::time::Duration;
 
-/// Time from the server's start to the first renewal. This renewal reveals a copy of the server that uses the same
-/// lease.
+/// Time from the launcher's first sight of a lease to the first renewal. This renewal reveals a copy of the server that
+/// uses the same lease.
 const AFTER_START: Duration = Duration::from_secs(10);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 /// The time between two log messages while renewals fail.
 const REMIND: Duration = Duration::from_hours(1);
 
-/// The launcher's memory of renewals. Times are of any clock that only goes forward.
+/// The launcher's memory of renewals. Times are readings of a monotonic clock.
 #[derive(Debug, Default)]
 pub struct Renewal {
     /// The time at which a lease was first seen, and the last seen setting for the length of leases.

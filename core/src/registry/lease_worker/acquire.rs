@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The parameters of an acquisition.
 #[derive(Clone)]
 pub struct Plan {
-    /// The present lease. It is replaced, for example because the clock is behind its ids, or because it is from another
+    /// The present lease, which is to be replaced: for example, the clock is behind its ids, or it is from another
     /// registry.
     pub lease: Option<Lease>,
     /// The token of the present or previous lease.
@@ -99,7 +99,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, StepError> {
         let (token, database) = (plan.entry.token, self.host.database());
         Ok(self.state.change(|state, _| {
-            // An administrator may have reset the state in between.
+            // An administrator may have reset the state meanwhile.
             let pending = state.pending_token == Some(token) || !holds(Guard::PendingTokenFirst);
             let ours = pending && state.lease == plan.lease;
             if ours {
@@ -110,7 +110,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })?)
     }
 
-    /// Gives up a worker id that was leased from another registry. In the registry in use now, another server may hold it.
+    /// Gives up a worker id that was leased from another registry. In the registry in use now, another server may hold the
+    /// same worker id.
     fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError> {
         if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
@@ -195,8 +196,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 }
 
 impl Plan {
-    /// Returns the plan for all worker ids, also those that are too large for some layout in use. None if the plan does not
-    /// allow that.
+    /// Returns the plan for all worker ids, including those that are too large for some layout in use. None if the plan
+    /// does not allow that.
     fn widened(&self) -> Option<Self> {
         let capacity = self.choice.all.filter(|_| self.may_widen)?;
         Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })

@@ -42,7 +42,7 @@ pub enum RegistryLocation {
     Here,
     /// A registry on another server.
     On(Endpoint),
-    /// No registry: this database does not use one and is not one, or does not have the extension.
+    /// No registry: this database neither uses nor is a registry, or does not have the extension.
     Nowhere,
     /// The coordinator of this Citus cluster. This node does not use that registry yet.
     Unregistered,
@@ -106,13 +106,13 @@ impl<'a, S, H> LeaseWorker<'a, S, H> {
 pub(super) enum LeaseStep {
     /// No work is left.
     Done,
-    /// More work is left, or the state or a row has changed in between.
+    /// More work is left, or the state or a row has changed meanwhile.
     Again,
 }
 
 #[derive(Debug)]
 pub(super) enum StepError {
-    /// The registry gave no response, or one that is not credible.
+    /// The registry gave no response, or a response that is not credible.
     Registry(RegistryError),
     /// No worker id is available, or the state cannot be read or written.
     None(LeaseError),

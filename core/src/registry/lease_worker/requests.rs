@@ -46,7 +46,7 @@ impl LeaseRequests {
         self.behind.load(Relaxed) == generation + 1
     }
 
-    /// Clears the request for another worker id. A session that still needs one asks again.
+    /// Clears the request for another worker id. A session that still needs another worker id asks again.
     pub(super) fn forget_another(&self) {
         self.behind.store(0, Relaxed);
     }

@@ -9,8 +9,8 @@ pub(super) const ENTRIES: usize = 15;
 #[cfg(loom)]
 pub(super) const ENTRIES: usize = 1;
 
-/// A lock, and an entry for each key. The bits of an entry: `offset (32) | used since the last check (1) | label (31)`.
-/// A free entry is 0. Entries come and go only under the lock, but takers advance an entry's offset without it.
+/// A lock, and an entry for each key. The bits of an entry: `offset (32) | used since the last check (1) | label (31)`. A
+/// free entry is 0. Entries are added and removed only under the lock. Takers advance an entry's offset without the lock.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(128)))]
 pub struct Bucket {
@@ -113,7 +113,7 @@ impl Drop for LockedBucket<'_> {
 }
 
 impl<'b> LockedBucket<'b> {
-    /// Stores an entry. If there is no room, evicts an unused entry, and calls `leave` with that entry first.
+    /// Stores an entry. If the bucket is full, calls `leave` with an entry and then evicts this entry.
     pub(super) fn put(&mut self, entry: BucketEntry, leave: impl Fn(BucketEntry)) {
         let free = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) == BucketEntry::FREE;
         let bucket = self.bucket;
@@ -122,7 +122,8 @@ impl<'b> LockedBucket<'b> {
         place.store(entry.0, Ordering::Release);
     }
 
-    /// Frees an entry by the clock algorithm. A used entry is skipped once, but the search ends after two rounds.
+    /// Frees an entry by the clock algorithm. A used entry is skipped once. After two rounds, used entries are evicted
+    /// too.
     fn make_room(&mut self, leave: &impl Fn(BucketEntry)) -> &'b AtomicU64 {
         let mut step = 0;
         loop {
@@ -135,7 +136,7 @@ impl<'b> LockedBucket<'b> {
             if !passes {
                 leave(entry);
             }
-            // The swap fails if a taker has advanced the entry since `leave` was called; such an entry stays.
+            // The swap fails if a taker has advanced the entry since it was read. The entry then stays.
             if entry.swap(place, left) && !passes {
                 return place;
             }

@@ -2,8 +2,8 @@
 
 use crate::series::key::Key;
 
-/// The hash that determines a key's position in memory. The secret, drawn at the server's start, prevents that users
-/// choose keys whose hashes collide.
+/// The hash that determines a key's position in memory. The secret is drawn at the server's start, so users cannot choose
+/// keys whose hashes collide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hash(pub u64);
 
@@ -14,8 +14,8 @@ impl Hash {
     }
 }
 
-/// Returns the section of a key, from 0. The result must be the same forever and on every server: in another section,
-/// the key's numbers would repeat. A text key must therefore be in UTF-8, even if the database has another encoding.
+/// Returns the section of a key, from 0. The result must be the same forever and on every server, because a key's numbers
+/// would repeat in another section. A text key must therefore be in UTF-8, even if the database has another encoding.
 pub fn section_of(key: &Key, sections: u16) -> u16 {
     let wide = u128::from(digest(0, key)) * u128::from(sections);
     u16::try_from(wide >> u64::BITS).unwrap_or_default()

@@ -10,7 +10,7 @@ pub const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 const SLOT_BITS: u32 = 20;
 /// The other bits of a label distinguish the keys of one section in a bucket. Two keys with the same label share a
-/// counter. A shared counter is harmless: it grows, and gives no number twice.
+/// counter. A shared counter is harmless, because it only grows and gives no number twice.
 const FINGERPRINT_BITS: u32 = 31 - SLOT_BITS;
 
 /// The keys of all sections (the parts into which a hash divides a series' keys), in shared memory.
@@ -20,7 +20,7 @@ pub struct Keys<'m> {
     secret: u64,
 }
 
-/// A section, as a session remembers it.
+/// A session's reference to a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionRef {
     /// The section's slot, below [`MAX_SLOTS`].
@@ -105,7 +105,7 @@ impl<'m> Keys<'m> {
             let moved = BucketEntry::new(next, label).used();
             if entry.swap(at, moved) {
                 section.touch();
-                // If the slot has changed hands, the number does not belong to the section.
+                // The number belongs to another section if the slot's owner has changed.
                 let still = section.owner() == section_ref.owner || !holds(Guard::SectionHeld);
                 return if still { Ok(number) } else { Err(KeyMiss::Gone) };
             }

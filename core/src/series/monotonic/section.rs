@@ -23,7 +23,8 @@ struct Front {
     owner: AtomicU64,
     origin: AtomicU64,
     increment: AtomicU64,
-    /// The lowest offset of the current range in the low half, and the highest in the high half. Both are read at once.
+    /// The current range: the lowest offset in the low half, and the highest offset in the high half. Readers load both
+    /// at once.
     bounds: AtomicU64,
     /// Not 0 if a number was taken since the last check.
     used: AtomicU64,
@@ -93,7 +94,7 @@ impl Section {
     /// Returns the range.
     #[inline]
     pub fn bounds(&self) -> SectionBounds {
-        // Acquire: a taker that reads the range of another section also sees the changed owner. The same holds for
+        // Acquire: a taker that reads the range of another section also sees the changed owner. This also applies to
         // `origin` and `increment`.
         SectionBounds(self.front.bounds.load(Ordering::Acquire))
     }
@@ -106,7 +107,7 @@ impl Section {
     }
 
     pub(super) fn base(&self) -> u64 {
-        // Relaxed: a key is evicted and added again under the same bucket's lock, which orders both.
+        // Relaxed: a key is evicted and added again under the same bucket's lock, so the lock orders the two steps.
         self.base.0.load(Ordering::Relaxed)
     }
 
@@ -116,7 +117,7 @@ impl Section {
 
     #[inline]
     pub(super) fn touch(&self) {
-        // All takers read this cache line, so it is written at most once between two checks.
+        // All takers read this cache line, so takers write to it at most once between two checks.
         if self.front.used.load(Ordering::Relaxed) == 0 {
             self.front.used.store(1, Ordering::Relaxed);
         }
@@ -195,7 +196,8 @@ impl Section {
     /// Gives the section its next range.
     pub fn extend(&self, range: &Range) -> Supplied {
         let had = self.bounds();
-        // If several registries are in use, a range from another one may be lower, too. Its numbers have another remainder.
+        // A range from another registry may also be lower, if several registries are in use. Its numbers have another
+        // remainder.
         if range.first <= self.number(had.high()) {
             return Supplied::Below;
         }

@@ -17,7 +17,7 @@ pub struct NumberFormat {
 enum Part {
     Literal(String),
     Date(DateField),
-    /// The number, with its minimum of digits.
+    /// The number, with at least this many digits.
     Number(u8),
 }
 
@@ -34,8 +34,8 @@ impl NumberFormat {
         }
     }
 
-    /// Returns the default template. Without a reset it is `{n}`. With a reset it has the date down to the period, and
-    /// six digits, as in `{YYYY}{MM}{DD}-{n:6}`.
+    /// Returns the default template. Without a reset, the template is `{n}`. With a reset, the template has the date down
+    /// to the period, and six digits, as in `{YYYY}{MM}{DD}-{n:6}`.
     pub fn default_for(reset: Option<Reset>) -> Self {
         let Some(reset) = reset else { return Self { parts: vec![Part::Number(1)] } };
         let dates = [DateField::Year, DateField::Month, DateField::Day];
@@ -111,7 +111,7 @@ fn parse_parts(text: &str) -> Result<Vec<Part>, FormatError> {
             rest
         } else {
             let (field, rest) = split_field(brace).ok_or_else(|| FormatError::Brace {
-                // Characters are counted up to the brace, which is one byte.
+                // The position counts characters, not bytes.
                 at: text[..text.len() - brace.len()].chars().count() + 1,
             })?;
             parts.push(Part::parse(field)?);
@@ -122,7 +122,8 @@ fn parse_parts(text: &str) -> Result<Vec<Part>, FormatError> {
     Ok(parts)
 }
 
-/// Splits `{field}rest`. None if the brace is not opened, or another brace is opened before it is closed.
+/// Splits `{field}rest`. None if the text begins with a closing brace, or if the opening brace is never closed or is
+/// followed by another opening brace.
 fn split_field(text: &str) -> Option<(&str, &str)> {
     let (field, rest) = text.strip_prefix('{')?.split_once('}')?;
     (!field.contains('{')).then_some((field, rest))

@@ -24,8 +24,8 @@ impl<H: Host> Issuer<'_, H> {
         self.judge(&self.host.reading());
     }
 
-    /// Reads the clocks, and returns the time that ids follow. A trusted reading becomes the clock reference, with which
-    /// later readings are compared, in memory and in the state.
+    /// Reads the clocks, and returns the time that ids follow. A trusted reading becomes the clock reference, in memory
+    /// and in the state.
     pub(super) fn believe(&self, state: &mut State) -> UnixMicros {
         let now = self.host.reading();
         let at = self.judge(&now);

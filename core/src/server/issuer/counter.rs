@@ -25,7 +25,7 @@ pub(super) struct Counter<'a> {
     pub slot: Option<usize>,
 }
 
-/// A change of one layout's generator that takes effect once its high-water mark is durable.
+/// A change of one layout's generator that takes effect once the layout's high-water mark is durable.
 pub(super) struct Step<'a> {
     pub counter: Counter<'a>,
     pub node: Node,
@@ -46,8 +46,8 @@ impl Step<'_> {
     }
 }
 
-/// Returns the position at which a term begins: the node's high-water mark. The node's previous term may have issued
-/// all lower positions.
+/// Returns the position at which a term begins: the node's high-water mark, or `told` if that is higher. The node's
+/// previous term may have issued all lower positions.
 pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
     if holds(Guard::StartAtHighWaterMark) {
         state.high_water_mark_in(layout, node).max(state.begins_above(layout))
@@ -56,15 +56,15 @@ pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) 
     }
 }
 
-/// Ends a generator's term, and records the position that it reached.
+/// Ends a generator's term, and records the position that the term reached.
 pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_>) {
     let Counter { layout, generator, slot } = counter;
     let ended = issuing.node_at_mut(*slot).take();
     let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
     let present = || state.node_in(layout);
     if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
-        // A term has no high-water mark if it began at the start of its lease while the clock was behind. It has then
-        // issued no ids.
+        // A term has no high-water mark if it began at the start of its lease while the clock was behind. Such a term
+        // has issued no ids.
         debug_assert!(
             generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(layout, node))
                 || !holds(Guard::HighWaterMarksKept),

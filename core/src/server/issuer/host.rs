@@ -26,7 +26,7 @@ pub struct Cluster {
 pub struct Settings {
     /// The limits of the generator.
     pub rules: Rules,
-    /// The time beyond the clock to which the high-water mark is raised.
+    /// The distance between the clock and a newly raised high-water mark.
     pub reserve: Duration,
     /// The largest step forward of the clock that ids follow.
     pub max_clock_jump: Duration,
@@ -36,8 +36,8 @@ pub struct Settings {
     pub policy: Policy,
 }
 
-/// The state file and its *marker file*. The state is written under a temporary name, synced, and renamed, so that a
-/// crash leaves the old content or the new content. The marker file only shows that the server once had a state. A
+/// The state file and its *marker file*. The state is written under a temporary name, synced, and renamed, so that the
+/// file has the old or the new content after a crash. The marker file only shows that the server once had a state. A
 /// server without either file has never issued an id. A server with the marker file alone has lost its state.
 ///
 /// All methods return errors of the operating system.
@@ -71,8 +71,9 @@ pub trait StateStore {
 pub trait Host: StateStore {
     /// Reads the machine's clocks.
     fn reading(&self) -> Reading;
-    /// Takes the state lock, until the result is dropped. One process of the server has the lock at a time. A query
-    /// cancel ends the wait for the lock with a Postgres error, because the holder may be waiting for the disk.
+    /// Takes the state lock, which is released when the result is dropped. One process of the server has the lock at a
+    /// time. The lock's holder may be waiting for the disk, so a query cancel ends the wait for the lock with a
+    /// Postgres error.
     fn lock(&self) -> impl DerefMut<Target = Issuing>;
     /// Returns the server's cluster.
     fn cluster(&self) -> Cluster;
@@ -82,7 +83,7 @@ pub trait Host: StateStore {
     fn token(&self) -> i64;
     /// Returns the OID of the process's database.
     fn database(&self) -> u32;
-    /// Shows the name of the foreign server from which the worker id is leased in the status view; empty for this
-    /// server. Called under the state lock.
+    /// Shows in the status view from which foreign server the worker id is leased. `server`: its name; empty if the
+    /// worker id is not leased from another server. Called under the state lock.
     fn show_origin(&self, server: &str);
 }

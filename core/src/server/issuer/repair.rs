@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The outcome of comparing the clock with a registry's clock.
 #[derive(Debug)]
 pub enum Compared {
-    /// The clocks agree, or they differ because of a jump that ids do not follow anyway.
+    /// The clocks agree, or this server's clock has jumped ahead and ids do not follow it.
     Agrees,
     /// This server's clock had jumped ahead, and ids follow it now.
     Followed,
@@ -31,7 +31,7 @@ pub enum Compared {
 pub enum Accepted {
     /// Ids follow the clock.
     Followed,
-    /// Ids follow the clock, and the lease of this worker id has ended by that clock.
+    /// Ids follow the clock. By that clock, the lease of this worker id has ended.
     LeaseEnded {
         /// The worker id.
         worker: u32,
@@ -51,9 +51,9 @@ pub struct Renewed {
 }
 
 impl<H: Host> Issuer<'_, H> {
-    /// Begins a new state in place of an untrusted one. Every node begins above `above`: the administrator asserts that
-    /// no later id from before the server's start was kept. By default, every node begins above all known ids, and above
-    /// all ids that could have been issued until now.
+    /// Replaces an untrusted state with a new one. Every node begins above `above`, if an administrator sets it: the
+    /// administrator asserts that no later id from before the server's start was kept. By default, every node begins
+    /// above all known ids, and above all ids that could have been issued until now.
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();
         let layout = &self.shared.layout;
@@ -62,8 +62,8 @@ impl<H: Host> Issuer<'_, H> {
             Some((state, file)) => (here.with_file(file), Some(state)),
             None => (here, None),
         };
-        // Each term is ended in its slot and in its generator before any step that can fail, so that the two always
-        // agree.
+        // Each term is ended in its slot and in its generator before any step that can fail, so that slot and generator
+        // always agree.
         for counter in self.open_counters(&issuing) {
             *issuing.node_at_mut(counter.slot) = None;
             counter.generator.close();
@@ -76,9 +76,9 @@ impl<H: Host> Issuer<'_, H> {
                 .map_or(Position::ZERO, NodeHighWaterMarks::highest)
         };
         let now = self.believed_now().plus(here.max_drift);
-        // A state that was opened since the server's start covers all ids. Otherwise ids may have been issued up to the
-        // wall clock's time, even if that time is not trusted. The clock reference may come from a clock that was
-        // behind at the server's start.
+        // A state that was opened since the server's start covers all ids. Without such a state, ids may have been
+        // issued up to the wall clock's time, even if that time is not trusted. The clock reference may come from a
+        // clock that was behind at the server's start.
         let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
             now
@@ -143,8 +143,8 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry, the
-    /// registry's clock must be compared first. If this server's clock were ahead, the lease would seem to have expired,
-    /// and no ids could be issued. After an error the clock reference is unchanged.
+    /// registry's clock must be compared first. By a wrong clock, the lease could seem to have expired, and no ids could
+    /// be issued. After an error the clock reference is unchanged.
     pub fn accept_clock(&self) -> Result<Accepted, IssuerError> {
         let mut issuing = self.host.lock();
         let state = self.open(&mut issuing)?;
@@ -181,8 +181,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(ended.map_or(Accepted::Followed, |worker| Accepted::LeaseEnded { worker }))
     }
 
-    /// Compares the clock with a registry's clock. If this server's clock has jumped ahead and the registry's agrees, ids
-    /// follow it.
+    /// Compares the clock with a registry's clock. If this server's clock has jumped ahead and agrees with the registry's
+    /// clock, ids follow this server's clock.
     pub fn compare(&self, registry: UnixMicros) -> Compared {
         let (max, wall) = (self.host.settings().max_clock_skew, self.host.reading().wall);
         self.shared.status.registry_behind.store(wall.0.saturating_sub(registry.0), Relaxed);

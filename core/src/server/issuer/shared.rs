@@ -32,8 +32,8 @@ pub struct IssuerCounts {
     pub failed_calls: AtomicU64,
 }
 
-/// Values of the issuer that processes read without the state lock. They are copies of parts of the state, the result
-/// of the last write, and the results of the last clock checks.
+/// Values of the issuer that processes read without the state lock. The values are copies of parts of the state, the
+/// result of the last write, and the results of the last clock checks.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerStatus {
@@ -45,11 +45,12 @@ pub struct IssuerStatus {
     pub unwritable: AtomicBool,
     /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or if the server chose its worker id.
     pub expiry: AtomicI64,
-    /// The OID of the database through which worker ids are leased; 0 without one.
+    /// The OID of the database through which worker ids are leased; 0 if there is no such database.
     pub registry: AtomicU64,
     /// True if no database of this server uses or is a registry.
     pub alone: AtomicBool,
-    /// The OID of the database that joins or leaves a registry in a transaction that may be open; else 0.
+    /// The OID of the database that joins or leaves a registry in a transaction whose outcome is not recorded yet; else
+    /// 0.
     pub moving_to: AtomicU64,
 }
 
@@ -64,7 +65,8 @@ impl IssuerStatus {
         oid(&self.registry)
     }
 
-    /// Returns the OID of the database that joins or leaves a registry in a transaction that may be open.
+    /// Returns the OID of the database that joins or leaves a registry in a transaction whose outcome is not recorded
+    /// yet.
     pub fn moving_to(&self) -> Option<u32> {
         oid(&self.moving_to)
     }
@@ -80,15 +82,14 @@ fn oid(cell: &AtomicU64) -> Option<u32> {
 pub struct IssuerMemory {
     /// The generator of the server's own layout.
     pub generator: Generator,
-    /// The highest next position of that generator that readers were told of.
+    /// The highest next position of `generator` that readers have published.
     pub frontier: Frontier,
     /// The server's own layout.
     pub layout: Layout,
     /// The node that the settings ask for.
     pub identity: Identity,
     /// The clock reference, stored as the wall clock's time at the machine's start. Each trusted reading of the clocks
-    /// sets it; the first reading is that of the server's start. The field is kept apart from the fields that every
-    /// call reads.
+    /// sets it, first at the server's start. The field is kept apart from the fields that every call reads.
     clock_reference: AtomicI64,
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,
@@ -99,7 +100,7 @@ pub struct IssuerMemory {
     /// The generators of other layouts.
     pub slots: &'static [GeneratorSlot],
     /// Time of the last failed request for a worker id that fits all layouts, in microseconds since the machine's start;
-    /// 0 without one.
+    /// 0 if no request has failed.
     vain: AtomicU64,
 }
 
@@ -136,7 +137,7 @@ impl IssuerMemory {
         Self { slots, ..self }
     }
 
-    /// Returns the time by the clock reference, `since_boot` microseconds after the machine's start.
+    /// Returns the time that the clock reference predicts for `since_boot` microseconds after the machine's start.
     pub fn expected(&self, since_boot: u64) -> UnixMicros {
         UnixMicros(self.clock_reference.load(Relaxed)).plus_micros(since_boot)
     }
@@ -185,7 +186,7 @@ impl IssuerMemory {
         self.generators().map(Generator::generation).fold(0, u64::wrapping_add)
     }
 
-    /// Returns true if a term has begun in any layout.
+    /// Returns true if a term is open in any layout.
     pub fn is_issuing(&self) -> bool {
         self.generators().any(|generator| generator.limit() > Position::ZERO)
     }

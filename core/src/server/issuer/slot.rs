@@ -3,7 +3,8 @@
 //!
 //! A slot changes its layout and its *generation* under the state lock, while the slot's generator is closed. A session
 //! remembers the slot's generation, and reads it before and after it takes positions. If the generation is unchanged, the
-//! positions belong to the session's layout. Otherwise the session discards them and asks for a slot again.
+//! positions belong to the session's layout. If the generation has changed, the session discards the positions and asks
+//! for a slot again.
 
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;
@@ -36,7 +37,7 @@ pub struct Occupancy {
     pub node: Option<Node>,
     /// The time at which the layout got the slot, in microseconds since the machine's start.
     pub(super) assigned_at: u64,
-    /// The generator's next position when it was last seen to have changed, and the time of that observation.
+    /// The generator's next position at the last observed change, and the time of that observation.
     pub(super) seen: (Position, u64),
 }
 
@@ -71,7 +72,7 @@ impl Issuing {
         self.used().position(|slot| slot.layout == Some(*layout))
     }
 
-    /// Returns the node whose term is open at a slot. None as `slot` means the generator of the server's own layout.
+    /// Returns the node whose term is open at a slot. `slot`: None for the server's own layout.
     pub(super) fn node_at(&self, slot: Option<usize>) -> Option<Node> {
         match slot {
             None => self.node,

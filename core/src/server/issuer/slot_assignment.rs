@@ -15,12 +15,13 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Finds a slot for a layout. The choices in order: its current slot, a free slot, an idle slot, a slot of the
-    /// database that holds most. A slot that changes hands first ends its term. Sessions can take ids from a slot once
-    /// [`Issuer::provide_in`] has begun a term in it.
+    /// Finds a slot for a layout. The choices in order: the layout's current slot, an unused slot, the slot that was
+    /// idle longest, a slot of the database with the most slots. The slot's term ends before the slot gets another
+    /// layout. Sessions can take ids from a slot once [`Issuer::provide_in`] has begun a term in it.
     ///
-    /// A database may take a slot while it holds fewer slots than are free, or at least two fewer than another database.
-    /// One database thus gets at most half of the free slots, and many databases end up with equal numbers.
+    /// A database may take a slot while it has fewer slots than are free, or at least two fewer than another database.
+    /// One database thus gets at most half of the slots that other databases do not use. Competing databases end up with
+    /// equal numbers of slots.
     ///
     /// # Errors
     /// [`IssuerError`]: all slots are in use, the database has its share, or the node does not fit the layout.
@@ -77,7 +78,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Checks that the node fits a layout. A server without a registry may choose another worker id for the layout. A
-    /// server that leases its worker id records that the next one must fit.
+    /// server that leases its worker id records that its next worker id must fit the layout.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
             Identity::Fixed { datacenter, .. } => (datacenter, false),
@@ -96,14 +97,14 @@ impl<H: Host> Issuer<'_, H> {
         if leased && state.choose_in(layout, settings.policy, usable) {
             return Ok(());
         }
-        // Any role may repeat this call, so a repeated request does not write.
+        // Any role may repeat this call, so repeated requests write nothing.
         if leased && *layout != self.shared.layout && state.want(layout, self.believed_now()) {
             self.write(state)?;
         }
         Err(no_room(Field::Worker, worker).into())
     }
 
-    /// Records the time of observation for each slot from which positions were taken since the last observation.
+    /// Records the present time for each slot whose next position has changed since the last observation.
     pub(super) fn observe_slots(&self, issuing: &mut Issuing) {
         let now = self.host.reading().since_boot;
         for (slot, occupancy) in self.shared.slots.iter().zip(issuing.slots.iter_mut()) {
@@ -117,16 +118,16 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Returns a slot that was never used, or else the slot that was idle longest. If no slot is idle long enough, a slot
-    /// of the database that holds most is taken. Ends the slot's term.
+    /// Returns a slot that was never used, or else the slot that was idle longest. If no slot is idle, returns a slot of
+    /// the database with the most slots. Ends the slot's term.
     fn make_room(&self, issuing: &mut Issuing, state: &mut State) -> Result<usize, IssuerError> {
         let (now, believed) = (self.host.reading().since_boot, self.believed_now());
         let passed = |since: u64| Duration::from_micros(now.saturating_sub(since));
         let is_idle = |index: usize, occupancy: &Occupancy| {
             let Some(layout) = occupancy.layout else { return true };
             let next = self.shared.slots[index].generator.next();
-            // A slot is idle if its last ids are old by the clock. Ids from a time when the clock was ahead do not look
-            // old, so a slot from which nothing was taken for the time `IDLE` is idle, too.
+            // A slot is idle if its last ids are older than `IDLE` by the clock. A slot is also idle if no positions
+            // were taken from it for `IDLE`, because ids from a time when the clock was ahead do not look old.
             let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
             let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
             passed(occupancy.assigned_at) >= IDLE && (is_passed || is_idle)

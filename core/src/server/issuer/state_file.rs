@@ -1,4 +1,4 @@
-//! The state file: its store, and the steps that read, open, replace and publish the state.
+//! The steps that read, open, replace and publish the state.
 
 use super::error::IssuerError;
 use super::host::Host;
@@ -59,7 +59,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Replaces the state file durably. After an error the file may hold the old state or the new one, as after a crash.
+    /// Replaces the state file durably. After an error, as after a crash, the file contains the old or the new state.
     fn replace_file(&self, state: &State) -> io::Result<()> {
         let (mut file, file_identity) = self.host.create()?;
         self.host.fill(&mut file, &state.clone().in_file(file_identity).to_text()?)?;
@@ -70,7 +70,8 @@ impl<H: Host> Issuer<'_, H> {
         if holds(Guard::SyncDirectory) {
             self.host.sync_directory()?;
         }
-        // The marker file is written last. After a crash, a marker file without a state would look like a lost state.
+        // The marker file is written last: after a crash, a marker file without a state file would look like a lost
+        // state.
         if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
     }
 

@@ -1,5 +1,5 @@
-//! The worker id of a server without a registry. The choice depends on the identity of the data directory. It avoids
-//! worker ids that were used by this server, or by the server from which it was copied.
+//! The choice of a worker id by a server without a registry. The choice depends on the identity of the data directory.
+//! The server avoids worker ids that were used by itself, or by the server from which it was copied.
 
 use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
@@ -12,12 +12,12 @@ use crate::registry::wire::LeaseError;
 use crate::registry::worker_ids::{NOT_DISPOSABLE, listed};
 use std::collections::BTreeMap;
 
-/// The instant from which another server's worker id may be used: never.
+/// The instant from which this server may use another server's worker id: never.
 const OF_OTHERS: UnixMicros = UnixMicros(i64::MAX);
 
 impl State {
     /// Records that no database of the server uses a registry or is one. The server chooses its worker id itself.
-    /// `is_changing`: an open transaction may change this.
+    /// `is_changing`: an open transaction starts or stops the use of a registry.
     pub fn be_alone(&mut self, here: &Here, is_changing: bool) {
         self.alone = true;
         self.registry = None;
@@ -36,8 +36,8 @@ impl State {
     }
 
     /// Records that a committed transaction made a database join the registry with this identity, or leave its
-    /// registry. If the server chose its worker id itself, it gives the worker id up, because the registry may lease
-    /// the same one to another server. Returns true if a worker id was given up.
+    /// registry. A server that joins gives up a worker id that it chose itself, because the registry may lease the same
+    /// worker id to another server. Returns true if a worker id was given up.
     pub fn draw_from(&mut self, database: u32, identity: Option<&str>) -> bool {
         if identity.is_some() || !self.alone {
             self.moving_to = self.moving_to.filter(|moving| *moving != database);
@@ -50,8 +50,8 @@ impl State {
         true
     }
 
-    /// Gives up a worker id that the server chose itself, because this database belongs to a node whose worker ids are
-    /// leased.
+    /// Gives up a worker id that the server chose itself, because this database belongs to a Citus cluster, whose nodes
+    /// lease their worker ids.
     pub fn leave_alone(&mut self, database: u32) {
         if self.alone || self.lease.as_ref().is_some_and(Lease::is_chosen) {
             self.lease_by(database, true);
@@ -59,8 +59,8 @@ impl State {
         }
     }
 
-    /// Switches to another worker id, because the clock is behind the ids of the current one. Returns None if the server
-    /// does not choose its worker id itself, and Some(false) if no other worker id can be used.
+    /// Switches to another worker id, because the clock is behind the ids of the current worker id. Returns None if the
+    /// server does not choose its worker id itself, and Some(false) if no other worker id can be used.
     pub fn take_another(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {
         let Identity::Leased { datacenter } = here.identity else { return None };
         if !self.alone {
@@ -98,7 +98,8 @@ impl State {
         }
     }
 
-    /// Keeps a worker id that was chosen, or leased from the server's own registry. Otherwise chooses a worker id.
+    /// Keeps the present worker id if the server chose it, or leased it from its own registry. Else chooses a worker
+    /// id.
     pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
         self.lease = self.lease.take().or(self.former.take_if(|former| former.is_chosen()));
         match &mut self.lease {
@@ -126,12 +127,12 @@ impl State {
         Some(Lease::chosen(datacenter, worker, here.token))
     }
 
-    /// Chooses a worker id for a layout with fewer worker ids than the server's own. The first choice is the server's
-    /// worker id modulo the number of worker ids. The second choice is another worker id in the share of the server's
-    /// timeline (see `of_timeline`).
+    /// Chooses a worker id for a layout with fewer worker ids than the server's own layout. The first choice is the
+    /// server's worker id modulo the layout's number of worker ids. The second choice is another worker id in the share
+    /// of the server's timeline (see `of_timeline`).
     ///
-    /// After `pg_upgrade`, the whole share may belong to other servers, because the previous cluster's rows are still
-    /// there. The server then chooses from another share. Returns true if a worker id was found.
+    /// After `pg_upgrade`, the whole share may belong to other servers, because the table still has the previous
+    /// cluster's rows. The server then chooses from another share. Returns true if a worker id was found.
     pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
         let Some(node) = self.node.filter(|_| self.alone) else { return false };
         let capacity = capacity(layout);
@@ -145,8 +146,8 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // If the clock is behind the ids of each of these worker ids, the first choice is taken, and the call waits for
-        // the clock.
+        // If the clock is behind the ids of all these worker ids, the server takes the first choice, and the call waits
+        // for the clock.
         let worker = free_worker(&used, capacity, preferred, policy, at)
             .or(Some(begin).filter(|_| is_ours))
             .or_else(|| beyond_share(&used, preferred, capacity));
@@ -155,8 +156,8 @@ impl State {
     }
 
     /// Takes over the rows of one database's table, in which each server records the first worker id that it chose. The
-    /// oldest row comes first. Rows of this cluster, or of a cluster from which it was upgraded, may be from other
-    /// servers. This server marks the worker ids of other servers, and never chooses one of them for itself.
+    /// oldest row comes first. Rows may be from other servers of this cluster, or of the cluster from which this one
+    /// was upgraded. This server marks the worker ids of other servers, and never chooses them.
     pub fn record_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
         if !holds(Guard::RecordedNamed) {
@@ -174,7 +175,7 @@ impl State {
         }
     }
 
-    /// Returns the reason why a server that chooses its worker id has none; None if it has one.
+    /// Returns the reason why a server that chooses its worker id has no worker id; None if the server has one.
     pub fn no_worker(&self, here: &Here) -> Option<LeaseError> {
         let may_choose = matches!(here.identity, Identity::Leased { .. });
         (may_choose && self.node.is_none()).then(|| self.none_free(here))
@@ -211,7 +212,8 @@ impl State {
         self.own.set(node, self.high_water_mark(node));
     }
 
-    /// Returns the datacenter's worker ids that have a high-water mark, each with the instant from which it may be used.
+    /// Returns the datacenter's worker ids that have a high-water mark, each with the instant from which the worker id
+    /// may be used.
     fn used_workers(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
         let mut used = BTreeMap::new();
         for (layout, of) in self.tables().filter(|_| holds(Guard::UsedNamed)) {
@@ -233,8 +235,8 @@ impl State {
     }
 
     /// Computes a preferred worker id from the identity of the data directory, so that independent servers rarely
-    /// choose the same one. A copied server prefers a share (an eighth of all worker ids) that its original has not
-    /// used. It stays in that share for all later choices.
+    /// choose the same worker id. A copied server prefers a share (an eighth of all worker ids) that its original has
+    /// not used. The copied server stays in that share for all later choices.
     fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {
         let preferred = Preferred::of_home(self.system_identifier, &self.home.told_apart(), most);
         let shares = Preferred::shares(most);
@@ -250,9 +252,9 @@ impl State {
         }
     }
 
-    /// Returns a preference for the worker ids of this timeline's share. There are eight shares. The server's first
-    /// chosen worker id determines the share of its timeline, and each promotion moves on to the next share. Two
-    /// servers on different timelines thus choose different worker ids.
+    /// Returns a preference for the worker ids of this timeline's share. There are eight shares. The first worker id
+    /// that the server chose determines the share of its timeline at that time. Each promotion moves the server to the
+    /// next share. Two servers on different timelines thus choose different worker ids.
     fn of_timeline(&self, policy: Policy) -> Preferred {
         let most = capacity(&self.layout);
         let (id, home) = (self.system_identifier, &self.home.identity);
@@ -274,7 +276,7 @@ impl State {
     }
 
     /// Returns the node that issues in a layout. If the server's worker id does not fit the layout, the node has the
-    /// worker id that was chosen for the layout. The rollback value is the layout's own.
+    /// worker id that was chosen for the layout. Each layout has its own rollback value.
     pub fn node_in(&self, layout: &Layout) -> Option<Node> {
         let node = self.node?;
         if *layout == self.layout {
@@ -288,8 +290,8 @@ impl State {
     }
 }
 
-/// Returns a worker id of another share that was never used. The search goes backwards from the previous share, because
-/// promotions move servers forwards and reach that share last.
+/// Returns a never-used worker id of another share. The search begins at the previous share and goes backwards, because
+/// promotions move servers forwards and reach the previous share last.
 fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
     (1..preferred.shares).find_map(|back| {
         let share = (preferred.share() + preferred.shares - back) % preferred.shares;
@@ -297,8 +299,8 @@ fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity
     })
 }
 
-/// Returns an unused worker id. If all are used and may be reused, returns the worker id whose ids the clock passed
-/// earliest.
+/// Returns an unused worker id. If all are used, and the policy allows reuse, returns the worker id whose ids the clock
+/// passed earliest.
 fn free_worker(
     used: &BTreeMap<u32, UnixMicros>,
     capacity: u32,

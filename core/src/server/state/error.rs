@@ -38,9 +38,9 @@ pub enum StateError {
                 snowflake_ids.state_reset() instead."
     )]
     Layout { stored: Layout, ours: Layout },
-    /// The data directory is a copy of a directory that issues, or issued, as the same worker; or an administrator
-    /// restored the state from a copy. A restored state does not record the ids issued since. `homes`: the state's home,
-    /// and the current one.
+    /// The data directory is a copy of a directory whose server issues, or issued, under the same worker id; or an
+    /// administrator restored the state file from a copy. A restored state file does not record later ids. `homes`: the
+    /// data directory in the state, and the current one.
     #[error("{}", said_of_copy(homes))]
     #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {

@@ -15,9 +15,9 @@ use serde_json::value::RawValue;
 /// The file's name in the data directory.
 pub const FILE: &str = "snowflake_ids.state.json";
 
-/// The file's length is a multiple of this. A base backup of a running server may copy a file up to the length that it
-/// had at first. If the file had grown since, its end would be missing, and the copy could not issue ids after a
-/// promotion.
+/// The file's length is a multiple of this number, so that the file rarely grows. A base backup of a running server may
+/// copy a file only up to the length that the file had at first. A file that grew meanwhile would lack its end, and the
+/// copied server could not issue ids after a promotion.
 const LENGTH: usize = 1024;
 
 const VERSION: u32 = 3;
@@ -81,7 +81,7 @@ impl State {
         Ok(line + &" ".repeat(spaces) + "\n")
     }
 
-    /// Returns the state in a file's content, which this release or an older one wrote.
+    /// Parses a file's content, which this release or an older one wrote.
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
         if let Some(newer) = form::newer(text, VERSION) {

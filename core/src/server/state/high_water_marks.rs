@@ -7,17 +7,18 @@ use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use serde::{Deserialize, Serialize};
 
-/// Marks a node that belongs to another server: after a copy of the data directory, the nodes of the original.
+/// The high-water mark of a node that belongs to another server, such as the original of a copied data directory.
 pub const OF_ANOTHER: Position = Position::MAX;
 
 /// The most high-water marks that are kept for one layout. Dropping a high-water mark raises the layout's minimum.
 const MAX_HIGH_WATER_MARKS: usize = 256;
 
-/// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum of all layouts not kept.
+/// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum that all dropped and new
+/// layouts share.
 const MAX_OTHERS: usize = 256;
 
-/// The most slots of a server. Layouts with ids ahead of the clock are kept beyond `MAX_OTHERS` too, up to this number
-/// of layouts in all. Dropping such a layout would raise the minimum above the clock.
+/// The largest number of slots of a server. Layouts with ids ahead of the clock are kept beyond `MAX_OTHERS`, up to
+/// this number of layouts in all. Dropping such a layout would raise the minimum above the clock.
 pub const MAX_SLOTS: i32 = 4_096;
 
 /// The high-water mark of a node.
@@ -120,7 +121,7 @@ pub struct OtherLayout {
 }
 
 impl OtherLayout {
-    /// Returns a layout without any known ids. Every node begins at or above an instant.
+    /// Returns a layout without any known ids. Every node begins at or above `minimum`.
     pub(super) fn new(layout: Layout, minimum: UnixMicros, at: UnixMicros) -> Self {
         let of = NodeHighWaterMarks { high_water_marks: Vec::new(), minimum: layout.position_from(minimum) };
         Self { layout, worker: None, rollback: 0, used: at, of }
@@ -172,7 +173,7 @@ impl Others {
         self.position(layout).map_or_else(new, |index| self.layouts.swap_remove(index))
     }
 
-    /// Adds an entry at the end. Drops the entries with the lowest ids if there are too many.
+    /// Adds an entry at the end. If there are too many entries, drops those with the lowest ids.
     pub(super) fn put(&mut self, other: OtherLayout, at: UnixMicros) {
         let mut of_another = Vec::new();
         while self.layouts.len() >= MAX_OTHERS {
@@ -187,7 +188,7 @@ impl Others {
                 .extend(dropped.of.high_water_marks.into_iter().filter(NodeHighWaterMark::is_of_another));
         }
         self.layouts.push(other);
-        // Any entry may keep the nodes of another server, because they belong to it in every layout.
+        // The nodes of another server belong to that server in every layout, so any entry may record them.
         for high_water_mark in of_another {
             self.layouts[0].of.set(high_water_mark.node, OF_ANOTHER);
         }

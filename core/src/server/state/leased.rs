@@ -11,14 +11,14 @@ use crate::registry::lease::{Lease, Origin};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Time after the last id of a layout during which leased worker ids must fit the layout.
+/// Time after the last call for ids of a layout during which leased worker ids must fit the layout.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
-/// Age at which the record of a layout's last use is renewed. Calls before that write nothing.
+/// Age at which the record of a layout's last use is renewed. Calls for ids write nothing while the record is younger.
 const RECORDED: Duration = Duration::from_mins(10);
 
 impl State {
-    /// Sets the node that issues. If the server has no registry, it chooses its worker id.
+    /// Sets the node that issues. A server without a registry chooses its worker id here.
     pub(super) fn identify(&mut self, here: &Here) {
         if let (Identity::Leased { datacenter }, true) = (here.identity, self.alone) {
             self.choose(here, datacenter);
@@ -34,7 +34,7 @@ impl State {
                 (datacenter, Some(worker))
             }
             Identity::Leased { datacenter } => {
-                // The pending token stays, because the registry may still grant that request.
+                // The pending token stays, because the registry may still grant the pending request.
                 self.lease = self.lease.take().filter(|lease| lease.datacenter == datacenter);
                 (datacenter, self.lease.as_ref().map(|lease| lease.worker))
             }
@@ -52,7 +52,7 @@ impl State {
         self.others.layouts.iter_mut().for_each(|other| other.worker = None);
     }
 
-    /// Starts to use a lease: the server issues under its worker id from now on.
+    /// Starts to use a lease: the server issues under the lease's worker id from now on.
     pub fn take_up(&mut self, lease: Lease) {
         let (datacenter, worker) = (lease.datacenter, lease.worker);
         self.forget_lease();
@@ -73,8 +73,8 @@ impl State {
     }
 
     /// Records that this server's registry leases worker ids to other servers. This server must lease its own worker id
-    /// from it, too. Returns true if the server already leases from its registry, or if an administrator set the worker
-    /// id.
+    /// from that registry, too. Returns true if the server already leases from its registry, or if an administrator set
+    /// the worker id.
     pub fn leases_out(&mut self, here: &Here, database: u32, identity: &str) -> bool {
         if matches!(here.identity, Identity::Fixed { .. }) {
             return true;
@@ -92,19 +92,19 @@ impl State {
         self.node = None;
     }
 
-    /// Gives up the lease, but keeps it as `former`: another registry replaces the registry of that lease.
+    /// Gives up the lease because another registry replaces its registry. Keeps the lease as `former`.
     pub fn leave_former(&mut self) {
         let former = self.lease.take().or(self.former.take());
         self.give_up();
         self.former = former;
     }
 
-    /// Gives up the lease from the registry with this identity, because the database no longer uses it. Returns the
-    /// lease and the pending token. None if the lease is from another registry. A pending request is given up, and a
-    /// late answer to it is ignored.
+    /// Gives up the lease from the registry with this identity, because the database no longer uses that registry.
+    /// Returns the lease and the pending token. None if the lease is from another registry. Forgets the pending token,
+    /// so that a late answer to the pending request is ignored.
     pub fn leave_registry(&mut self, identity: &str) -> Option<(Lease, Option<i64>)> {
         let pending_token = self.pending_token.take();
-        // Another database may also use a registry, which then becomes the server's registry.
+        // If another database also uses a registry, the server leases from that registry next.
         (self.registry, self.leases_with) = (None, None);
         let of_it = |lease: &&Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == identity);
         let lease = self.lease.as_ref().filter(of_it)?.clone();
@@ -114,9 +114,9 @@ impl State {
         Some((lease, pending_token))
     }
 
-    /// Returns the database, other than `database`, through which worker ids are or will be leased from a registry
-    /// other than `identity`. `database` must then not join `identity`, because two registries could lease the same
-    /// worker id.
+    /// Returns another database than `database` through which worker ids are, or will be, leased from another registry
+    /// than `identity`. If there is such a database, `database` must not join `identity`: two registries could lease
+    /// the same worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
         let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));
@@ -134,8 +134,7 @@ impl State {
                 .iter()
                 .filter(|high_water_mark| lease.is_of(high_water_mark.node))
                 .map(|high_water_mark| high_water_mark.position);
-            // The minimum is included, because one of the lease's nodes may have lost its own entry to the limit of
-            // entries.
+            // The minimum counts, too, because the entry of one of the lease's nodes may have been dropped.
             layout
                 .instant_of(high_water_marks.fold(start.max(of.minimum), Position::max))
                 .plus_micros(layout.unit())
@@ -145,8 +144,8 @@ impl State {
         self.tables().filter(counts).map(end_in).fold(self.others.minimum, UnixMicros::max)
     }
 
-    /// Returns the datacenter's worker ids that this server has used and cannot use now. The clock has not passed their
-    /// high-water marks, or another server has them.
+    /// Returns the datacenter's worker ids that this server has used and cannot use now. The clock has not passed the
+    /// high-water marks of these worker ids, or another server has them.
     pub fn blocked_workers(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
         let marked = self.tables().flat_map(|(layout, of)| {
             let now = layout.position_after(at);
@@ -163,9 +162,9 @@ impl State {
         workers.into_iter().collect()
     }
 
-    /// Returns the worker ids that this server's registry must not lease to the server with these tokens. This server
-    /// issues under them, or did, and the clock has not passed its ids. None if one of the tokens is this server's own,
-    /// so that the server leases from itself.
+    /// Returns the worker ids that this server's registry must not lease to the server with these tokens: the worker id
+    /// under which this server issues, and worker ids whose ids the clock has not passed. None if one of the tokens is
+    /// this server's own, because a server may lease its worker id from its own registry.
     pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
         let own = [self.lease.as_ref().map(|lease| lease.token), self.pending_token];
         if own.iter().any(|token| token.is_some() && tokens.contains(token)) {

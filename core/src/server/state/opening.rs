@@ -47,8 +47,8 @@ impl State {
         state
     }
 
-    /// Opens a stored state. The state is unchanged if this server wrote it. A promotion or a copy since then changes it.
-    /// The field `clock` keeps its value.
+    /// Opens a stored state. Adapts the state to a promotion, a copy, a restore, a restart or a new layout since it was
+    /// written. The field `clock` keeps its value.
     ///
     /// # Errors
     /// [`StateError`], if this server could repeat ids.
@@ -91,9 +91,9 @@ impl State {
         Ok(self)
     }
 
-    /// Gives up the worker id under the policy `disposable`, by which a worker id is used for one start only. A crash may
-    /// also have interrupted a transaction in which a database joins a registry. The server then gives up the worker id
-    /// that it chose, because another node may have it.
+    /// Gives up the worker id under the policy `disposable`, by which a worker id is used for one start only. Also gives
+    /// up a chosen worker id if a crash may have interrupted a transaction in which a database joins a registry, because
+    /// another node may have that worker id.
     fn start(&mut self, here: &Here) {
         if here.policy == Policy::Disposable {
             self.name_worker();
@@ -105,7 +105,8 @@ impl State {
         }
     }
 
-    /// Opens the state after a promotion. The previous primary may still be running, so its lease is given up.
+    /// Opens the state after a promotion. Gives up the previous primary's lease, because that server may still be
+    /// running.
     fn promote(&mut self, here: &Here) {
         self.timeline = here.timeline;
         if holds(Guard::PromotionForgets) {
@@ -115,9 +116,9 @@ impl State {
         self.succeed(here);
     }
 
-    /// Begins above all ids that the previous primary issued before the last replayed commit. If the worker id is new,
-    /// ids are unique anyway, and this only keeps them in order. It is then omitted if the clock is so far behind that
-    /// no ids could be issued.
+    /// Makes nodes begin above all ids that the previous primary issued before the last replayed commit. Ids of a new
+    /// worker id are unique anyway; raising their start only keeps ids in order. That raise is omitted if the clock is
+    /// so far behind that no ids could be issued.
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
@@ -139,7 +140,7 @@ impl State {
     }
 
     /// Makes each node with a high-water mark begin above all ids that it may have issued until `last`. If the worker id
-    /// is fixed, raises the nodes without a high-water mark, too.
+    /// is fixed, also raises the start of nodes without a high-water mark.
     fn rise_above(&mut self, last: UnixMicros, here: &Here) {
         let last = last.plus(here.max_drift);
         self.own.rise(here.layout.position_after(last));
@@ -160,8 +161,9 @@ impl State {
     }
 
     /// Makes each node begin above all ids issued until now, including ids that the restored state does not record. If
-    /// many servers share the registry, nodes without a high-water mark stay as they are. The registry's leases keep
-    /// their ids unique. A minimum ahead of the clock would delay the lease of released worker ids to other servers.
+    /// many servers share the registry, nodes without a high-water mark are not raised, because the registry's leases
+    /// keep the ids of these nodes unique. A minimum ahead of the clock would delay the lease of released worker ids to
+    /// other servers.
     fn rise_above_lost(&mut self, is_shared: bool, here: &Here) {
         let now = self.believed(here);
         self.rise_above(now, here);
@@ -175,7 +177,8 @@ impl State {
     /// Opens the state in a copied directory. The original server may still issue under the same worker id. Also opens
     /// a restored state, which does not record the ids that were issued after the copy was made.
     fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
-        // If the state is unused, the directory comes from an image, and administrators must assign different worker ids.
+        // An unused state means that the directory comes from an image. Administrators must set a different worker id on
+        // each server.
         let is_image = self.is_unused() && !self.home.is_in(&here.home);
         if is_image && matches!(here.identity, Identity::Fixed { .. }) {
             return Ok(());
@@ -200,8 +203,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns true if the state is from another data directory, or was restored from a copy, and [`State::adopt`] was
-    /// not called since.
+    /// Returns true if the state is from another data directory, or was restored from a copy, until [`State::adopt`] is
+    /// called.
     pub fn is_copy(&self, here: &Here) -> bool {
         self.copy_of.is_some() || !self.home.is(&here.home)
     }
@@ -209,7 +212,7 @@ impl State {
     /// Returns a copied state as this server's own state, after the original server was removed for good.
     ///
     /// # Errors
-    /// [`StateError`], for any other reason than the copy.
+    /// [`StateError`]: the state cannot be used for another reason than the copy.
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
         self.change_layout(here);
         self.home = here.home.clone();
@@ -223,15 +226,16 @@ impl State {
         self.open(here)
     }
 
-    /// Returns a new state in place of an untrusted one. Every node begins above `above`. The previous state's lease
-    /// token becomes the pending token: the server can lease its worker id again before the lease expires.
+    /// Returns a new state in place of an untrusted one. Every node begins at or above `above`. The previous state's
+    /// lease token becomes the pending token, so that the server can lease the same worker id again before the lease
+    /// expires.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let mut state = Self {
             own: NodeHighWaterMarks { minimum: above, ..NodeHighWaterMarks::default() },
             ..Self::fresh(here)
         };
-        // The previous state's worker ids may have issued ids above all recorded positions. Each of these worker ids
-        // gets a high-water mark, so that the server does not choose it as unused.
+        // Ids above all recorded positions may have been issued under the previous state's worker ids. Each of these
+        // worker ids gets a high-water mark, so that the server does not take it for an unused one.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
             let (of_another, free): (Vec<&NodeHighWaterMark>, Vec<&NodeHighWaterMark>) =
@@ -279,7 +283,7 @@ impl State {
             return;
         }
         let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
-        // UUIDs follow the instants of positions, and must not go back either.
+        // UUIDs contain the instants of positions, and these instants must not go back either.
         let first = first.max(here.layout.position_from(former.instant_above(self.own.highest())));
         let mut next = self.others.take(&here.layout);
         if holds(Guard::LayoutRises) {

@@ -1,4 +1,4 @@
-//! Reservations: raising the high-water marks of each layout ahead of ids.
+//! Reservations of positions: each raises a layout's high-water mark before ids reach the mark.
 
 use super::high_water_marks::NodeHighWaterMarks;
 use super::stored::State;
@@ -39,13 +39,13 @@ impl State {
         Some(limit)
     }
 
-    /// Records the exact end of a node's positions in a layout, after its term has ended.
+    /// Records the exact end of a node's positions in a layout, after the node's term.
     pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
         self.set_high_water_mark(layout, node, next, self.others.used(layout));
     }
 
     /// Switches a layout's node to another rollback value whose high-water mark the clock has passed. Returns false if
-    /// there is none.
+    /// there is no such value.
     pub fn switch_rollback(&mut self, layout: &Layout, at: UnixMicros) -> bool {
         let Some(node) = self.node_in(layout) else { return false };
         let values = u32::try_from(layout.max(Field::Rollback)).unwrap_or(0) + 1;
@@ -105,12 +105,14 @@ impl State {
         if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 
-    /// Returns the position that terms of all nodes begin at or above, because readers were told lower ones.
+    /// Returns the position at or above which terms of all nodes begin, because readers may have been told lower
+    /// positions.
     pub fn begins_above(&self, layout: &Layout) -> Position {
         if *layout == self.layout && holds(Guard::ToldKept) { self.told } else { Position::ZERO }
     }
 
-    /// Returns true if the clock is behind ids that any worker id may have issued, so another worker id cannot help.
+    /// Returns true if the clock is behind ids that may have been issued under any worker id. Another worker id cannot
+    /// help then.
     pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
         self.begins_above(&self.layout) > self.layout.position_after(at)
             || self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))

@@ -21,7 +21,7 @@ pub struct State {
     pub timeline: u32,
     /// The data directory and the file to which the state was written.
     pub home: DataDirectory,
-    /// The data directory from which this directory was copied; None if it is no copy.
+    /// The data directory from which this directory was copied; None if this directory is no copy.
     pub copy_of: Option<DataDirectory>,
     /// The server's own layout.
     pub layout: Layout,
@@ -38,7 +38,7 @@ pub struct State {
     #[serde(flatten)]
     pub own: NodeHighWaterMarks,
     /// The position, in the server's own layout, at or above which every term begins, because readers of a safe position may
-    /// have been told lower ones. 0 without readers.
+    /// have been told lower positions. 0 without readers.
     #[serde(default, skip_serializing_if = "Position::is_zero")]
     pub told: Position,
     /// The high-water marks in other layouts.
@@ -50,8 +50,8 @@ pub struct State {
     /// the new registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
-    /// The lease token that is about to be written to the registry. The registry may already have it, if its answer was
-    /// lost.
+    /// The lease token that is about to be written to the registry. If the registry's answer was lost, the registry
+    /// already has this token.
     #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
     /// The OID of the database through which worker ids are leased. The database uses a registry, or is one.
@@ -62,17 +62,18 @@ pub struct State {
     /// True if a database had the extension before a worker id was chosen.
     #[serde(default)]
     pub is_installed: bool,
-    /// The first worker id that the server chose; None if it is unknown, or none was chosen.
+    /// The first worker id that the server chose; None if unknown, or if the server chose no worker id.
     #[serde(default)]
     pub first: Option<First>,
-    /// The database that joins or leaves a registry in a transaction that may be open or committed.
+    /// The database that joins or leaves a registry in a transaction that is open, or whose outcome is not recorded
+    /// yet.
     #[serde(default)]
     pub moving_to: Option<u32>,
     /// The identity of the registry that `moving_to` joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving_with: Option<String>,
     /// The identity of the registry from which this server and others lease worker ids. This is a shared registry, or
-    /// the server's own registry if that has leased worker ids to others.
+    /// the server's own registry if that has leased worker ids to other servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
@@ -83,7 +84,8 @@ pub struct DataDirectory {
     /// A text that changes when the directory is copied, but not when it is moved.
     pub identity: String,
     /// The identity of the state file. In a stored state, the file to which the state was written. In [`Here`], the file
-    /// from which it was read. The two differ if an administrator restored a copy of the file. None if unknown.
+    /// from which the state was read. The two files differ if an administrator restored a copy of the file. None if
+    /// unknown.
     #[serde(default)]
     pub file: Option<FileIdentity>,
     /// The machine's name, for messages.
@@ -95,14 +97,14 @@ pub struct DataDirectory {
 /// The identity of a file. A copy has another identity; a move within the file system keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// The inode number. Other files may have had it before.
+    /// The inode number. An earlier file may have had the same number.
     pub inode: u64,
     /// The creation time; None if the file system does not record it.
     pub at: Option<String>,
 }
 
 impl FileIdentity {
-    /// Returns true if both may identify the same file. A creation time that one of them lacks is not compared.
+    /// Returns true if both may identify the same file. Creation times are compared only if both are known.
     fn is_of(&self, other: &Self) -> bool {
         self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
     }
@@ -139,7 +141,8 @@ impl DataDirectory {
     }
 }
 
-/// The first worker id that a server chose. The shares of worker ids for later timelines are counted from it.
+/// The first worker id that a server chose. The shares of worker ids for later timelines are counted from the share of
+/// this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First {
     /// The worker id.
@@ -155,7 +158,7 @@ pub struct Chosen {
     pub datacenter: u32,
     /// The worker id.
     pub first: First,
-    /// The identity of the data directory of the server that chose it.
+    /// The identity of the data directory of the server that chose the worker id.
     pub home: String,
     /// The system identifier of that server's cluster.
     pub system_identifier: u64,

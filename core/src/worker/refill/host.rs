@@ -44,7 +44,7 @@ pub trait RefillHost: SharedMemory {
 
     /// Shows in `pg_stat_activity` the number of tags that the worker serves.
     fn show_activity(&self, tags: usize);
-    /// Logs a warning, unless the same one was logged recently.
+    /// Logs a warning, but not if the same warning was logged recently.
     fn say_once(&self, warning: String);
     /// Returns a tag as messages show it.
     fn shown(&self, tag: &Tag) -> String;
@@ -56,7 +56,7 @@ pub trait SavedRangeSource {
     fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange>;
 
     /// Marks parts of saved ranges as consumed, independently of the transaction on the rows. Returns true once the marks
-    /// are durable. After false, the caller must not hand out any of these ids.
+    /// are durable. The caller must not hand out any of these ids if the result is false.
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
 }
 
@@ -77,7 +77,7 @@ pub trait Database {
 
 /// The tables of the extension, within a transaction. Each call is a statement.
 pub trait Tables: TagRows {
-    /// Returns the table of tags. None if the extension was dropped; then no other method may be called.
+    /// Returns the table of tags. None if the extension was dropped. No other method may be called in that case.
     fn source(&mut self) -> Option<u32>;
     /// Returns whether ids come from registries on other servers.
     fn uses_registries(&mut self) -> Result<bool, Self::Error>;
@@ -95,8 +95,8 @@ pub trait Tables: TagRows {
     fn lock_received(&mut self) -> Result<(), Self::Error>;
     /// Returns the highest id of a tag that was received from a registry. None if no id was received.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
-    /// Records the highest id of a tag that was received from a registry. If a session that attached a column has already
-    /// recorded a higher id, records nothing. The received ids are then not handed out.
+    /// Records the highest id of a tag that was received from a registry. Records nothing if a session that attached a
+    /// column has already recorded a higher id. The received ids are then not handed out.
     fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
     /// Returns a tag in UTF-8. None if the conversion fails.
     fn to_utf8(&mut self, tag: &Tag) -> Option<String>;

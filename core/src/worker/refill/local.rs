@@ -43,8 +43,8 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
                 None
             });
         }
-        // The first check was made before the rows were locked. While they are locked, no session can start to use
-        // registries.
+        // The first check was made before the rows were locked. No session can start to use registries while the rows are
+        // locked.
         let is_elsewhere = holds(Guard::StillLocal) && tables.uses_registries()?;
         Ok(if is_elsewhere { Err(RefillError::Elsewhere) } else { Ok(outcomes) })
     }

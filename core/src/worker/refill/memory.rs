@@ -25,7 +25,7 @@ pub trait SharedMemory: Clock {
 
     /// Returns the highest id of a tag that rolled-back transactions handed out.
     fn high_water_mark(&self, source: u32, tag: &Tag) -> Option<HighWaterMark>;
-    /// Forgets the high-water mark of a tag, once its row covers the mark. `known`: the highest id that the row covers;
-    /// None: the mark is not valid any more.
+    /// Drops the high-water mark of a tag, once the tag's row covers the mark. `known`: the highest id that the row
+    /// covers; None if the mark is not valid any more.
     fn clear_high_water_mark(&self, source: u32, tag: &Tag, known: Option<Reached>);
 }

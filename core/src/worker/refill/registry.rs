@@ -58,7 +58,7 @@ pub trait RefillRegistry<S> {
         tasks: &[&RefillTask<'_, S>],
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError>;
-    /// Gives back ids that could not be published, if that takes no further request. Otherwise the ids become a gap.
+    /// Gives back ids that could not be published. The ids become a gap if giving them back would need another request.
     fn give_back(&self, _task: &RefillTask<'_, S>, _reserved: &Reserved) {}
 }
 
@@ -75,8 +75,8 @@ pub type Tasks<'j, 'h, H> = Vec<&'j RefillTask<'h, <H as RefillHost>::Slot>>;
 impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
     /// Serves tasks from one registry. Returns the tasks without an answer.
     ///
-    /// Most requests skip locked rows. In each round, one extra request may wait for a row that was locked in the last
-    /// round, too. All other tags wait meanwhile, so the next round chooses a different row.
+    /// Most requests skip locked rows. In each round, one extra request may wait for a row that was also locked in the
+    /// last round. All other tags wait meanwhile, so the next round chooses a different row.
     pub fn serve<'j, R: RefillRegistry<H::Slot>>(
         &self,
         registry: &mut R,
@@ -99,8 +99,8 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         left
     }
 
-    /// Returns a task whose row is still locked, a different one in each round. If a task's number of denials has changed,
-    /// the registry answered for it in this round, so its row is not locked.
+    /// Returns a task whose row is still locked, a different one in each round. A changed number of denials shows that
+    /// the registry answered for the task in this round, so the task's row is not locked.
     fn turn_of<'j>(
         &self,
         were_locked: &[(&'j RefillTask<'h, H::Slot>, usize)],
@@ -178,8 +178,8 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         (tasks.iter().copied().filter(|task| !task.is_answered()).collect(), serves)
     }
 
-    /// Records the consumed parts of saved ranges durably. Returns false if that failed; then no reserved id may be handed
-    /// out.
+    /// Records the consumed parts of saved ranges durably. Returns false on failure. No reserved id may be handed out in
+    /// that case.
     fn record_taken_up(&self, tasks: &[&RefillTask<'h, H::Slot>], outcomes: &[Option<Outcome>]) -> bool {
         let reserved = tasks.iter().zip(outcomes).filter_map(|(task, outcome)| match outcome {
             Some(Outcome::Reserved(reserved)) => Some((task.source, &task.tag, reserved)),

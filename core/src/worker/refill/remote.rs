@@ -1,8 +1,8 @@
 //! Registries on other servers.
 //!
-//! One registry is asked for all tags at once, and the next one for the tags that got no ids. Received ids are recorded
-//! durably before they are handed out. So a registry that was restored from a backup is noticed, even after a crash of this
-//! server.
+//! The worker asks one registry for all tags at once, and then the next registry for the tags that got no ids. Received
+//! ids are recorded durably before they are handed out. This server therefore notices a registry that was restored from a
+//! backup, even after its own crash.
 
 use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
@@ -21,7 +21,7 @@ use crate::sequence::tag_rows::{LockWait, TagRows};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// With several registries, the time limit of each response is the setting divided by this number.
+/// The time limit of each response is the setting divided by this number, if several registries are in use.
 const FRACTION: u32 = 5;
 /// The time between two waits for locked rows, while other tags need ids.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ const LOCKED_HERE: &str = "its ids cannot be recorded here, as a transaction has
                            locked: use_registry and use_local_registry do, until their transactions end";
 const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND relation = 'snowflake_ids.received'::regclass.";
 
-/// The connection to other servers, and what the worker remembers of earlier rounds.
+/// The connection to other servers, and the worker's memory of earlier rounds.
 pub struct Remote<L> {
     pub link: L,
     /// The uptime of the last wait for a locked row.
@@ -69,7 +69,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot
         self.endpoints
     }
 
-    /// A request for a single tag waits for the locked row anyway, so only requests for several tags count.
+    /// A request for a single tag waits for a locked row in any case, so an extra request helps only if there are several
+    /// tags.
     fn waits(&self, locked: usize, tags: usize) -> bool {
         let is_due = || self.uptime().saturating_sub(self.remote.waited) >= WAIT_EVERY;
         tags > 1 && (locked == tags || is_due())
@@ -80,7 +81,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot
         tasks: &[&RefillTask<'_, H::Slot>],
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError> {
-        // If received ids cannot be recorded, each request loses ids, so the next request has to wait.
+        // A request loses the ids that it receives if they cannot be recorded. The next request is therefore delayed.
         let is_overdue = self.refill.host.is_overdue();
         if is_overdue
             || self.remote.lost.is_some_and(|lost| self.uptime().saturating_sub(lost) < BACKOFF.first)
@@ -122,7 +123,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
     ) -> Result<Vec<Outcome>, RefillError> {
         let Refill { host, .. } = self.refill;
         let wants: Vec<ReserveRequest> = self.refill.transaction(|tables| {
-            // If this lock fails, received ids could not be recorded, so none are requested.
+            // Received ids can be recorded only under this lock. If the lock fails, no ids are requested.
             tables.lock_received()?;
             tasks.iter().map(|task| self.want(tables, task)).collect()
         })?;
@@ -162,8 +163,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         let mut demand = task.demand(*host, host.settings(), saved_range.of(task.source, &task.tag), None);
         let received = tables.received(&self.endpoint.seen.identity, &task.tag)?;
         demand.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
-        // Only a saved range from the last recorded reservation is used. So it is consumed only once, even if the registry
-        // is restored to an older state.
+        // A saved range is used only if it belongs to the last recorded reservation. The range is then consumed only
+        // once, even if the registry is restored to an older state.
         let version = received.map(|received| received.version);
         let is_last = |version_then| Some(version_then) == version || !holds(Guard::SavedRangeIsLast);
         demand.saved_range = demand.saved_range.filter(|saved_range| is_last(saved_range.version));
@@ -176,7 +177,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         })
     }
 
-    /// Records received ids. Returns false if the registry is not in use any more; then no received id may be handed out.
+    /// Records received ids. Returns false if the registry is not in use any more. No received id may be handed out in
+    /// that case.
     fn record_received(
         &mut self,
         answered: &wire::RegistryName,
@@ -201,8 +203,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         recorded
     }
 
-    /// Returns whether an outcome shows a fault of the registry. Records the fault. If there is none, records the registry as
-    /// the source of the tag's ids.
+    /// Records the fault that an outcome shows, or the registry as the source of reserved ids. Returns whether the
+    /// registry's earlier complaint must stay.
     fn is_wrong(&self, task: &RefillTask<'_, H::Slot>, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Reserved(_) => task.state().registry.store(self.endpoint.position, Relaxed),
@@ -215,7 +217,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
                 let hint = RegistryError::Garbled(String::new()).hint();
                 self.complain(task, &format!("is described in an invalid way: {why}"), hint);
             }
-            // The registry has no ids of the tag now. `Locked` also stands for a change of the registries in use.
+            // The registry has no ids of the tag now. The outcome is also `Locked` if the registries in use have changed.
             Outcome::Locked | Outcome::Unknown | Outcome::Exhausted(_) => {}
         }
         matches!(outcome, Outcome::Unfit(_) | Outcome::Garbled(_) | Outcome::Locked)
@@ -228,7 +230,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
     fn complain(&self, task: &RefillTask<'_, H::Slot>, what: &str, hint: String) {
         task.record_trouble(Trouble::Registry);
         let why = format!("its row of segment tag \"{}\" {what}", self.shown(task));
-        // The complaint is shown to users that wait for other tags, and may have no right to see this one.
+        // The complaint is also shown to users who wait for other tags. These users may have no right to see this tag.
         let briefly = Some("a row of a segment tag there must not be used".to_owned());
         let complaint = Complaint { briefly, ..Complaint::new(why, hint) };
         self.remote.link.status(self.endpoint).complain(&complaint);

@@ -20,12 +20,12 @@ pub struct RefillTask<'s, S> {
     pub tag: Tag,
     /// The table of the tag.
     pub source: u32,
-    /// The ticket of the newest request. Answers go to all requests up to it.
+    /// The ticket of the newest request. Answers go to all requests with tickets up to this one.
     ticket: u64,
     /// The slot's generation when the task was created, and its number of clearings when the row was locked. A slot is
     /// cleared only under the row lock. Ids are published only if both are unchanged.
     stamp: Cell<Stamp>,
-    /// Number of registries that do not have the tag, or have no more ids of it.
+    /// Number of registries that do not have the tag, or have no ids of the tag left.
     denials: Cell<usize>,
 }
 
@@ -64,7 +64,7 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
     ) -> Demand {
         let (slot, uptime) = (self.state(), memory.uptime());
         let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
-        // If the last segment says nothing about demand, it counts as one that lasted exactly the target time. The step then
+        // A last segment that says nothing about demand counts as one that lasted exactly the target time. The step then
         // stays the same.
         let says_nothing = most.is_some() || slot.was_cut_short();
         let lasted = slot.lasted(uptime).map(|lasted| if says_nothing { settings.target } else { lasted });
@@ -113,8 +113,8 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         self.denials.get()
     }
 
-    /// Records that a registry has no ids of the tag. Once no registry is left, the waiting sessions get the last denial as
-    /// their answer.
+    /// Records that a registry has no ids of the tag. The waiting sessions get the last denial as their answer once all
+    /// registries have denied ids.
     pub fn deny(&self, denial: &Outcome, registries: usize) {
         self.denials.set(self.denials.get() + 1);
         if self.denials.get() < registries {
@@ -186,7 +186,7 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         self.state().request.answer_to(self.ticket).is_some()
     }
 
-    /// Makes waiting sessions ask again. A request without a waiting session stays.
+    /// Makes waiting sessions ask again. A request without a waiting session stays pending.
     pub fn defer(&self) {
         if !self.is_answered() && self.state().segment.buffer_states().left() == 0 {
             self.supplied();

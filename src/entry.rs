@@ -1,9 +1,9 @@
 //! Entry points that the server calls by name: functions that run for every row, triggers, and main functions of workers.
 //!
-//! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the
-//! memory context twice. Both together take a fifth of the time that creating an id takes. The fast path of these
-//! functions needs no wrapper: it allocates nothing, and calls no server function that can fail. All other cases go to a
-//! function with pgrx's guard.
+//! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the memory
+//! context twice. These two steps take a fifth of the time that creating an id takes. The fast path of these functions needs
+//! no wrapper, because it allocates nothing and calls no server function that can fail. All other cases go to a function
+//! with pgrx's guard.
 
 #![allow(unsafe_code, reason = "entries written by hand")]
 
@@ -18,8 +18,8 @@ macro_rules! info {
     };
 }
 
-/// Defines an entry point with a fast path. If the fast path returns None or panics, the function with pgrx's guard does
-/// the same work again. A panic then happens a second time, and is reported as an error.
+/// Defines an entry point with a fast path. If the fast path returns None or panics, the function with pgrx's guard starts
+/// the call over. If that function panics too, the guard reports the panic as an error.
 macro_rules! entry {
     ($entry:ident, $info:ident, $guarded:ident, |$call:pat_param| $at_once:expr, |$again:pat_param| $given:expr) => {
         info!($info);

@@ -1,4 +1,4 @@
-//! Gives the core's [`Issuer`] access to this server: its files, clocks, lock and settings.
+//! This server as the host of the core's [`Issuer`]: files, clocks, lock and settings.
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
@@ -25,11 +25,11 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-// Both paths are relative to the data directory, the working directory of all server processes.
+// These paths are relative to the data directory, which is the working directory of all server processes.
 const NEW: &str = "snowflake_ids.state.json.new";
 const REJECTED: &str = "snowflake_ids.state.json.rejected";
-/// The marker file shows that a state file was written. It is in another folder, so that one mistake does not delete both
-/// files. Postgres keeps no table files in that folder.
+/// The marker file shows that a state file was written. The marker file is in another folder than the state file, so that
+/// one mistake does not delete both files. Postgres keeps no table files in that folder.
 const MARKER_FILE: &str = "pg_logical/snowflake_ids.witness";
 const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
@@ -50,13 +50,13 @@ pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
     Issuer { shared, host: Server { shared, started: Instant::now() } }
 }
 
-/// Changes the server's state, and makes the change durable. If the node must then issue no more ids, ends its term.
+/// Changes the server's state, and makes the change durable. Ends each term whose node may no longer issue ids.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
 }
 
-/// Returns the index of the slot that a layout has at the moment; None if the server's own generator issues the layout's
-/// ids.
+/// Returns the index of the slot that a layout has at the moment. Returns None if the layout has no slot. The layout is then
+/// unused, or the server's own generator issues the layout's ids.
 pub fn slot_of(shared: &Shared, layout: &Layout) -> Option<usize> {
     let issuer = issuer(shared);
     let issuing = issuer.host.lock();
@@ -119,8 +119,8 @@ impl StateStore for Server<'_> {
         Ok(())
     }
 
-    /// Identifies the directory by its creation time: a copy has a different one, and moving the directory keeps it. Uses
-    /// the inode if the file system stores no creation time.
+    /// Identifies the directory by its creation time. A copy has a different creation time, but a moved directory keeps its
+    /// own. If the file system stores no creation time, the inode identifies the directory.
     fn data_directory(&self) -> io::Result<DataDirectory> {
         static HOME: OnceLock<DataDirectory> = OnceLock::new();
         if let Some(home) = HOME.get() {
@@ -133,8 +133,8 @@ impl StateStore for Server<'_> {
     }
 }
 
-/// Returns the inode and the creation time of a file, which differ between a file and its copies. File-system images may
-/// give 1970 as the creation time of all files; that time is ignored.
+/// Returns the inode and the creation time of a file. A copy of the file has a different inode and creation time. In
+/// file-system images, all files may have the creation time 1970, which is ignored.
 fn file_identity(of: &Metadata) -> FileIdentity {
     let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let born = born.filter(|born| !born.is_zero());

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The separator between the parts of a [`LeaseError`] in shared memory.
 const SEPARATOR: char = '\u{1f}';
 
-/// Joins the parts into one text. Shared memory may cut the end, so the less important parts come last.
+/// Joins the parts into one text. The text may be cut off in shared memory, so the less important parts come last.
 fn to_text(none: &LeaseError) -> String {
     let LeaseError { message, detail, hint, holders } = none;
     format!("{message}{SEPARATOR}{hint}{SEPARATOR}{detail}{SEPARATOR}{holders}")
@@ -28,7 +28,7 @@ fn from_text(text: &str) -> Option<LeaseError> {
 }
 
 /// Asks the lease worker for a worker id, and waits for its answer. With `other`, asks for a different worker id, because
-/// the clock is behind ids of the present one.
+/// the clock is behind ids of the present worker id.
 pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseError> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
@@ -56,7 +56,7 @@ pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)
 }
 
-/// Returns the foreign server that leases the worker id; None if this server does.
+/// Returns the foreign server whose registry leases the worker id; None if the worker id comes from this server.
 pub fn origin() -> Option<String> {
     Some(leases()?.origin.read().1).filter(|origin| !origin.is_empty())
 }
@@ -69,7 +69,7 @@ pub fn call(leases: &Leases) {
     }
 }
 
-/// Answers the callers with this ticket, and those with earlier ones.
+/// Answers all callers that hold this ticket or an earlier one.
 pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
     record(leases, outcome.err().as_ref());
@@ -77,7 +77,8 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     leases.answered.broadcast();
 }
 
-/// Publishes a failure to get or renew a lease; None clears it. Sessions that time out show it in their error.
+/// Publishes a failure to get or renew a lease; None clears the failure. Sessions that time out show the failure in their
+/// error message.
 pub fn record(leases: &Leases, trouble: Option<&LeaseError>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();

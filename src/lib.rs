@@ -1,7 +1,7 @@
 //! `snowflake_ids`: distributed 64-bit ids as column defaults, inside Postgres.
 //!
-//! The algorithms are in the crate `snowflake_ids_core`. This crate connects the algorithms to the server. It holds the
-//! settings, the shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
+//! The algorithms are in the crate `snowflake_ids_core`. This crate connects the algorithms to the server. This crate also
+//! holds the settings, the shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
 
 mod entry;
 mod issuer;
@@ -27,8 +27,8 @@ use pgrx::prelude::*;
 ::pgrx::pg_module_magic!(name, version);
 
 /// Initializes the library. The server calls this function at server start if `shared_preload_libraries` names the library.
-/// Otherwise the first call of one of the library's functions loads the library into the session. Such a session can only
-/// decode ids, because the server creates shared memory for new ids only at its start.
+/// Without that setting, a session loads the library with its first call of a library function. That session can decode ids,
+/// but not create any, because the server creates the shared memory for new ids only at its start.
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::backtrace::suppress();
@@ -72,7 +72,7 @@ fn server_stopped() {
     worker::saved_ranges::save();
 }
 
-/// Forgets the last ids and numbers of this session, as DISCARD SEQUENCES does with those of the server's sequences.
+/// Forgets the last ids and numbers of this session. DISCARD SEQUENCES does the same for the server's own sequences.
 fn session_discarded() {
     snowflake::forget_last();
     segment::cache::forget_last();

@@ -24,18 +24,18 @@ use snowflake_ids_core::server::issuer::SlotRef;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// Two counters of changes to the table of generators. The first counts invalidation messages, which a session receives only
-/// when it takes a lock; a long statement may take none. The second is in shared memory and counts the committed changes in
-/// all databases. Every session sees it at once.
+/// Two counters of changes to the table of generators. The first counts invalidation messages. A session receives these
+/// messages only when it takes a lock, and a long statement may take no lock. The second counter counts committed changes in
+/// all databases. The counter is in shared memory, so every session sees a change at once.
 type AsOf = (u64, u64);
 
-/// A named generator in the session's cache, with the ids that the session holds. It is never freed.
+/// A named generator in the session's cache, with the ids that the session holds. The entry is never freed.
 pub struct CachedGenerator {
     name: Box<[u8]>,
     named: Cell<&'static Named>,
     /// The change counters at the time the row was read.
     as_of: Cell<AsOf>,
-    /// The server's generator or the slot that issues the layout's ids; None if it is not known yet.
+    /// The server's generator or the slot that issues the layout's ids; None if not known yet.
     slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
@@ -69,14 +69,14 @@ impl CachedGenerator {
         self.as_of.get() == as_of()
     }
 
-    /// Returns true if no transaction that changed generators has committed since the generator was looked up. After a call
-    /// of [`CachedGenerator::is_current`], this check suffices until the next call of a server function.
+    /// Returns true if no transaction has committed changes of generators since the generator was looked up. After a call of
+    /// [`CachedGenerator::is_current`], this check suffices until the next call of a server function.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
         self.as_of.get().1 == shared.named_changes()
     }
 
-    /// Returns the server's generator or the slot that issues the layout's ids; None if it is not known yet.
+    /// Returns the server's generator or the slot that issues the layout's ids; None if not known yet.
     #[inline]
     pub fn slot_ref(&self) -> Option<SlotRef> {
         self.slot_ref.get()
@@ -109,8 +109,8 @@ fn kept(name: &[u8]) -> Option<&'static CachedGenerator> {
     CACHE.borrow().as_ref()?.get(name).copied()
 }
 
-/// Returns the generator of this name, as the transaction sees it: with generators that it has created, without those that
-/// it has dropped. Needs a transaction.
+/// Returns the generator of this name, as the transaction sees it: the transaction's own uncommitted changes count. Needs a
+/// transaction.
 ///
 /// # Errors
 /// [`NamedError`] if no generator has this name, or its row is invalid.
@@ -119,7 +119,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
         return Ok(cached);
     }
     let tag = checked(name)?;
-    // Read before the table, so that a change made meanwhile causes another look-up.
+    // The counters are read before the table, so that a concurrent change causes another look-up.
     let as_of = as_of();
     catalog::take_in_changes();
     GENERATOR.on_change(forget);
@@ -146,7 +146,8 @@ pub fn unknown(name: &Tag) -> NamedError {
     NamedError::Unknown { name: TagText(*name).shown() }
 }
 
-/// Caches a generator that was found. Unknown names are not cached: each name that a user tries would stay in memory.
+/// Caches a generator that was found. Unknown names are not cached, because users may try any number of names and the cache
+/// never shrinks.
 fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
     // Never freed, so that call sites can cache the reference. A database has a limited number of generators.
     let cached: &'static CachedGenerator = Box::leak(Box::new(CachedGenerator {
@@ -160,8 +161,8 @@ fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
     cached
 }
 
-/// Returns a definition that lives as long as the process. Equal definitions share one copy, so a row that is changed back
-/// and forth takes no more memory.
+/// Returns a definition that lives as long as the process. Equal definitions share one copy, so that changing a row back and
+/// forth takes no more memory.
 fn kept_named(named: Named) -> &'static Named {
     let mut all = NAMED.borrow_mut();
     let all = all.get_or_insert_default();
@@ -195,25 +196,27 @@ static HOOKS: Hooks = Hooks {
 };
 
 /// Marks the transaction as one that changes generators. After its commit, no session issues an id under an old definition,
-/// even in a statement that began before.
+/// even in a statement that began before the commit.
 pub fn changed() {
     transaction::watch(&HOOKS);
     CHANGED.set(true);
 }
 
-/// The longest time between the check that new ids are above the old ones, and the commit of the new layout.
+/// The longest time between the check of a new layout and the commit of that layout. The check verifies that new ids are
+/// above the old ids.
 pub const UNDER_WAY: Duration = Duration::from_hours(1);
 
 /// The time at which this transaction first changed a layout.
 static LAYOUT_CHANGED: PerProcess<Cell<Option<Duration>>> = PerProcess::new(Cell::new(None));
 
-/// Records that this transaction changes a generator's layout, just after a check that new ids are above the old ones.
+/// Records that this transaction changes a generator's layout. Called just after the check that new ids are above the old
+/// ids.
 pub fn layout_changed() {
     LAYOUT_CHANGED.set(LAYOUT_CHANGED.get().or_else(|| Some(uptime())));
 }
 
-/// Refuses a commit that comes too late after the check. Other sessions issue ids of the old layout until the commit, and
-/// these must not reach the new ids.
+/// Refuses a commit that comes too late after the check. Until the commit, other sessions issue ids of the old layout, which
+/// must stay below the new ids.
 fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
@@ -233,8 +236,8 @@ fn refuse_late() {
     }
 }
 
-/// Refuses PREPARE TRANSACTION: another session may commit the transaction, and would not run the hooks above. Allows it if
-/// the transaction has created the table, because no other session has cached its generators.
+/// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not run the hooks above. Allows PREPARE
+/// TRANSACTION if this transaction has created the table: no other session has then cached generators of the table.
 fn refuse_to_prepare() {
     if CHANGED.get() && !GENERATOR.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(

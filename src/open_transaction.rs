@@ -14,7 +14,8 @@ static ANNOUNCED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 static HOOKS: Hooks = Hooks { committed, before_prepare: record, ended: end, ..Hooks::none() };
 
-/// Registers the hooks for all processes. The parallel workers of a transaction may announce it without its leader.
+/// Registers the hooks in all processes. A parallel worker may announce the leader's transaction, and the leader must then
+/// clear the announcement.
 pub fn watch() {
     transaction::watch(&HOOKS);
 }
@@ -42,11 +43,11 @@ fn announce_first(shared: &Shared) {
     ANNOUNCED.set(true);
 }
 
-/// Records the transaction if it took positions and may have rows.
+/// Records the transaction if it took positions and has an xid, so that it may have written rows.
 fn record() {
     let Some(shared) = generator::shared().filter(|_| !transaction::is_of_leader()) else { return };
-    // Before the first reader all transactions count as dropped. A transaction that misses the reader here has a lower xid
-    // than the reader takes as the next one.
+    // Nothing is recorded before the first reader. That reader counts all xids below the next xid as dropped from the
+    // record, including every transaction that sees no reader here.
     if shared.frontier.position() == Position::ZERO {
         return;
     }

@@ -1,7 +1,7 @@
 //! The progress of this process in a long call, for the progress view.
 //!
-//! The view shows a call until it returns, or until its transaction or subtransaction is rolled back by an error, a cancel
-//! or the end of the process.
+//! The view shows a call until the call returns. An error, a cancel or the end of the process also ends the display, by the
+//! rollback of the call's transaction or subtransaction.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
@@ -41,7 +41,7 @@ fn begin(command: Command, relation: u32) {
     });
 }
 
-/// Moves the call to another phase. Shows the call from now on if it is not shown yet.
+/// Moves the call to another phase. Begins to show the call if it is not shown yet.
 pub fn enter(command: Command, relation: u32, phase: Phase) {
     begin(command, relation);
     if let Some(slot) = own_slot().filter(|_| is_shown(command)) {

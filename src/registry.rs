@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`serve`] | this database as a registry |
 //! | [`call`] | connections to registries on other servers |
-//! | [`join`] | beginning and ending to use registries |
+//! | [`join`] | the transaction in which this database begins or stops using registries |
 //! | [`handover`] | tags that move between this database and registries |
 //! | [`seeded`] | tags that registries raised for a column |
 

@@ -18,7 +18,7 @@ use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::cell::RefCell;
 
-/// The answers that the present transaction was given.
+/// The answers that the present transaction has received.
 struct Given {
     given: Answers<Option<Safe>>,
     /// The snapshot that asked last, and its answer.
@@ -37,10 +37,11 @@ fn forget() {
     }
 }
 
-/// A safe position. All transactions with positions below it are visible to the statement, or were rolled back.
+/// A safe position. All transactions that took positions below the safe position are visible to the statement, or were
+/// rolled back.
 #[derive(Clone, Copy)]
 pub struct Safe {
-    /// The least id that positions from the safe one on can have.
+    /// The smallest id that the safe position or a later position can have.
     pub id: i64,
     /// The beginning of the safe position's tick.
     pub time: UnixMicros,
@@ -77,14 +78,14 @@ pub enum SafePositionError {
     Citus(&'static str),
 }
 
-/// Returns the safe position for the present statement; None if a transaction's positions are not known, for now. With
-/// `skips_tick`, positions of ticks that are over are below the safe position, if no open transaction holds it back.
+/// Returns the safe position for the present statement; None while the positions of some transaction are unknown. With
+/// `skips_tick`, the safe position is above all ticks that are over, unless an open transaction holds it back.
 pub fn of_statement(function: &'static str, skips_tick: bool) -> Result<Option<Safe>, SafePositionError> {
     let shared = generator::on_primary(function)?;
     let switches = settings::rollback() == ClockRollback::Switch;
     transaction::watch(&HOOKS);
     let mut answers = ANSWERS.try_borrow_mut().map_err(|_| SafePositionError::NoSnapshot(function))?;
-    // A scan may ask for each row.
+    // A scan may ask again for each row.
     if let Some((raw, answer)) = &answers.latest
         && !switches
         && raw.is_of_statement()
@@ -110,7 +111,7 @@ fn find(
     skips_tick: bool,
 ) -> Result<Option<Safe>, SafePositionError> {
     if shared.frontier.position() == Position::ZERO {
-        // As with any call for an id, a worker id is leased and a term begins.
+        // Like any call for an id, this leases a worker id and begins a term if necessary.
         snowflake::skip_one(shared)?;
         issuer(shared).admit_readers()?;
     } else if skips_tick && shared.layout.instant_of(shared.generator.next()) < SystemClock.now() {
@@ -121,7 +122,8 @@ fn find(
         let next_xid = snapshot::next_xid();
         shared.ended.write().keep_from(next_xid);
     }
-    // Announcements are read first, because a transaction is recorded before its announcement is cleared.
+    // Announcements are read before records, because an ending transaction is recorded before its announcement is
+    // cleared.
     let database = server::database();
     let open = shared.open_transactions().iter().filter_map(|open| open.first_in(database)).min();
     let mut found = snapshot.room();
@@ -136,8 +138,8 @@ fn find(
     Ok(is_complete.then(safe))
 }
 
-/// Returns the processes of this database with an open transaction that took positions, and 0 for prepared transactions.
-/// Nothing before the first reader.
+/// Returns the processes of this database whose open transactions took positions. Adds 0, which represents prepared
+/// transactions. Returns nothing before the first reader.
 pub fn open_processes() -> Vec<i32> {
     let Some(shared) = generator::shared().filter(|shared| shared.frontier.position() > Position::ZERO)
     else {

@@ -1,4 +1,4 @@
-//! Ids of tags (named id ranges). A background worker reserves them in advance, in segments.
+//! Ids of tags (named id ranges). A background worker reserves the ids in advance, in segments.
 
 pub mod cache;
 pub mod error;
@@ -45,8 +45,8 @@ pub fn next_at_once(cached: &CachedTag) -> Option<i64> {
     take_at_once(cached, ONE).ok().map(|(_, taken)| taken.range.first)
 }
 
-/// Takes between one and `want` ids from the tag's buffers. One call of each range takes the id at which the next range is
-/// due, and requests that range.
+/// Takes between one and `want` ids from the tag's buffers. In each range, the next range becomes due at a certain id. The
+/// call that takes this id requests the next range.
 #[inline]
 fn take_at_once(cached: &CachedTag, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
     let (slot, taken) = cached.take_up_to(want)?;
@@ -80,8 +80,8 @@ pub fn next_of_sequence(
     }
     let mut run = BoundRun::new(increment);
     loop {
-        // With an increment above 1, a number stands for a run of adjoining ids. Each pass tries the fast path first, before
-        // another session takes the ids that follow.
+        // With an increment above 1, each number needs a run of adjoining ids. Each pass tries the fast path first, before
+        // another session takes the following ids.
         let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
         let range = match cached {
             Some(Ok((_, taken))) => taken.range,
@@ -106,7 +106,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
     })
 }
 
-/// Returns the last id of a tag that this session got.
+/// Returns the id of a tag that this session got last.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
     privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
@@ -122,19 +122,19 @@ fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments
     Ok((tag::checked(bytes).map_err(SegmentError::BadTag)?, segments))
 }
 
-/// The source of an id of a tag.
+/// The source that served a call for ids of a tag.
 pub enum Served<T> {
     Buffers(T),
-    /// The transaction itself, because it has changed the tag. Holds the ids, and the row that they come from.
+    /// The tag's row, because this transaction has changed the tag. Holds the ids and the row.
     Own(TakenIds, TagRow),
 }
 
 /// The user of a tag's buffers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// The caller of an SQL function. The call needs the right to take ids and may create the tag; it wants this many ids.
+    /// The caller of an SQL function. The caller needs the right to take ids, may create the tag, and wants this many ids.
     Caller { want: NonZeroU32 },
-    /// The extension itself. It needs no right of the caller, and never creates the tag.
+    /// The extension itself. The caller needs no right on the tag, and the tag is never created.
     Extension,
 }
 
@@ -168,8 +168,8 @@ fn take(
     }
 }
 
-/// Finds a non-empty table with a column whose default takes ids of this missing tag. The tag can be missing after the dump
-/// of one table was restored, or on a logical subscriber. A new tag could repeat ids of the table's rows.
+/// Finds a non-empty table with a column whose default takes ids of this missing tag. The tag can be missing after a dump of
+/// only that table was restored, or on a logical subscriber. A newly created tag could repeat ids of the table's rows.
 fn column_with_ids(tag: &Tag) -> Result<Option<Column>, SegmentError> {
     let source = SEGMENT.find().filter(|_| !transaction::is_parallel());
     let Some(source) = source else { return Ok(None) };
@@ -207,7 +207,7 @@ fn use_buffers<T>(
     if let Some(cached) = known {
         return use_held(segments, cached, tag, timeout, user, take);
     }
-    // Cached only if the tag is found: else each name that a user tries would stay in memory.
+    // The tag is cached only after it was found, because users may try any number of names and the cache never shrinks.
     let cached = CachedTag::new(tag);
     let served = use_held(segments, &cached, tag, timeout, user, take)?;
     cache::keep(cached);
@@ -227,7 +227,7 @@ fn use_held<T>(
     // A missing tag is created only after a search has shown that no column holds ids of this tag.
     let mut may_create = false;
     loop {
-        // Checked in each pass, because invalidation messages may arrive while the call looks for a slot.
+        // The right is checked in each pass, because invalidation messages may arrive while the call looks for a slot.
         if user != User::Extension {
             cached.permit.set(privilege::to_take(tag, timeout)?);
         }
@@ -238,7 +238,7 @@ fn use_held<T>(
                 waiter = find_slot(segments, cached, tag, timeout, user)?;
             }
             Err(Miss::Empty | Miss::Over) => {
-                // If this transaction has locked the tag's row, a refill would wait for its end.
+                // If this transaction has locked the tag's row, a refill would wait for the end of this transaction.
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));
                 }
@@ -263,8 +263,8 @@ fn use_held<T>(
     }
 }
 
-/// Takes an id of a tag that the transaction has changed; None for other tags. From then on, this transaction takes no ids
-/// from the tag's buffers.
+/// Takes an id from the row of a tag that this transaction has changed; None for other tags. Afterwards, this transaction
+/// takes no more ids from the tag's buffers.
 fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     let own = transaction_tags::next(tag, &SystemClock)?;
     if let Some((taken, _)) = &own {
@@ -273,8 +273,8 @@ fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     Ok(own)
 }
 
-/// Finds the tag's slot, or assigns one and begins the call's wait there. The slot may be evicted again and again, so this
-/// fails after the longest time that a call may wait.
+/// Finds the tag's slot. If the tag has no slot, assigns one and begins the call's wait at that slot. The slot may be
+/// evicted again and again, so this function fails when the call has waited for the longest allowed time.
 fn find_slot(
     segments: &'static Segments,
     cached: &CachedTag,
@@ -299,19 +299,19 @@ fn find_slot(
     Ok(found.waiter)
 }
 
-/// Requests a refill and returns the ticket. With `creates`, the worker creates a missing tag for this call only.
+/// Requests a refill and returns the ticket. With `creates`, this request allows the worker to create a missing tag.
 fn ask(slot: &Slot, creates: bool) -> u64 {
     segments().map_or(0, |segments| segments.ask(slot, creates))
 }
 
-/// Requests the next range before the present one is used up.
+/// Requests the next range before the present range is used up.
 #[cold]
 pub fn ask_ahead(slot: &Slot) {
     ask(slot, false);
     segments::wake_workers(server::database());
 }
 
-/// A wait that is counted when this value is dropped, so also after an error or a cancel.
+/// A wait for ids. The wait is counted when this value is dropped, also after an error or a cancel.
 struct CountedWait<'a> {
     slot: &'static Slot,
     slot_generation: u64,
@@ -321,7 +321,7 @@ struct CountedWait<'a> {
 
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, slot_generation: u64, timeout: &'a SegmentTimeout) -> Self {
-        // A wait does not show a higher demand if the buffers are new, were evicted, or are kept small.
+        // A wait is no sign of higher demand if the buffers are new, were evicted, or are kept small.
         slot.begin_wait(
             slot.segment.buffer_states().current.is_some() && slot.slow_start().is_none(),
             uptime(),
@@ -381,7 +381,7 @@ fn wait<T>(
             Some(Answer::Supplied) => ticket = ask(),
             None => {}
         }
-        // Woken in each pass, because the worker that was woken last may have died.
+        // The worker is woken in each pass, because the worker that was woken last may have died.
         segments::wake_workers(server::database());
         None
     });

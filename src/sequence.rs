@@ -35,17 +35,17 @@ use std::cell::{Cell, RefCell};
 /// The session's last number of each bound sequence, from nextval or setval.
 static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, i64>>>> = PerProcess::new(RefCell::new(None));
 static LAST: PerProcess<Cell<Last>> = PerProcess::new(Cell::new(Last::Unbound));
-/// Sequences of columns that the session inserted into while the table of bindings was locked. They may be bound; `lastval`
-/// finds that out. The last of them that is bound is the sequence that the session used last.
+/// Sequences of columns that the session inserted into while the table of bindings was locked. `lastval` finds out which of
+/// these sequences are bound. The last bound sequence in this list is the sequence that the session used last.
 static LATER: PerProcess<RefCell<Vec<Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// The sequence that the session used last.
 #[derive(Clone, Copy)]
 enum Last {
-    /// A sequence that is not bound, or none. The server knows its last value.
+    /// An unbound sequence, or no sequence. The server's own lastval applies.
     Unbound,
     Bound(Oid),
-    /// A bound sequence, forgotten by DISCARD SEQUENCES.
+    /// A bound sequence whose number DISCARD SEQUENCES has cleared.
     Forgotten,
 }
 
@@ -107,10 +107,10 @@ pub fn lastval() -> Result<i64, SequenceError> {
     recorded(sequence).ok_or(SequenceError::NoLast)
 }
 
-/// Moves a sequence. A tag is raised but never lowered, so no id is issued twice. Snowflake ids follow the clock and do not
-/// move.
+/// Sets a sequence to a value. If the sequence is bound to a tag, the tag is raised but never lowered, so that no id is
+/// issued twice. A sequence that is bound to snowflake ids does not move, because these ids follow the clock.
 pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, SequenceError> {
-    // Called for values out of bounds too, because the server's function reports them.
+    // Also called for values out of bounds, because the server's function reports the error.
     let server = || sequence::setval(sequence, value, is_called);
     let Some(binding) = locked_binding_of(sequence) else {
         let number = server();
@@ -132,7 +132,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         ),
         Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
         Binding::Segment(tag) => {
-            // A number stands for a block of `increment` ids, all of which count as issued.
+            // A number covers a block of `increment` ids. All ids of the block count as issued.
             let reach = Increment::new(increment)?.reach(value);
             raise_tag(sequence, &tag, if is_called { reach } else { value.saturating_sub(1) }, value)?;
         }

@@ -1,5 +1,5 @@
-//! Series, which have a separate sequence of numbers for each key. This module takes numbers, and remembers the last ones of
-//! the session.
+//! Series, which have a separate sequence of numbers for each key. This module takes numbers, and remembers the session's
+//! last numbers.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -64,8 +64,8 @@ pub fn next_for(
 }
 
 /// Takes the next number of a key on the fast path. Works only if the session used this series last, and shared memory has a
-/// number for the key. Otherwise returns None, and [`next_for`] is needed. Receives no invalidation messages, so changes by
-/// others since the statement began are not seen. Raises no error.
+/// number for the key. Otherwise returns None, and the caller must use [`next_for`]. Receives no invalidation messages, so
+/// this function does not see changes that other sessions have committed since the statement began. Raises no error.
 #[inline]
 pub fn next_at_once<T>(
     name: &[u8],
@@ -88,7 +88,7 @@ fn record(cached: &CachedSeries, key: &Key, number: i64) {
     LAST.borrow_mut().get_or_insert_default().record(cached.series.id, key, number);
 }
 
-/// Returns the last number of a key that this session got.
+/// Returns the number of a key that this session got last.
 pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
     let cached = look_up(name)?;
     cached.check(Action::Look, role::current())?;
@@ -110,7 +110,7 @@ pub fn set(name: &[u8], key: &Key, value: i64, force: bool) -> Result<(), NoNumb
     }
 }
 
-/// Raises a key's counter to a value, if it is lower.
+/// Raises a key's counter to a value, if the counter is lower.
 pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberError> {
     server::refuse_unless_writable(c"series_attach()");
     let cached = look_up(name)?;
@@ -124,8 +124,8 @@ pub fn raise_above(name: &[u8], key: &Key, value: i64) -> Result<(), NoNumberErr
     }
 }
 
-/// Raises a key's counter in a gapless series, if the key has one, to the number in a table's row. `owner` owns the table.
-/// Ignores rows that do not fit the series, and rows that a restore loads before the series.
+/// Raises a key's counter in a gapless series to the number in a table's row, if the key has a counter. `owner` owns the
+/// table. Ignores rows that do not fit the series, and rows that a restore loads before the series.
 pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
     let cached = match look_up(name) {
         Err(NoNumberError::Series(_)) => return Ok(()),
@@ -133,8 +133,8 @@ pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), N
     };
     match (cached.series.kind, cached.key_of(key)) {
         (SeriesKind::Gapless, Ok(key)) => gapless::raise_to(&cached, &key, number, owner),
-        // Many keys of a monotonic series share one maximum. A row would raise it for all of them, and a rollback would not
-        // undo that.
+        // Many keys of a monotonic series share one maximum. A row would raise the maximum for all these keys, and a
+        // rollback would not lower it again.
         _ => Ok(()),
     }
 }

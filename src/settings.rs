@@ -1,4 +1,4 @@
-//! The settings `snowflake_ids.*`: definitions, checks and current values. docs/settings.md explains them.
+//! The settings `snowflake_ids.*`: definitions, checks and current values. docs/settings.md explains each setting.
 
 use crate::pg::guc::{self, About, BadValue, Rule, read};
 use crate::pg::process::PerProcess;
@@ -97,9 +97,9 @@ pub struct Config {
     pub layout: Layout,
     /// The datacenter id and worker id in the ids of this server; the datacenter id alone if `worker_id` is `auto`.
     pub identity: Identity,
-    /// Number of tags that can have a slot while no call waits for them.
+    /// Number of tags that keep a slot while no call waits for their ids.
     pub max_tags: usize,
-    /// The highest number of layouts in use besides the server's own, and of named generators in a database.
+    /// The limit for layouts in use besides the server's own layout, and for named generators in a database.
     pub max_generators: usize,
     /// Bytes of shared memory for the keys of monotonic series.
     pub series_memory: usize,
@@ -107,14 +107,14 @@ pub struct Config {
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
-/// Checks that the settings of server start fit together, and stores the result for [`config`].
+/// Checks that the settings that are fixed at server start fit together, and stores the result for [`config`].
 pub fn check() -> Result<(), Box<ErrorReport>> {
     let config = checked()?;
     CONFIG.get_or_init(|| config);
     Ok(())
 }
 
-/// Returns the settings of server start; None before [`check`].
+/// Returns the settings that are fixed at server start; None before [`check`].
 pub fn config() -> Option<&'static Config> {
     CONFIG.get()
 }
@@ -158,7 +158,7 @@ pub fn set_layout_at_next_start(layout: &Layout) {
     guc::alter_system(LAYOUT_NAME, &layout.to_string());
 }
 
-/// Returns the layout setting of a server that did not preload the library, as its configuration gives it.
+/// Returns the layout that the configuration sets, on a server that did not preload the library.
 pub fn layout_text_without_preload() -> String {
     guc::shown(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())
 }
@@ -180,7 +180,7 @@ pub fn rules() -> Rules {
     }
 }
 
-/// Returns the action if the clock is behind the last id by more than `max_drift`.
+/// Returns the action to take when the clock is behind the last id by more than `max_drift`.
 pub fn rollback() -> ClockRollback {
     match read(&CLOCK_ROLLBACK) {
         RollbackChoice::Error => ClockRollback::Error,
@@ -240,7 +240,7 @@ pub fn shard() -> Option<Shard> {
     SHARD_NOW.get()
 }
 
-/// Returns the share of a segment, in percent, after which the next segment is fetched.
+/// Returns the used share of a segment, in percent, at which the next segment is fetched.
 pub fn segment_prefetch() -> u8 {
     u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
 }
@@ -270,7 +270,8 @@ pub fn segment_auto_create() -> bool {
     read(&SEGMENT_AUTO_CREATE)
 }
 
-/// Returns what gives the ids of new serial and identity columns: a kind of ids, or a bound sequence; None: their sequence.
+/// Returns the source of ids for new serial and identity columns: a kind of ids, or a bound sequence. None leaves these
+/// columns to their own sequences.
 pub fn new_columns() -> Option<&'static str> {
     match read(&NEW_COLUMNS) {
         NewColumnsChoice::Off => None,

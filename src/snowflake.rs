@@ -1,7 +1,7 @@
-//! The session's snowflake ids: the ids that it took and has not handed out, and the last id that it handed out.
+//! The session's snowflake ids: the ids that the session took but has not handed out, and the last id that it handed out.
 //!
-//! A server process serves one session at a time and has one thread, so a static holds the ids. Functions with an optional
-//! generator use the server's own layout if it is None.
+//! A server process serves one session at a time and has one thread, so a static holds the ids. If a function's optional
+//! generator is None, the function uses the server's own layout.
 
 use crate::issuer::issuer;
 use crate::named::{self, CachedGenerator};
@@ -24,8 +24,8 @@ use snowflake_ids_core::{
 use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
-/// The most ids that `snowflake_nextvals` takes at once. A cancelled call wastes no more than that, and the ids of all
-/// sessions do not run seconds ahead of the clock.
+/// The most ids that `snowflake_nextvals` takes at once. This limits the ids that a cancelled call wastes, and keeps the ids
+/// of all sessions from running seconds ahead of the clock.
 const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();
@@ -49,7 +49,7 @@ pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
         None => at_once_of(shared, cached, None),
     };
     let id = cached.session.hand_out(&cached.named().layout, issued?);
-    // An id under a definition that was changed meanwhile is discarded.
+    // If the generator's definition has changed meanwhile, the id is discarded.
     if !cached.is_still_current(shared) {
         return None;
     }
@@ -57,8 +57,8 @@ pub fn next_of_at_once(cached: &CachedGenerator) -> Option<i64> {
     Some(id)
 }
 
-/// Returns the session's next UUID on the fast path; None if [`uuid`] is needed. Raises no server error. UUIDs and ids share
-/// the block and the generator; UUIDs do not change the session's last id.
+/// Returns the session's next UUID on the fast path; None if [`uuid`] is needed. Raises no server error. UUIDs and ids come
+/// from the same block and generator, but UUIDs do not change the session's last id.
 #[inline]
 pub fn uuid_at_once() -> Option<Uuid> {
     let shared = announced()?;
@@ -125,12 +125,12 @@ fn rules_of(of: Option<&CachedGenerator>) -> Rules {
     of.map_or(rules, |cached| cached.named().rules(rules))
 }
 
-/// Returns the source of a layout's ids: a slot, or the server's own generator; None if it is not known yet.
+/// Returns the source of a layout's ids: a slot, or the server's own generator; None if not known yet.
 fn slot_ref_of(of: Option<&CachedGenerator>) -> Option<SlotRef> {
     of.map_or(Some(SlotRef::Own), CachedGenerator::slot_ref)
 }
 
-/// Returns whether the generator has not changed since the call began; if it has changed, reads it again.
+/// Returns whether the generator is unchanged since the call began. Reads a changed generator again.
 fn is_current(of: Option<&CachedGenerator>) -> Result<bool, NamedError> {
     let Some(cached) = of.filter(|cached| !cached.is_current()) else { return Ok(true) };
     check_for_interrupts!();
@@ -155,7 +155,7 @@ fn at_once(shared: &Shared) -> Option<Issued> {
     }
 }
 
-/// Returns the next position after the session's block gave none. The block is empty, or the clock must be checked.
+/// Returns the next position when the session's block gave none: the block is empty, or the clock must be checked.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
 fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
@@ -165,8 +165,8 @@ fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
     SESSION.refill(&**shared, &SystemClock, &rules, take, |ids| shared.count(ids))
 }
 
-/// Returns a named generator's next position on the fast path, from the session's block or from the layout's source. With
-/// `only`, returns a position whose id belongs to that shard.
+/// Returns a named generator's next position on the fast path, from the session's block or from the layout's source. If
+/// `only` names a shard, the position's id belongs to that shard.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "most calls have no shard, which is known where they are made")]
 fn at_once_of(shared: &Shared, cached: &CachedGenerator, only: Option<&Shard>) -> Option<Issued> {
@@ -192,7 +192,7 @@ fn only_of(named: &Named) -> Result<Option<Shard>, ShardError> {
         return Ok(Some(own).filter(|own| !own.is_whole()));
     }
     let Some(set) = settings::shard().filter(|set| !set.is_whole()) else { return Ok(None) };
-    // The setting applies to all generators, so this layout may have too few sequence bits for it.
+    // The setting applies to all generators, so this layout may have too few sequence bits for the shard.
     set.check_layout(&named.layout)?;
     Ok(Some(set))
 }
@@ -202,7 +202,7 @@ fn cache_of(named: &Named) -> NonZeroU32 {
     named.cache.unwrap_or_else(settings::cache)
 }
 
-/// Takes positions. If a shard is given, the first position belongs to it.
+/// Takes positions. If a shard is given, the first position belongs to that shard.
 fn take_as(
     only: Option<&Shard>,
     source: &LayoutGenerator<'_>,
@@ -216,7 +216,7 @@ fn take_as(
     }
 }
 
-/// Takes positions; waits as long as necessary, also for a worker id. Counts the call as failed if it fails.
+/// Takes positions. Waits as long as necessary, also for a worker id. An error counts as a failed call.
 #[cold]
 fn wait_and_take(
     shared: &'static Shared,
@@ -243,8 +243,8 @@ fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
     layout.uuid(issued, filler.draw())
 }
 
-/// The most times that one call discards positions whose ids are not consecutive. The rest of a tick may be too short, or
-/// other sessions may have taken ids between.
+/// The highest number of attempts of one call to get consecutive ids. An attempt discards its positions if the rest of the
+/// tick is too short, or if other sessions took ids in between.
 const MAX_TRIES: u32 = 100;
 
 /// Returns the next number of a sequence that is bound to snowflake ids.
@@ -280,16 +280,16 @@ pub fn forget_last() {
     SESSION.forget_last();
 }
 
-/// Returns the server's generator on the fast path, with the transaction announced to readers; None on a standby, and if the
-/// server is not yet known to be none.
+/// Returns the server's generator on the fast path, and announces the transaction to readers. Returns None if the server is
+/// not known to be a primary.
 #[inline]
 fn announced() -> Option<&'static Shared> {
-    // A server on which a transaction is announced is a primary.
+    // Only a primary announces transactions.
     let is_primary = || open_transaction::is_announced() || server::out_of_recovery();
     generator::shared().filter(|_| is_primary()).inspect(|shared| open_transaction::announce(shared))
 }
 
-/// Returns the server's generator if this session may use it now, with the transaction announced to readers.
+/// Returns the server's generator if this session may use it now. Announces the transaction to readers.
 #[inline]
 fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     let shared = generator::on_primary(function)?;
@@ -298,7 +298,7 @@ fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     Ok(shared)
 }
 
-/// Returns an iterator over several ids in ascending order. It takes one range after another, as needed.
+/// Returns an iterator over several ids in ascending order. The iterator takes one range after another, as needed.
 pub fn several(
     function: &'static str,
     of: Option<&'static CachedGenerator>,
@@ -312,7 +312,7 @@ pub fn several(
 
 pub struct Several {
     shared: &'static Shared,
-    /// The named generator; None for the server's own.
+    /// The named generator; None for the server's own generator.
     of: Option<&'static CachedGenerator>,
     /// The shard that restricts the ids, if there is one.
     only: Option<Shard>,
@@ -348,9 +348,9 @@ impl Several {
         (MAX_RANGE / moduli).max(1)
     }
 
-    /// Takes the next position of the current range. With a shard, takes the next position that belongs to it, or None if
-    /// the range has none left. Counts `wanted` down for a shard: only this search tells how many positions belong to the
-    /// shard.
+    /// Takes the next position of the current range. With a shard, takes the range's next position that belongs to the
+    /// shard, or returns None if no such position is left. Counts `wanted` down only for a shard, because only this search
+    /// tells how many positions belong to the shard.
     fn take_first(&mut self) -> Option<Position> {
         let Some(only) = &self.only else {
             return Some(self.current.positions.take_first());
@@ -383,7 +383,7 @@ pub fn skip_at_once(shared: &Shared) {
     let _ = session::take(&**shared, &settings::rules(), &SystemClock, NonZeroU32::MIN);
 }
 
-/// Takes up to `want` positions from the generator, not from the session's block. Returns them with their layout.
+/// Takes up to `want` positions from the generator, not from the session's block. Returns the positions with their layout.
 fn take_several(
     shared: &'static Shared,
     of: Option<&'static CachedGenerator>,
@@ -402,9 +402,9 @@ fn take_several(
             }
             None => wait_and_take(shared, of, only, want)?.taken,
         };
-        // The positions that the session still holds are older than these, so they are discarded.
+        // The positions that the session still holds are lower than the new positions, so they are discarded.
         session_of(of).drop_held();
-        // Positions under a definition that was changed meanwhile are discarded.
+        // If the generator's definition has changed meanwhile, the positions are discarded.
         if is_current(of)? {
             return Ok((taken, layout));
         }

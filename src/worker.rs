@@ -1,10 +1,10 @@
 //! The background workers.
 //!
 //! The server has one launcher. Each database with requests has a refill worker, which reserves segments. A lease worker
-//! runs while the lease of the worker id needs attention.
+//! runs while the lease of the server's worker id has to be obtained, renewed or checked.
 //!
-//! Requests are in shared memory, and a wake-up only tells a worker to read them. So no request is lost if a worker dies or
-//! a wake-up is lost.
+//! Requests are in shared memory, and a wake-up only tells a worker to read them. So a dead worker or a lost wake-up loses
+//! no request.
 
 pub mod launcher;
 pub mod lease_worker;
@@ -23,15 +23,14 @@ use std::time::Duration;
 /// The time that a worker may continue in a database that is about to be dropped. DROP DATABASE waits for 5 s.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Frees the shared memory of a dropped database whose oid a new database is about to get. No session is connected to
-/// either. If the creation fails, ids that were reserved for the old database become a gap.
+/// Frees the shared memory of a dropped database whose oid a new database is about to get. No session is connected to either
+/// database. If the creation fails, ids that were reserved for the old database become a gap.
 pub fn forget_database(database: u32) {
     slot::leave_all(database, None);
     registries::forget(database);
 }
 
-/// Asks the workers to leave a database that is about to be dropped. If the database stays after all, the launcher starts
-/// new workers.
+/// Asks the workers to leave a database that is about to be dropped. If the drop fails, the launcher starts new workers.
 pub fn leave_database(database: u32) {
     let refill = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let lease = leases().map(|leases| &leases.worker_slot);

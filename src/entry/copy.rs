@@ -5,7 +5,7 @@
 //! STABLE default only once for all rows.
 //!
 //! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. The function replaces each
-//! call by a call of the COPY variant, a STABLE function with the same entry point.
+//! call of an id function by a call of the COPY variant, a STABLE function with the same entry point.
 
 use crate::pg::{catalog, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
@@ -20,9 +20,9 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     if !utility::copies_in() {
         return NO_ANSWER;
     }
-    // SAFETY: the planner calls this function with a request, because users have no value of type `internal`. The tag of
-    // the request names its struct. A request for COPY's own expressions has no `root`. Queries inside the COPY, such as
-    // those of a trigger, have one.
+    // SAFETY: only the planner calls this function, because users have no value of type `internal`. The argument is a
+    // request, and the request's node tag names its struct. A request for COPY's own expressions has no `root`. A request
+    // for a query inside the COPY, such as a trigger's, has a `root`.
     unsafe {
         let request: *const pg_sys::SupportRequestSimplify =
             (*call).args.as_ptr().read().value.cast_mut_ptr();
@@ -31,10 +31,10 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     }
 }
 
-/// Returns a call of the COPY variant. Returns null if there is no variant, or if the role may not call one of the two
-/// functions.
+/// Returns a call of the COPY variant. Returns null if there is no variant, or if the role lacks EXECUTE on either function.
 ///
-/// # Safety The planner makes this request about a function that has the support function above.
+/// # Safety
+/// The planner makes this request for a call of a function that has the support function above.
 #[pg_guard]
 unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_sys::Datum {
     const NONE: pg_sys::Datum = pg_sys::Datum::null();

@@ -23,10 +23,12 @@ entry!(
 
 /// Returns the next id if the session has the tag in its cache and the buffers hold an id.
 ///
-/// # Safety The server calls this for a function with one text argument.
+/// # Safety
+/// `call` is the server's call of a function with one text argument.
 #[inline]
 unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
-    // SAFETY: `fn_extra` belongs to the called function: null, or the reference stored below, which is never freed.
+    // SAFETY: `fn_extra` belongs to the called function. It is null or the reference stored below, which is never
+    // freed.
     unsafe {
         let argument = (*call).args.as_ptr().read();
         if argument.isnull || (*call).flinfo.is_null() || !is_plain(argument.value.cast_mut_ptr()) {
@@ -51,7 +53,8 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
 
 /// Returns the next id. May wait, and may run SQL.
 ///
-/// # Safety The server calls this for a function with one text argument.
+/// # Safety
+/// `call` is the server's call of a function with one text argument.
 unsafe fn next(call: pg_sys::FunctionCallInfo) -> i64 {
     // SAFETY: the function has one argument.
     let argument = unsafe { (*call).args.as_ptr().read() };

@@ -71,7 +71,8 @@ extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> p
 
 /// Fails unless the current role may call the server's function.
 ///
-/// # Safety The server made this call.
+/// # Safety
+/// The server made this call.
 unsafe fn check(call: pg_sys::FunctionCallInfo, called: Called) {
     // SAFETY: the caller passes the server's call.
     if !unsafe { may_call(call, called) } {
@@ -85,7 +86,8 @@ fn given(number: Result<i64, SequenceError>) -> pg_sys::Datum {
 
 /// Returns an argument of a strict function.
 ///
-/// # Safety The function has this argument, and it is of this type.
+/// # Safety
+/// The function has an argument of this type at `index`.
 unsafe fn argument<T: FromDatum>(call: pg_sys::FunctionCallInfo, index: usize) -> T {
     // SAFETY: the caller names an existing argument, which is not null because the function is strict.
     unsafe {

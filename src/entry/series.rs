@@ -15,8 +15,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: `trigger.rs` has checked that a trigger makes this call, so the context is its data. Relation and row live as
-    // long as the call.
+    // SAFETY: `trigger.rs` has checked that a trigger makes this call, so the context is the trigger's data. The relation
+    // and the row live as long as the call.
     unsafe {
         let trigger = &*(*call).context.cast::<c_void>().cast::<pg_sys::TriggerData>();
         let Some([series, column, key_column]) = arguments(trigger) else { misused() };
@@ -26,7 +26,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         let column = table.column(column).unwrap_or_else(|error| raise(*error));
         let key = table.column(key_column).and_then(|column| table.key(&column));
         if table.value(&column).is_some() {
-            // The row has its number, which is read like a bigint key. An invalid key is no error here, because no
+            // The row already has a number, which `key` reads like a bigint key. An invalid key is no error here, because no
             // number is taken.
             if let (Ok(Key::Bigint(number)), Ok(key)) = (table.key(&column), key) {
                 let raised = series::raise_to(series.to_bytes(), &key, number, owner);
@@ -73,7 +73,8 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
 
 /// Returns the trigger's three arguments; None if the trigger is not BEFORE INSERT FOR EACH ROW with three arguments.
 ///
-/// # Safety The server passes this struct to a trigger; the names live as long as the call.
+/// # Safety
+/// The server passes this struct to a trigger; the names live as long as the call.
 unsafe fn arguments(trigger: &pg_sys::TriggerData) -> Option<[&CStr; 3]> {
     let event = trigger.tg_event;
     let is_insert = event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_INSERT;
@@ -125,10 +126,10 @@ impl CallingTable<'_> {
         unsafe { (*self.relation).rd_att }
     }
 
-    /// Returns the column with this name. Its number may differ between a partition and its parent.
+    /// Returns the column with this name. The column's number may differ between a partition and its parent.
     fn column<'a>(&self, name: &'a CStr) -> Result<KeyColumn<'a>, Box<ErrorReport>> {
         let pointer: *const c_char = name.as_ptr();
-        // SAFETY: the relation is open. A number above 0 is that of a user column.
+        // SAFETY: the relation is open. Numbers above 0 belong to user columns.
         unsafe {
             let number = pg_sys::SPI_fnumber(self.shape(), pointer);
             if number <= 0 {
@@ -171,7 +172,7 @@ impl CallingTable<'_> {
                     let key = checked.and_then(|()| Key::text(bytes_of(value)));
                     Some(key.map_err(|long| Box::new(report(&long)))?)
                 }
-                // Such as snowflake_id.
+                // For example, the type snowflake_id.
                 of if pg_sys::IsBinaryCoercible(of, pg_sys::INT8OID) => {
                     i64::from_datum(value, false).map(Key::Bigint)
                 }

@@ -39,7 +39,8 @@ entry!(
 /// Returns the next number of a key from shared memory. Returns None if shared memory holds no number, or if the session's
 /// previous call used another series.
 ///
-/// # Safety The server calls this for a function with a text and a key; `key` reads this type of key.
+/// # Safety
+/// `call` is the server's call of a function with a text and a key, and `key` reads keys of this type.
 #[inline]
 unsafe fn at_once(
     call: pg_sys::FunctionCallInfo,
@@ -59,7 +60,8 @@ unsafe fn at_once(
 
 /// Returns the next number of a key. May wait, and may run SQL.
 ///
-/// # Safety The server calls this for a function with a text and a key; `key` reads this type of key.
+/// # Safety
+/// `call` is the server's call of a function with a text and a key, and `key` reads keys of this type.
 unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -> Key) -> i64 {
     // SAFETY: the function has two arguments. The length of the name is checked before it is read.
     let (name, of) = unsafe {

@@ -31,10 +31,12 @@ fn next(of: Option<&'static CachedGenerator>) -> i64 {
 
 /// Returns the generator that the argument names, if the session has it in its cache.
 ///
-/// # Safety The server calls this for a strict function with a text argument.
+/// # Safety
+/// `call` is the server's call of a strict function with a text argument.
 #[inline]
 pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static CachedGenerator> {
-    // SAFETY: `fn_extra` belongs to the called function: null, or the reference stored below, which is never freed.
+    // SAFETY: `fn_extra` belongs to the called function. It is null or the reference stored below, which is never
+    // freed.
     unsafe {
         let function = (*call).flinfo.as_mut()?;
         let seen = function.fn_extra;
@@ -68,7 +70,8 @@ const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 
 /// Returns whether the first argument of a call is a constant. A parameter does not count: its value may change.
 ///
-/// # Safety The expression is a node or null.
+/// # Safety
+/// The expression is a node or null.
 #[cold]
 #[allow(clippy::cast_ptr_alignment, reason = "the server allocates nodes, aligned for all of them")]
 unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
@@ -84,7 +87,8 @@ unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
 
 /// Returns the generator that the argument names. Fails if the generator does not exist.
 ///
-/// # Safety The server calls this for a strict function with a text argument.
+/// # Safety
+/// `call` is the server's call of a strict function with a text argument.
 pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static CachedGenerator {
     // SAFETY: the argument is a text.
     let name = unsafe { name_of((*call).args.as_ptr().read().value) };
@@ -93,9 +97,11 @@ pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static Cache
 
 /// Returns the bytes of a text that should be a name. The bytes live as long as the call.
 ///
-/// # Errors [`NamedError`] if the text is too long; its bytes are then not read.
+/// # Errors
+/// [`NamedError`] if the text is too long. The bytes of such a text are not read.
 ///
-/// # Safety The datum is a text.
+/// # Safety
+/// The datum is a text.
 unsafe fn name_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], NamedError> {
     // SAFETY: the caller passes a text.
     match unsafe { length_of(datum) } {

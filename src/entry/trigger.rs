@@ -18,7 +18,7 @@ macro_rules! trigger {
 
         #[unsafe(no_mangle)]
         extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-            // SAFETY: called by the server; the function behind has its own guard.
+            // SAFETY: the server makes this call, and pgrx's entry point has its own guard.
             unsafe { if called_as_trigger(call) { $behind(call) } else { refuse() } }
         }
     };

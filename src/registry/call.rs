@@ -24,7 +24,7 @@ use std::time::Duration;
 pub type RegistryCaller = RegistryClient<Libpq>;
 
 /// Sets up a session on the registry. From Postgres 14 on, the registry checks once a second if this client is still
-/// connected. Also limits the time of each statement, and of the pauses between statements.
+/// connected. Also limits the duration of each statement, and of each pause between statements.
 const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
          WHEN 'client_connection_check_interval' THEN '1s' WHEN 'statement_timeout' THEN $1::pg_catalog.json ->> 'statement'
          ELSE $1::pg_catalog.json ->> 'pause' END, true))
@@ -98,7 +98,7 @@ impl Network for Libpq {
     }
 }
 
-/// Returns the registries on other servers, for a session.
+/// Returns a client for the registries on other servers.
 pub fn others() -> Registries<Libpq> {
     Registries::new(Libpq, settings::registry_timeout())
 }
@@ -108,12 +108,12 @@ pub fn own_error(failed: TransactionError) -> SqlError {
     SqlError::new(letters(failed.code), failed.message)
 }
 
-/// Returns libpq's options for a foreign server, with the user mapping of the extension's owner. For the name of the Citus
-/// coordinator, returns options for the coordinator of this worker's cluster.
+/// Returns libpq's options for a foreign server, with the user mapping of the extension's owner. If `server` is the name
+/// [`COORDINATOR`], returns options for the Citus coordinator of this worker's cluster.
 ///
 /// Needs a transaction; raises an SQL error if something is missing. The owners of the extension and of the foreign server
-/// must be superusers. Connections are made from the server's account in the operating system, so no other role may choose
-/// their target.
+/// must be superusers. Connections run under the server's operating-system account, so only superusers may choose their
+/// targets.
 fn options(server: &str) -> Options {
     let source = SEGMENT.find();
     let owner = source.map_or(pgrx::pg_sys::InvalidOid, Source::owner);
@@ -121,8 +121,8 @@ fn options(server: &str) -> Options {
         raise(not_trusted("table \"snowflake_ids.segment\""));
     }
     if let Some(source) = source.filter(|_| server == COORDINATOR) {
-        // Only superusers can write to Citus' catalog. The catalog is read each time, so that connections follow a
-        // coordinator that moves.
+        // Only superusers can write to Citus' catalog. The catalog is read each time, so that connections follow the
+        // coordinator to a new address.
         let found = source.as_owner(|| {
             guc::set_for_now(c"jit", c"off");
             citus::coordinator()

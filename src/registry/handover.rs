@@ -27,7 +27,7 @@ pub fn join(servers: &[String]) -> Result<(), RegistryFailure> {
     here(|| handover::join(&mut OwnTables, &mut others(), servers))
 }
 
-/// Makes this database its own registry again; returns false if it is that already.
+/// Makes this database its own registry again; returns false if this database used no other registry.
 pub fn leave() -> Result<bool, RegistryFailure> {
     let unheard = |error: UnusableRegistry| {
         pgrx::notice!(
@@ -39,8 +39,8 @@ pub fn leave() -> Result<bool, RegistryFailure> {
     here(|| handover::leave(&mut OwnTables, &mut others(), unheard))
 }
 
-/// Asks every registry in use to create a tag or raise it, so that its ids are above `highest`. Returns false if this
-/// database uses no registry.
+/// Asks every registry in use to create or raise a tag, so that new ids of the tag are above `highest`. Returns false
+/// if this database uses no registry.
 pub fn seed(tag: &str, highest: i64) -> Result<bool, RegistryFailure> {
     here(|| handover::seed(&mut OwnTables, &mut others(), tag, highest))
 }

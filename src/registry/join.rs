@@ -36,7 +36,7 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     };
     let given_up = issuer::change(shared, |state, _| state.leave_registry(&endpoint.seen.identity))?;
     let Some((lease, pending_token)) = given_up else { return Ok(()) };
-    // The change above has ended the term, so its high-water mark is exact.
+    // The change above has ended the term, so the term's high-water mark is exact.
     let from = issuer::change(shared, |state, _| state.end_of(&lease))?;
     let Lease { datacenter, worker, .. } = lease;
     let mut there = others();
@@ -58,8 +58,8 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     Ok(())
 }
 
-/// Returns another database of this server, if the server leases its worker id through that database from a registry with a
-/// different identity.
+/// Returns the other database of this server through which the server leases, or will lease, its worker id. Returns None
+/// without such a database, or if that database's registry has this identity.
 pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
     let Some(shared) = shared().filter(|shared| may_choose(shared)) else { return Ok(None) };
     let held = issuer::change(shared, |state, _| {
@@ -69,12 +69,12 @@ pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
         }
         held
     })?;
-    // None if that database was dropped meanwhile, because it then needs no worker id.
+    // Returns None if that database was dropped meanwhile, because a dropped database needs no worker id.
     Ok(held.and_then(database::name))
 }
 
-/// Empties this database's buffers. Ids that were reserved before cannot get into them any more, because the caller's locks
-/// block refills. After the commit, clears the status of the former registries.
+/// Empties this database's buffers. Earlier reservations cannot fill the buffers again, because the caller's locks block
+/// refills. After the commit, a hook clears the status of the former registries.
 pub fn switch(moves_lease: bool) {
     slot::leave_all(server::database(), None);
     transaction::watch(&HOOKS);
@@ -93,8 +93,8 @@ pub fn is_alone() -> bool {
     shared().is_some_and(|shared| shared.status.alone.load(Relaxed))
 }
 
-/// Records that this transaction changes this database's use of registries, or its own service as one. The launcher reads
-/// the database again after the transaction has ended. After a crash, the launcher finds the change in the state file.
+/// Records that this transaction changes this database's use of registries, or its own service as a registry. The launcher
+/// reads the database again after the transaction has ended. After a crash, the launcher finds the change in the state file.
 pub fn record_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
@@ -129,8 +129,8 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
 }
 
 /// Gives up a worker id that the server chose itself, if this database is on a worker of a Citus cluster. The cluster's
-/// nodes lease worker ids from one registry. The hooks below do not suffice: the server may have joined the cluster by a
-/// prepared transaction, which runs none.
+/// nodes lease worker ids from one registry. The hooks below do not suffice: the server may have joined the cluster in a
+/// prepared transaction, whose commit runs no hooks.
 pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
     if !has_chosen(shared) || transaction::is_parallel() || !citus::is_there() {
         return Ok(());
@@ -178,9 +178,9 @@ static MOVING: PerProcess<RefCell<Moving>> = PerProcess::new(RefCell::new(Moving
 /// True if this transaction changes the registries that this database uses.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Refuses PREPARE TRANSACTION, because another session may commit the transaction and would not run the hooks. Allows it if
-/// the transaction creates the extension, as Citus does on a new worker. Sessions on that worker check later if it belongs
-/// to a cluster.
+/// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not run the hooks. Allows PREPARE
+/// TRANSACTION if this transaction creates the extension, as Citus does on a new worker. Sessions on that worker check later
+/// whether the server belongs to a cluster.
 fn refuse_to_prepare() {
     if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(
@@ -202,7 +202,8 @@ fn look() {
     }
 }
 
-/// Ends this transaction's change after a rollback, and tells the launcher to read the database again. Must not fail.
+/// Runs after a rollback: this transaction no longer counts as changing registries, and the launcher must read the database
+/// again. Must not fail.
 fn forget() {
     CHANGED.set(false);
     if let (true, Some(leases)) = (MOVING.take() != Moving::No, leases()) {
@@ -222,7 +223,7 @@ fn end(leases: &Leases) {
 }
 
 /// Carries out the change after the commit. Gives up a worker id that the server chose itself, because the registry may now
-/// lease it to another node. Must not fail: if the state file cannot be written, the launcher tries again.
+/// lease that worker id to another node. Must not fail: if the state file cannot be written, the launcher tries again.
 fn act() {
     if CHANGED.take() {
         registries::forget(server::database());

@@ -13,8 +13,8 @@ use std::cell::RefCell;
 
 static SEEDED: PerProcess<RefCell<Seeded<(Source, Tag)>>> = PerProcess::new(RefCell::new(Seeded::NONE));
 
-/// Records that the registries have raised a tag above `highest`. A rollback to a savepoint does not undo that on the
-/// registries.
+/// Records that the registries have raised a tag above `highest`. A rollback to a savepoint does not lower the tag on
+/// the registries again.
 pub fn record(source: Source, tag: &Tag, highest: i64) {
     static HOOKS: Hooks =
         Hooks { before_commit: settle, before_prepare: settle, committed, ended: forget, ..Hooks::none() };

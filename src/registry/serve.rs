@@ -38,9 +38,9 @@ pub fn this() -> Option<wire::RegistryName> {
     Some(wire::RegistryName { identity, timeline: cluster::timeline() })
 }
 
-/// Returns the worker ids that this server uses itself. They must not be leased to the server that asks, which has these
-/// tokens. First makes this server lease its own worker id from this registry, so that a promoted standby finds it in the
-/// table.
+/// Returns the worker ids that this server uses itself. These must not be leased to the requesting server, whose lease
+/// tokens are `tokens`. First makes this server lease its own worker id from this registry, so that a promoted standby finds
+/// that worker id in the table.
 pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
     let Some((shared, this)) = shared().zip(this()) else { return Ok(Vec::new()) };
     let taken = || {
@@ -69,8 +69,8 @@ pub fn is_registry() -> Result<bool, SpiError> {
     Ok(is_known || has_others(own, shared.now())?)
 }
 
-/// Returns another database through which this server leases its worker id, if this database belongs to a Citus cluster. The
-/// cluster's nodes would then use two registries, which could lease the same worker id twice.
+/// Returns another database through which this server leases its worker id, if this database belongs to a Citus cluster.
+/// With such a database, the cluster's nodes would use two registries, which could both lease the same worker id.
 pub fn leases_elsewhere() -> Option<String> {
     let (shared, this) = shared().zip(this())?;
     if !citus::is_there() {
@@ -83,7 +83,7 @@ pub fn leases_elsewhere() -> Option<String> {
 /// The tables of this database, with the caller's rights.
 pub struct OwnTables;
 
-/// The reason that this database failed as a registry, or as the client of one.
+/// The reason that this database failed as a registry, or as a client of a registry.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum RegistryFailure {
     /// A statement failed without an SQL error.
@@ -140,8 +140,8 @@ pub fn answer(
     })
 }
 
-/// This database as the registry of its own server, at this time of the server's clock. Each request is a transaction of a
-/// background worker.
+/// This database as the registry of its own server, with the time by the server's clock. A background worker runs each
+/// request in a transaction of its own.
 pub struct OwnRegistry(pub UnixMicros);
 
 impl Registry for OwnRegistry {
@@ -156,8 +156,8 @@ impl Registry for OwnRegistry {
 
 const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
 
-/// Runs a background worker's transaction with the rights of the owner of the table of worker ids; returns None if there is
-/// no such table.
+/// Runs `work` in a transaction of a background worker, with the rights of the owner of the table of worker ids. Returns
+/// None if that table does not exist.
 ///
 /// # Errors
 /// [`RegistryError::Here`]; the transaction was rolled back.

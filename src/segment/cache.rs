@@ -83,7 +83,7 @@ impl CachedTag {
         permit == Permit::ANY_ROLE || permit == Permit::of(role::current())
     }
 
-    /// Returns the role that may take ids, if it is known and is the current role or every role.
+    /// Returns the cached permit, if it covers the current role.
     pub fn known_permit(&self) -> Option<Permit> {
         self.is_permitted().then(|| self.permit.get())
     }
@@ -102,14 +102,14 @@ pub fn written(format: Option<&NumberFormat>, day: i32, number: i64) -> String {
     format.map_or_else(|| number.to_string(), |format| format.render(day, number))
 }
 
-/// Parses a format from a row. The format was checked when it was written, so it fits one of the reset periods. Tries each
-/// of them.
+/// Parses a format from a row. Tries each reset period. The format fits one of the periods, because it was checked when it
+/// was written.
 pub fn format_of(text: &str) -> Option<NumberFormat> {
     let resets = Reset::ALL.into_iter().map(Some).chain([None]);
     resets.into_iter().find_map(|reset| NumberFormat::parse(text, reset).ok())
 }
 
-/// Returns the cached tag, if the session has used it.
+/// Returns the cached tag, if the session has used the tag.
 #[inline]
 pub fn find(tag: &[u8]) -> Option<&'static CachedTag> {
     CACHE.borrow().as_ref()?.get(tag).copied()

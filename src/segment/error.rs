@@ -68,7 +68,7 @@ pub enum SegmentError {
     #[explain(NotReady, detail = "The extension was dropped from this database, or is being dropped.")]
     #[explain(hint = "Run CREATE EXTENSION snowflake_ids.")]
     NoTable,
-    /// The server belongs to a cluster whose nodes share a registry, but uses no registry.
+    /// The server belongs to a cluster whose nodes share a registry, but the server does not use that registry.
     #[error(transparent)]
     #[explain(transparent)]
     Unregistered(#[from] Unregistered),
@@ -235,7 +235,7 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     })
 }
 
-/// Returns the registries' troubles as a detail and a hint, or a general text if they report none.
+/// Returns the registries' troubles as a detail and a hint, or a general text if the registries report no trouble.
 pub fn no_answer() -> (String, String) {
     registry_trouble().unwrap_or_else(|| {
         ("The registry has given no ids.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())

@@ -1,7 +1,7 @@
 //! Privileges on tags.
 //!
-//! A session reads the privilege tables once for each tag and role. The result is cached until an invalidation message tells
-//! that the tables, a role or a membership has changed.
+//! A session reads the privilege tables once for each tag and role. The result is cached until an invalidation message
+//! reports a change of the tables, a role or a membership.
 
 use super::cache::{self, Permit};
 use super::error::SegmentError;
@@ -62,7 +62,7 @@ fn permit(
     Ok(allowed.then_some(Permit::of(role)))
 }
 
-/// Returns whether a role manages all tags of this database: superusers, and roles that may write to the table of tags.
+/// Returns whether a role manages all tags of this database. Superusers do, and roles that may write to the table of tags.
 pub fn administers(role: Oid) -> bool {
     is_superuser(role) || SEGMENT.find().is_some_and(|source| role::may_update(role, source.oid()))
 }
@@ -73,7 +73,8 @@ fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Un
     Ok(found)
 }
 
-/// Returns a role's privileges: its own, those of roles that it is a member of, and those of PUBLIC, which is role 0.
+/// Returns a role's privileges on a tag: granted to the role itself, to roles of which it is a member, or to PUBLIC (role
+/// 0).
 fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
     let mut grants = Vec::new();
     let record = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));

@@ -29,13 +29,13 @@ fn key(source: Source, tag: &Tag) -> TagKey {
 pub struct Found {
     pub slot: &'static Slot,
     pub slot_generation: u64,
-    /// The wait of this call, if the slot was given to the tag just now.
+    /// The wait of this call, if this look-up has assigned the slot to the tag.
     pub waiter: Option<Waiter>,
 }
 
-/// Returns the tag's slot. If the tag has none, assigns one, and begins the call's wait for `want` ids there. The slot is
-/// unverified if the tag may not exist. A missing tag is an error, unless `creates` is set. Returns None if more calls wait
-/// than there are processes, which cannot happen.
+/// Returns the tag's slot. If the tag has no slot, assigns one and begins the call's wait for `want` ids at that slot. Marks
+/// the slot as unverified if the tag is not known to exist. Without `creates`, a missing tag is an error. Returns None if
+/// more calls wait than there are processes, which cannot happen.
 pub fn look_up(
     segments: &'static Segments,
     source: Source,
@@ -75,8 +75,8 @@ pub fn look_up(
     Ok(Some(Found { slot, slot_generation, waiter: Some(Waiter::at(slot, slot_generation, want)) }))
 }
 
-/// Returns whether a tag exists, from what a session can read without waiting. Returns None if only a registry on another
-/// server can tell. Needs a transaction.
+/// Returns whether a tag exists. Does not wait for locks. Returns None if only a registry on another server can tell. Needs
+/// a transaction.
 fn is_known(tag: &Tag) -> Result<Option<bool>, Unseen> {
     let name = (c"tag", Sought::Text(&TagText(*tag)));
     if rows::has(&SEGMENT, Wait::No, View::Committed, &[name])? {
@@ -156,14 +156,14 @@ impl Drop for Waiter {
     }
 }
 
-/// Registers the exit hook; called before a slot is given.
+/// Registers the exit hook; called before a slot is assigned.
 fn end_waits_with_session() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| worker::on_exit(end_wait));
 }
 
-/// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees it. If too many
-/// tags have slots, a clock sweep evicts some.
+/// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees that slot. If
+/// too many tags have slots, a clock sweep evicts some.
 fn end_wait() {
     let (Some((slot, slot_generation, want)), Some(segments)) = (HERE.take(), segments()) else { return };
     {
@@ -267,20 +267,20 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, slot_index: usize)
 
 fn set_free(segments: &Segments, slot_index: usize) {
     if let Some(slot) = segments.slots.get(slot_index) {
-        // A session that waits at this slot finds it gone, and looks the tag up again.
+        // A session that waits at this slot finds the slot's generation changed, and looks the tag up again.
         segments.hand_over(slot);
         slot.answered.broadcast();
     }
 }
 
-/// Records the highest id that the transaction handed out of a tag that it changed. A rollback restores the former row, but
-/// not that id. Returns false if there is no memory for the record.
+/// Records the highest id that this transaction took from the row of a tag that it changed. A rollback restores the former
+/// row, which does not cover this id. Returns false if there is no memory for the record.
 pub fn raise_high_water_mark(source: Source, tag: &Tag, high_water_mark: HighWaterMark) -> bool {
     segments()
         .is_none_or(|segments| segments.high_water_marks.write().raise(&key(source, tag), high_water_mark))
 }
 
-/// Returns the highest id that rolled-back transactions handed out, with its generation.
+/// Returns the highest id of a tag that rolled-back transactions handed out, with the tag's generation.
 pub fn high_water_mark(source: Source, tag: &Tag) -> Option<HighWaterMark> {
     segments()?.high_water_marks.read().get(&key(source, tag))
 }
@@ -294,8 +294,8 @@ pub fn high_water_marks(source: Source) -> Vec<(Tag, HighWaterMark)> {
     ours.map(|(key, high_water_mark)| (key.tag, high_water_mark)).collect()
 }
 
-/// Clears a tag's high-water mark if it is not above `known`, because the row covers it by now. With None, clears it in any
-/// case, because no id of the tag is in use any more.
+/// Clears a tag's high-water mark if the mark is not above `known`, because the tag's row covers the mark by now. With None,
+/// always clears the mark, because no id of the tag is in use any more.
 pub fn clear_high_water_mark(source: Source, tag: &Tag, known: Option<Reached>) {
     if let Some(segments) = segments() {
         segments.high_water_marks.write().clear(&key(source, tag), known);

@@ -1,5 +1,5 @@
 //! Tags whose rows this transaction has inserted, changed or deleted. [`snowflake_ids_core::sequence::transaction_tags`]
-//! decides what happens to them.
+//! decides how these tags are handled.
 
 use super::cache;
 use super::error::SegmentError;
@@ -129,14 +129,15 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
 }
 
 /// Removes the tag's slot from the session's cache, so that the session takes no ids from the buffers. A refill may have put
-/// ids there that are below those of the transaction.
+/// ids into the buffers that are below the transaction's ids.
 fn forget_slot(tag: &Tag) {
     if let Some(cached) = cache::find(tag.as_bytes()) {
         cached.slot_index.set(None);
     }
 }
 
-/// Returns whether ids come from a registry on another server. In that case these rows have no effect.
+/// Returns whether ids come from a registry on another server. In that case the rows of tags in this database have no
+/// effect.
 fn is_elsewhere(source: Source) -> bool {
     source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
 }
@@ -150,19 +151,19 @@ pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// Returns whether this extension itself is changing a tag's row. A call for ids in a trigger must not wait for a refill
-/// then.
+/// Returns whether this extension itself is changing a tag's row. Meanwhile, a call for ids in a trigger must not wait for a
+/// refill.
 pub fn is_quiet() -> bool {
     QUIET.get()
 }
 
-/// Returns whether the transaction has changed the tag, but may still use its buffers: the changes leave them valid, and the
-/// transaction took no id from the row.
+/// Returns whether the transaction has changed the tag but may still use the tag's buffers. The transaction may use the
+/// buffers if its changes leave them valid, and if it took no id from the row.
 pub fn leaves_buffers(tag: &Tag) -> bool {
     name(tag).is_some_and(|name| OWN.borrow().leaves_buffers(&name))
 }
 
-/// Returns the last id that the transaction handed out of a tag that it changed.
+/// Returns the last id that the transaction took from the row of a tag that it changed.
 pub fn issued(tag: &Tag) -> Option<i64> {
     OWN.borrow().issued(&name(tag)?)
 }
@@ -175,7 +176,7 @@ fn name(tag: &Tag) -> Option<TagOfTable> {
     SEGMENT.find().map(|source| (source, *tag))
 }
 
-/// Returns the next id of a tag that the transaction has changed, with the row that it comes from; None for all other tags.
+/// Returns the next id of a tag that the transaction has changed, with the tag's row; None for all other tags.
 pub fn next(tag: &Tag, clock: &impl Clock) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     let Some(name) = name(tag) else { return Ok(None) };
     let mut all = OWN.borrow_mut();
@@ -207,7 +208,7 @@ fn settle() {
 }
 
 fn committed() {
-    // Already borrowed if the process exits in the middle of a call; nothing needs these tags then.
+    // The borrow fails if the process exits in the middle of a call. Nothing needs these tags then.
     if let Ok(mut all) = OWN.try_borrow_mut() {
         all.committed(&TagsInSession);
     }

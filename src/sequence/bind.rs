@@ -45,7 +45,7 @@ static CONFIRM: Statement = Statement::new(
     &[OIDOID],
 );
 
-/// Records that a sequence is bound. The sequence must stand at its end.
+/// Records that a sequence is bound. The sequence must stand at its end (its maximum).
 pub fn record(
     of: Oid,
     tag: Option<&TagText>,
@@ -88,15 +88,15 @@ fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Resu
     table.as_owner(work)
 }
 
-/// Removes the rows of dropped sequences, unless it would have to wait for a lock. A row that stays does no harm, and the
-/// next binding removes it.
+/// Removes the rows of dropped sequences. Does nothing if the removal would need a wait for a lock: remaining rows do no
+/// harm, and the next binding removes them.
 pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
 
 /// Marks a sequence's row as checked if the sequence stands at its end. A restored row is unchecked at first, because a dump
-/// loads the row before it sets the sequence. A restart of the sequence restarts its tag only if the row is checked. Does
-/// not wait for locks.
+/// loads the row before the dump sets the sequence. A restart of the sequence restarts its tag only if the row is checked.
+/// Does not wait for locks.
 pub fn confirm(of: Oid) {
     // In REPEATABLE READ, the update would fail on a row that another session has marked since the snapshot.
     if matches!(cache::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))

@@ -1,12 +1,12 @@
 //! This process's cache of the database's bound sequences.
 //!
-//! Each sequence is looked up when it is first needed, and again after any change of the table. While another session has
-//! the table locked, cached rows are used. They must be of the same table, and no change of the table may have been
-//! committed since.
+//! Each sequence is looked up when it is first needed, and again after any change of the table of bindings. While another
+//! session has the table locked, cached rows are used. Cached rows must come from the same table, and no later change of the
+//! table may have been committed.
 //!
-//! Without such rows, calls are redirected to this extension as if sequences were bound. That is always correct, because the
-//! extension's function decides for each sequence. A sequence that does not stand at its end (its maximum) is not bound. For
-//! one that does, the function waits for the table.
+//! Without usable rows, calls are redirected to this extension as if sequences were bound. That is always correct, because
+//! the extension's function decides for each sequence. The function treats a sequence that does not stand at its end (its
+//! maximum) as not bound. For a sequence at its end, the function waits for the table.
 
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::process::PerProcess;
@@ -65,11 +65,11 @@ enum OwnChange {
 }
 
 static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::Nothing));
-/// True while the table changes only in ways that leave other sessions' results valid.
+/// True while this process changes the table only in ways that leave other sessions' cached results valid.
 static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// Returns the functions that calls are redirected to; None if no sequence of this database is bound. Waits for no lock,
-/// because each planned statement calls this. Needs a transaction.
+/// because this function runs for each planned statement. Needs a transaction.
 #[inline]
 pub fn targets_at_once() -> Option<Targets> {
     let targets =
@@ -97,13 +97,14 @@ pub fn bound() -> Vec<Oid> {
     if any() == AnyBound::None { Vec::new() } else { store::all() }
 }
 
-/// Returns the bound sequence that a column owns, or its identity uses, without waiting. Needs a transaction.
+/// Returns the bound sequence that a column owns or that the column's identity uses. Does not wait for locks. Needs a
+/// transaction.
 pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
     let owned = owned_by(table);
     let rows = owned.into_iter().filter(|(of, _)| *of == column);
     let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
     let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
-    // A sequence whose row could not be read is returned too; [`super::recorded_of_column`] checks it again.
+    // A sequence whose row could not be read is returned too; [`super::recorded_of_column`] checks that sequence again.
     bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
 }
 
@@ -121,18 +122,18 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     })
 }
 
-/// Returns the tag or generator that a sequence is bound to; None if it is not bound. If nothing is cached and the table is
-/// locked, waits for the lock until a timeout or a cancel, as the server's functions wait for a sequence. Needs a
-/// transaction.
+/// Returns the tag or generator that a sequence is bound to; None if it is not bound. If the sequence is not cached and the
+/// table is locked, waits for the lock, as the server's functions wait for a locked sequence. A timeout or a cancel ends the
+/// wait. Needs a transaction.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
     let row =
         row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
     believed(sequence, row)
 }
 
-/// Returns the tag or generator of a sequence for which nextval or the like was called, without waiting. Such a sequence is
-/// not bound if it does not stand at its end. A sequence that this transaction has just altered may not stand at its end
-/// yet; use [`binding_of`] for it.
+/// Returns the tag or generator of a sequence that a call of nextval, currval or setval names. Does not wait for locks:
+/// while the table is locked, a sequence that does not stand at its end counts as not bound. Use [`binding_of`] for a
+/// sequence that this transaction has just altered, because that sequence may not stand at its end yet.
 pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
     match row_at_once(sequence) {
         Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
@@ -149,8 +150,8 @@ fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
     (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
 }
 
-/// Returns the tag or generator of a sequence for which nextval or the like was called; None if it is not bound. Locks the
-/// sequence, so that the binding stays until the transaction ends.
+/// Returns the tag or generator of a sequence that a call of nextval, currval or setval names; None if the sequence is not
+/// bound. Locks a bound sequence, so that its binding stays until the transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)?;
     sequence::lock(sequence);
@@ -158,7 +159,7 @@ pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
 }
 
 /// Returns whether a sequence stands at its end (its maximum), as a bound sequence does. Only `bind_sequence`, and roles
-/// with the right to call setval, put a sequence there. Needs a transaction.
+/// with the right to call setval, put a sequence at its end. Needs a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
     let terms = sequence::terms(sequence)
         .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());
@@ -169,7 +170,7 @@ pub fn stands_at_end(sequence: Oid) -> bool {
 /// The table is locked, and the sequence is not cached.
 pub struct Locked;
 
-/// Returns the row of a sequence, without waiting. Needs a transaction.
+/// Returns the row of a sequence. Does not wait for locks. Needs a transaction.
 pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     if any() == AnyBound::None {
         return Ok(None);
@@ -188,7 +189,8 @@ pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     }
 }
 
-/// Caches a result. Drops it if the cache was invalidated since `forgotten` was read, or if the table could not be read.
+/// Caches a result. Drops the result if the cache was invalidated since `forgotten` was read, or if the table could not be
+/// read.
 fn keep<V>(
     forgotten: u64,
     of: Oid,
@@ -213,14 +215,15 @@ fn any() -> AnyBound {
     ANY.get().unwrap_or_else(learn)
 }
 
-/// Finds out whether any sequence is bound, without waiting.
+/// Finds out whether any sequence is bound. Does not wait for locks.
 #[cold]
 fn learn() -> AnyBound {
     let forgotten = FORGOTTEN.get();
     let table = SEQUENCE_BINDING.find();
     sequence::on_change(table.map(Source::oid), forget);
     let Some(table) = table else { return learned(forgotten, None) };
-    // Read before the table, so that a change committed in between is counted later and causes another look-up.
+    // The count is read before the table. A change that is committed in between raises the count later, and causes another
+    // look-up.
     let committed = bindings::CHANGES.get().and_then(bindings::Changes::count);
     let any = match store::is_any(Wait::No) {
         Ok(true) => AnyBound::Some,
@@ -228,8 +231,8 @@ fn learn() -> AnyBound {
         Err(Unseen::NoTable) => return learned(forgotten, None),
         Err(Unseen::Locked) => return last_known(table, committed),
     };
-    // A change of this transaction may be rolled back, and a standby counts no changes. In both cases the result must not be
-    // used while the table is locked.
+    // A change of this transaction may be rolled back, and a standby counts no changes. In either case, the result must not
+    // be used while the table is locked.
     let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
     learned(forgotten, Some(CachedSequences::of(table, changes, any)))
 }
@@ -237,14 +240,14 @@ fn learn() -> AnyBound {
 fn learned(forgotten: u64, known: Option<CachedSequences>) -> AnyBound {
     let any = known.as_ref().map_or(AnyBound::None, |known| known.any);
     *CACHE.borrow_mut() = known;
-    // Not stored if an invalidation arrived meanwhile, so that the next call looks it up again.
+    // The answer is not stored if an invalidation arrived meanwhile, so that the next call looks again.
     if FORGOTTEN.get() == forgotten {
         ANY.set(Some(any));
     }
     any
 }
 
-/// Returns the cached answer for a locked table. It is not stored, so the next call tries to read the table again.
+/// Returns the cached answer for a locked table. The answer is not stored, so the next call tries to read the table again.
 fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
     let serves = |known: &&CachedSequences| {
         let is_as_it_was = known.changes.is_some() && known.changes == committed;
@@ -278,7 +281,7 @@ pub fn changed() {
     OWN.set(OWN.get().max(own));
 }
 
-/// Runs changes of the table that leave other sessions' results valid.
+/// Runs changes of the table that leave other sessions' cached results valid.
 pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
     struct EndOfTransaction;
     impl Drop for EndOfTransaction {
@@ -287,12 +290,12 @@ pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
         }
     }
     TIDIES.set(true);
-    // Also reset after an error, because the session may go on after a rollback to a savepoint.
+    // The flag is also reset after an error, because the session may continue after a rollback to a savepoint.
     let _end = EndOfTransaction;
     work()
 }
 
-/// Refuses PREPARE TRANSACTION, because another session may commit the transaction and would not count its changes.
+/// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not count the changes.
 pub fn refuse_to_prepare() {
     if OWN.get() == OwnChange::Changed {
         let report = ErrorReport::new(
@@ -304,7 +307,7 @@ pub fn refuse_to_prepare() {
     }
 }
 
-/// Counts the transaction's changes. Called after the commit, while its locks are still held.
+/// Counts the transaction's changes. Called after the commit, while the transaction still holds its locks.
 pub fn committed() {
     if OWN.get() != OwnChange::Nothing
         && let Some(changes) = bindings::CHANGES.get()

@@ -1,6 +1,6 @@
 //! Statements that change bound sequences. An altered or restarted sequence is set to its end (its maximum) again, so that
-//! the server's own nextval still fails. A dropped sequence loses its binding. New columns with a
-//! sequence are attached if the setting `snowflake_ids.new_columns` says so.
+//! the server's own nextval still fails. A dropped sequence loses its binding. New columns with a sequence are attached,
+//! unless the setting `snowflake_ids.new_columns` is off.
 
 use super::error::SequenceError;
 use super::{bind, cache};
@@ -50,26 +50,27 @@ static AT_COMMIT: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// Records that a sequence is dropped. The row of its binding, if it has one, is removed at commit.
+/// Records that a sequence is dropped. The row of the sequence's binding, if there is one, is removed at commit.
 pub fn sequence_dropped(of: Oid) {
     if !matches!(cache::row_at_once(of), Ok(None)) {
         DROPS.set(true);
     }
 }
 
-/// Refuses a call of the server's own setval that the planner hook did not redirect. The call would move a bound sequence
-/// away from its end, and later calls of nextval that are not redirected would repeat numbers.
+/// Refuses a call of the server's own setval that the planner hook did not redirect. The call could move a bound sequence
+/// away from its end. Later calls of nextval that are not redirected would then repeat numbers.
 pub fn setval_called() {
     if cache::is_any_bound() {
         raise(report(&SequenceError::Unreached));
     }
 }
 
-/// Attaches the columns of a new table, with number 0, or a new column, that have a sequence of their own.
+/// Attaches new columns that have a sequence of their own: the column `number`, or all columns of a new table if `number` is
+/// 0.
 pub fn columns_created(relation: Oid, number: c_int) {
     if let Some(kind) = settings::new_columns()
         && extension::keep()
-        // Objects of version 0.2 have no such function until ALTER EXTENSION UPDATE.
+        // The SQL objects of version 0.2 lack this function until ALTER EXTENSION UPDATE.
         && extension::function("snowflake_ids_internal.attach_created(pg_catalog.oid,pg_catalog.int4,pg_catalog.text)").is_some()
     {
         let attached = ATTACH.run(&[relation.into(), number.into(), kind.into()]);
@@ -84,7 +85,7 @@ pub fn identities_restarted() {
 /// Sets bound sequences to their end again, if this transaction has moved them.
 fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in cache::bound() {
-        // A sequence that another transaction has locked was not moved by this one.
+        // This transaction cannot have moved a sequence that another transaction has locked.
         if sequence::lock_at_once(of) {
             let settled = is_moved(of) && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
             if !settled {
@@ -113,22 +114,22 @@ fn at_commit() {
     if replication::is_setting_sequences() {
         transaction::with_snapshot(|| settle_all(false, |_| true));
     }
-    // The row of a dropped sequence must go, because a later sequence may get the same oid.
+    // The row of a dropped sequence must be removed, because a later sequence may get the same oid.
     if DROPS.replace(false) {
         transaction::with_snapshot(bind::forget_dropped_at_once);
     }
 }
 
 pub fn altered(of: Oid) {
-    // A sequence that this transaction created can have a row only from this transaction. It has none if the table cannot be
-    // read because another transaction has locked it.
+    // Only this transaction can have bound a sequence that it created. If another transaction has locked the table, this
+    // transaction has not written to the table, so the sequence is not bound.
     if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
         || cache::binding_of(of).is_none()
     {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));
-    // The sequence may have another owner now, so all sessions must look it up again.
+    // The sequence may have another owner now, so all sessions must look the sequence up again.
     if let Some(table) = SEQUENCE_BINDING.find() {
         table.announce();
     }

@@ -1,4 +1,5 @@
-//! The session's cache of series. A monotonic series divides its keys into sections, each with one maximum for all its keys.
+//! The session's cache of series. A monotonic series divides its keys into sections. All keys of a section share one
+//! maximum.
 
 use super::error::NoNumberError;
 use crate::pg::catalog::{self, Source, Unseen};
@@ -30,7 +31,7 @@ use std::rc::Rc;
 pub struct CachedSeries {
     pub(super) name: Tag,
     pub series: Series,
-    /// The table that holds its counters.
+    /// The table that holds the series' counters.
     pub(super) counters: Source,
     /// The rights of roles; None if every role may take numbers.
     grants: Option<Vec<(Oid, Privileges)>>,
@@ -46,7 +47,7 @@ pub struct CachedSeries {
     /// The last transaction in which a check allowed this server to give numbers of the series.
     at_home: Cell<Option<u32>>,
     /// The first day of the present period (numbers start over with each period), and the time of the look-up. The day is
-    /// valid for a few seconds after it.
+    /// valid for a few seconds after the look-up.
     period: Cell<Option<(i32, UnixMicros)>>,
 }
 
@@ -55,7 +56,7 @@ type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
 type RegistriesInUse = Option<(u64, Vec<String>)>;
 
 static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
-/// The series that the session used last. The next call mostly needs the same one.
+/// The series that the session used last. The next call mostly needs the same series.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
 /// Number of invalidation messages for the table of series.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
@@ -88,8 +89,8 @@ impl CachedSeries {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
     }
 
-    /// Returns whether a role may take the key's next number. Reads only the cache, and returns false if that does not
-    /// suffice.
+    /// Returns whether a role may take the key's next number. Reads only the cache, and returns false if the cache cannot
+    /// tell.
     #[inline]
     pub(super) fn may_take(&self, key: &Key, role: Oid) -> bool {
         key.key_type() == self.series.key_type
@@ -136,7 +137,8 @@ impl CachedSeries {
         self.series.scope != Scope::Global || (!self.series.is_one_servers() && self.registries.len() < 2)
     }
 
-    /// Fails if other servers could give numbers of the series too. They would not know the numbers that this server gave.
+    /// Fails if other servers could give numbers of the series too. Those servers would not know the numbers that this
+    /// server gave.
     pub(super) fn refuse_elsewhere(&self) -> Result<(), NoNumberError> {
         if self.goes_anywhere() || self.is_at_home() {
             return Ok(());
@@ -153,8 +155,8 @@ impl CachedSeries {
         Ok(())
     }
 
-    /// Fails on a worker of a Citus cluster without a registry. The check runs in each transaction, because no message tells
-    /// a session that its server became a worker.
+    /// Fails on a Citus worker. The caller has checked that this database uses no registry. The check runs in each
+    /// transaction, because no message tells a session that its server became a worker.
     fn refuse_worker(&self) -> Result<(), NoNumberError> {
         if citus::is_there() && citus::is_worker()? {
             return Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into());
@@ -166,12 +168,12 @@ impl CachedSeries {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
     }
 
-    /// Returns the error for a value below numbers that were given for the key, or may have been.
+    /// Returns the error for a value below a number that was given for the key, or may have been given.
     pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
         SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
     }
 
-    /// Returns the first day of the present period, in days since 1970-01-01; 0 for a series without a date. Needs a
+    /// Returns the first day of the present period, in days since 1970-01-01; 0 for a series without periods. Needs a
     /// transaction.
     pub(super) fn day(&self) -> Result<i32, NoNumberError> {
         let Some(reset) = self.series.reset else { return Ok(0) };
@@ -183,7 +185,8 @@ impl CachedSeries {
             return Ok(day);
         }
         let (day, then) = store::period(reset, &self.series.time_zone)?;
-        // Not cached while the day changes, because in some time zones the clock goes back over midnight.
+        // Not cached if another period is current a few seconds later. The present period is then about to end, or the time
+        // zone's clocks are about to be put back over midnight.
         self.period.set((day == then).then_some((day, now)));
         Ok(day)
     }
@@ -220,8 +223,8 @@ impl CachedSeries {
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
     }
 
-    /// Returns whether a role has the right to `action` on the series. For a distributed series, Citus propagates the
-    /// privileges on its counters to all nodes.
+    /// Returns whether a role has the right to `action` on the series. For a distributed series, checks the privileges on
+    /// the table of counters, which Citus propagates to all nodes.
     pub fn allows(&self, action: Action, role: Oid) -> bool {
         if self.series.scope == Scope::Shard && action != Action::Own {
             return shard::allows(&self.series, self.table, action, role);
@@ -237,12 +240,13 @@ impl CachedSeries {
     }
 }
 
-/// Returns whether a role manages all series of this database: superusers, and roles that may write to the table of series.
+/// Returns whether a role manages all series of this database. Superusers do, and roles that may write to the table of
+/// series.
 fn administers(table: Source, role: Oid) -> bool {
     catalog::is_superuser(role) || role::may_update(role, table.oid())
 }
 
-/// Returns a series, as of all changes that are committed by now and the transaction's own changes.
+/// Returns a series. Sees all changes that are committed by now, and the transaction's own changes.
 pub fn look_up(name: &[u8]) -> Result<Rc<CachedSeries>, NoNumberError> {
     // Other sessions may have changed the series since the statement began.
     catalog::take_in_changes();
@@ -261,7 +265,7 @@ pub fn look_up(name: &[u8]) -> Result<Rc<CachedSeries>, NoNumberError> {
 
 #[cold]
 fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
-    // Read before the table, so that a change made meanwhile causes another look-up.
+    // The count is read before the table, so that a concurrent change causes another look-up.
     let as_of = CHANGES.get();
     SERIES.on_change(forget);
     let timeout = SegmentTimeout::new();
@@ -286,7 +290,7 @@ fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
     });
     let mut all = CACHE.borrow_mut();
     let all = all.get_or_insert_default();
-    // Entries that were dropped or have changed are removed.
+    // Outdated entries are removed.
     all.retain(|_, known| known.as_of == as_of);
     all.insert(*name, known.clone());
     Ok(known)
@@ -299,7 +303,7 @@ fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumbe
     }
 }
 
-/// Returns the registries that this database uses. Reads their table only after it has changed.
+/// Returns the registries that this database uses. Reads the table of registries only after that table has changed.
 fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
     REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
     let as_of = REGISTRY_CHANGES.get();

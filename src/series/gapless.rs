@@ -1,4 +1,4 @@
-//! Gapless series. A number is taken by updating the key's row in the caller's transaction. The rows of a distributed series
+//! Gapless series. The caller's transaction takes a number by an update of the key's row. The rows of a distributed series
 //! are on the shards of a Citus cluster.
 
 use super::cache::CachedSeries;
@@ -26,7 +26,7 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
 #[cold]
 fn first(cached: &CachedSeries, key: &Key) -> Result<Option<Number>, NoNumberError> {
     let taken = cached.counters.as_owner_qualified(|| store::first(&cached.series, key))?;
-    // A dropped series loses its counters. A call that waited for the drop must not create a new one.
+    // DROP removes the series' counters. A call that waited for the drop must not create a counter again.
     cached.check_present()?;
     Ok(taken)
 }
@@ -45,14 +45,15 @@ pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<
     })
 }
 
-/// Raises a key's counter to a value, if it is lower.
+/// Raises a key's counter to a value, if the counter is lower.
 pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
     cached.counters.as_owner_qualified(|| store::set(&cached.series, key, value, false))?;
     Ok(())
 }
 
-/// Raises a key's counter, if the key has one, to the number in a table's row. The table belongs to `owner`, who needs the
-/// right to call `series_set`. Otherwise a role with USAGE alone could exhaust a key by one row in its own table.
+/// Raises a key's counter to the number in a table's row, if the key has a counter. `owner` owns the table, and must have
+/// the right to call `series_set`. Without this check, a role with only USAGE could exhaust a key by one row in its own
+/// table.
 pub fn raise_to(cached: &CachedSeries, key: &Key, number: i64, owner: Oid) -> Result<(), NoNumberError> {
     let series = &cached.series;
     let is_counted_here =
@@ -72,7 +73,7 @@ fn key_table(cached: &CachedSeries) -> Result<Option<KeyTable>, SeriesError> {
     table.map(Some).ok_or_else(|| SeriesError::NoKeyTable { series: cached.shown() })
 }
 
-/// Returns the first day of the present period; None for a series without a date.
+/// Returns the first day of the present period; None for a series without periods.
 fn day(cached: &CachedSeries) -> Result<Option<i32>, NoNumberError> {
     cached.series.reset.map(|_| cached.day()).transpose()
 }

@@ -1,5 +1,5 @@
-//! Monotonic series: numbers of many keys that share one maximum. The keys are divided into sections. Each section has a
-//! segment tag (a named id range), and takes its numbers from the tag's buffers.
+//! Monotonic series. The keys of a series are divided into sections, and the keys of a section share one maximum. Each
+//! section has a segment tag (a named id range), and takes its numbers from the tag's buffers.
 
 use super::cache::{CachedSeries, shown_key};
 use super::error::NoNumberError;
@@ -28,7 +28,7 @@ use std::num::NonZeroU32;
 
 const FUNCTION: &str = "series_nextval()";
 
-/// Takes the next number of a key from memory, if memory has one. Raises no error.
+/// Takes the next number of a key from shared memory; None if shared memory has no number for the key. Raises no error.
 #[inline]
 pub fn at_once(cached: &CachedSeries, key: &Key) -> Option<Number> {
     let sections = sections().filter(|_| transaction_tags::is_empty())?;
@@ -53,7 +53,7 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
     Ok(Number { number, day: 0 })
 }
 
-/// Raises the counters of all keys in the key's section to a value. Numbers that were given once are never given again, so
+/// Raises the counters of all keys in the key's section to a value. A number that was given once is never given again, so
 /// `force` is refused.
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     if force {
@@ -62,13 +62,13 @@ pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<
     raise_above(cached, key, value)
 }
 
-/// Raises a key's counter to a value, if it is lower.
+/// Raises a key's counter to a value, if the counter is lower.
 pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
     ready(cached)?;
     let number = section_of_key(cached, key);
     let raised = (cached.series.id, number);
-    // `series_attach` calls this for every key of a column. The first key raises its whole section, so the others need no
-    // statement.
+    // `series_attach` calls this for every key of a column. Each call raises the key's whole section, so keys of the section
+    // with lower values need no statement.
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
@@ -122,7 +122,7 @@ fn section_at_once(cached: &CachedSeries, key: &Key) -> Option<u16> {
     }
 }
 
-/// Returns the section of a key. It is the same on every server, whatever the encoding of its database.
+/// Returns the section of a key. A key has the same section on every server, whatever the database's encoding.
 fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
     let in_utf8 = |bytes: &[u8]| encoding::to_utf8(bytes).map(|text| Key::Text(text.into_bytes().into()));
     let converted = || match key {
@@ -133,8 +133,8 @@ fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
         .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(cached)))
 }
 
-/// Returns the tag of a section. Its name includes the number of sections. With another number of sections, each section has
-/// other keys, so it needs another tag in the registry.
+/// Returns the tag of a section. The tag's name includes the number of sections. With another number of sections, each
+/// section has other keys, and needs another tag in the registry.
 fn tag_of(cached: &CachedSeries, number: u16) -> Vec<u8> {
     let rest = format!(" section {} of {}", number + 1, sections_of(cached));
     [cached.name.as_bytes(), rest.as_bytes()].concat()
@@ -197,9 +197,9 @@ fn supply(
     }
 }
 
-/// Returns the section in its tag's slot. A section that is not open is opened with the next range from the buffers. With
-/// `seen`, an open section gets the next range too, unless it has changed since the caller saw it. Also returns whether the
-/// caller must request more ids.
+/// Returns the section in its tag's slot. Opens a closed section with the next range from the buffers. An open section also
+/// gets the next range if its owner and range still equal `seen`, in which the caller found no number. Also returns whether
+/// the caller must request more ids.
 fn open(
     sections: &Sections,
     slot: &'static Slot,

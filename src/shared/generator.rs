@@ -16,7 +16,7 @@ use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The issuer's shared memory, and the parts that only a server has.
+/// The core's issuer memory, and the parts of shared memory that the core does not have.
 #[repr(C, align(64))]
 pub struct Shared {
     issuing: issuer::IssuerMemory,
@@ -40,9 +40,9 @@ impl Deref for Shared {
     }
 }
 
-/// Count of the ids taken by the processes that had this process number, one after another. Only the present process writes
-/// the count, so no atomic addition is needed. Each counter has its own cache line, so that processes do not slow each
-/// other down.
+/// Count of the ids that processes with this process number have taken, one process after another. Only the present process
+/// writes the count, so no atomic addition is needed. Each counter has its own cache line, so that processes do not slow
+/// each other down.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Tally(AtomicU64);
@@ -83,7 +83,7 @@ pub fn shared() -> Option<&'static Shared> {
     SHARED.get()
 }
 
-/// Returns the server's shared state, for a function that issues ids or changes what issues them.
+/// Returns the server's shared state, for a function that issues ids or changes the issuer.
 ///
 /// # Errors
 /// [`NotReadyError`]: the library was not preloaded, or the server is a standby.
@@ -124,7 +124,7 @@ impl Shared {
         self.named.load(Ordering::Acquire)
     }
 
-    /// Counts such a transaction.
+    /// Counts a transaction that changed named generators.
     pub fn record_named_change(&self) {
         self.named.fetch_add(1, Ordering::AcqRel);
     }

@@ -17,7 +17,7 @@ pub struct Leases {
     /// The slot of the lease worker, assigned by the launcher. At most one lease worker runs at a time.
     pub worker_slot: WorkerSlot,
     /// The `DatabaseUse` (role in leases of worker ids) of the database that the last lease worker inspected, plus 1.
-    /// The launcher sets it to 0 when it reads it.
+    /// The launcher resets the field to 0 when reading it.
     pub found: AtomicU32,
     /// Number of lease workers that have connected to their database.
     pub arrivals: AtomicU64,

@@ -1,5 +1,5 @@
-//! The health of the registries of all databases, in shared memory. Read by the status view, and by processes before
-//! they send a request to a registry.
+//! The health of the registries of all databases, in shared memory. The status view reads this data, and so do processes
+//! before they send a request to a registry.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The highest number of registries with an entry. The server keeps no history of further registries.
 const MOST: usize = 64;
 
-/// The history of one registry of one database since server start. Several workers may write it at once.
+/// The history, since server start, of one registry of one database. Several workers may write to the entry at once.
 #[derive(Default)]
 pub struct RegistryEntry {
     /// The OID of the database in the low half, and the position of the registry plus 1 in the high half. A free entry has
@@ -110,7 +110,8 @@ impl EndpointStatus for SharedEndpointStatus {
 }
 
 impl RegistryEntry {
-    /// Returns the fault for the session's user. A registry that has not answered yet also has a fault.
+    /// Returns the registry's fault, as the session's user may see it. A pending request without an answer also counts as a
+    /// fault.
     fn complaint(&self) -> Option<String> {
         let error = self.error();
         let since = self.asked_at.load(Relaxed);
@@ -134,12 +135,13 @@ impl RegistryEntry {
         }
     }
 
-    /// Returns the last error for the session's user, who may not be allowed to see addresses and tags. Empty if none.
+    /// Returns the last error, as the session's user may see it; empty if there is none. Some users may not see addresses
+    /// and tags.
     pub fn error(&self) -> String {
         if self.is_brief() { self.briefly.read().1 } else { self.error.read().1 }
     }
 
-    /// Returns the hint for the session's user.
+    /// Returns the hint, as the session's user may see it.
     fn shown_hint(&self) -> String {
         if self.is_brief() { FOR_OTHERS.to_owned() } else { self.hint.read().1 }
     }
@@ -155,7 +157,8 @@ impl RegistryEntry {
         (health.failures > 0).then(|| UnixMicros(self.last_failure.load(Relaxed)).plus(pause))
     }
 
-    /// Writes a text. If another process is writing at the same time, the other text stays, because it is just as recent.
+    /// Writes a text. If another process is writing at the same time, the other process's text stays, because that text is
+    /// just as recent.
     fn write<const WORDS: usize>(&self, shared_text: &SharedText<WORDS>, text: &str) {
         if !self.writing.swap(true, AcqRel) {
             shared_text.write(text);
@@ -183,7 +186,7 @@ pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
     |rest| Some(rest.array(MOST, RegistryEntry::default)),
 );
 
-/// Returns the entry of a registry, and creates it if needed. None if all are taken, or without shared memory.
+/// Returns the entry of a registry, and creates it if needed. None if all entries are taken, or without shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;
@@ -204,7 +207,7 @@ pub fn complaints(database: u32) -> Vec<(String, String, String)> {
     each.filter_map(|entry| Some((entry.server(), entry.complaint()?, entry.shown_hint()))).collect()
 }
 
-/// Returns the name of a database's first registry, if it uses any.
+/// Returns the name of a database's first registry, if the database uses registries.
 pub fn first(database: u32) -> Option<String> {
     find(database, 0).map(RegistryEntry::server)
 }

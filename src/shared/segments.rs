@@ -25,7 +25,7 @@ const HIGH_WATER_MARKS: usize = 1_024;
 
 #[repr(C, align(64))]
 pub struct Segments {
-    /// Number of tags that keep their slots while no call waits for them: the setting `max_tags`.
+    /// Number of tags that keep their slots while no call waits for their ids: the setting `max_tags`.
     pub slot_count: usize,
     /// The slots: `slot_count`, and one more for each process that can wait for ids. A waiting call always finds a slot.
     pub slots: &'static [Slot],
@@ -39,8 +39,8 @@ pub struct Segments {
     pub misses: AtomicU64,
     /// Number of times that a tag lost its slot to another tag.
     pub evictions: AtomicU64,
-    /// The highest ids that transactions have taken from a tag's row themselves, without a refill worker, and not
-    /// committed.
+    /// For each tag, the highest id that a transaction took directly from the tag's row, without a refill worker, and
+    /// did not commit.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
     /// The map from tags to slots. Processes that publish or withdraw ids also lock the directory for writing.
     pub directory: RwLock<LwLock, Directory<'static>>,
@@ -59,8 +59,8 @@ pub struct Segments {
 pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
 
 impl Segments {
-    /// Requests a refill of a slot, and returns the ticket of the request. If `creates`, the refill worker may create
-    /// the tag.
+    /// Requests a refill of a slot, and returns the ticket of the request. If `creates` is true, the refill worker may
+    /// create the tag.
     pub fn ask(&self, slot: &Slot, creates: bool) -> u64 {
         let ticket = if creates { slot.request.ask_to_create() } else { slot.request.ask() };
         self.asked.record(self.slot_of(slot));
@@ -72,7 +72,8 @@ impl Segments {
         self.asked.slots_with_requests(|slot_index| self.is_asked(slot_index))
     }
 
-    /// Sets the bits of all slots with unanswered requests. A caller may have died between its request and its bit.
+    /// Sets the bits of all slots with unanswered requests. A caller may have died after its request, before it set the
+    /// bit.
     pub fn record_pending(&self) {
         let asked = (0..self.slots.len()).filter(|slot_index| self.is_asked(*slot_index));
         asked.for_each(|slot_index| self.asked.record(slot_index));
@@ -82,12 +83,12 @@ impl Segments {
         self.slots.get(slot_index).is_some_and(|slot| slot.request.pending().is_some())
     }
 
-    /// Returns a new generation for a slot. The value is never 0, which stands for a slot that was never used.
+    /// Returns a new generation for a slot. The value is never 0, which marks a slot that was never used.
     pub fn new_slot_generation(&self) -> u64 {
         self.slot_generations.fetch_add(1, Relaxed) + 1
     }
 
-    /// Gives a slot to another tag, or frees the slot. Only with the directory locked for writing.
+    /// Gives a slot to another tag, or frees the slot. Call only with the directory locked for writing.
     pub fn hand_over(&self, slot: &Slot) {
         if slot.wanted.swap(0, Relaxed) > 0 {
             self.awaited.fetch_sub(1, Relaxed);
@@ -193,7 +194,7 @@ pub fn wake_launcher() {
     }
 }
 
-/// Returns the fault that keeps all refill requests from being served; None if the launcher runs.
+/// Returns the fault because of which no refill request is served; None if the launcher runs.
 pub fn trouble() -> Option<Trouble> {
     // The launcher starts with the server, unless `max_worker_processes` was reached.
     segments().filter(|segments| !segments.launcher.is_occupied()).map(|_| Trouble::NoWorker)

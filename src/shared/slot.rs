@@ -22,7 +22,7 @@ pub struct Slot {
     /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
     /// The section, if the tag belongs to a monotonic series: the range of numbers that some of the series' keys share.
-    /// With the directory locked for writing, processes open the section and move ranges from the buffers to the
+    /// Processes lock the directory for writing to open the section, or to move a range from the buffers to the
     /// section. Emptying the buffers closes the section.
     pub section: Section,
 }
@@ -50,7 +50,7 @@ impl Slot {
         self.state.clear()
     }
 
-    /// Returns whether ids were taken since the clock sweep last came to this slot: see [`SlotState::has_moved`].
+    /// Returns whether ids were taken since the clock sweep last visited this slot: see [`SlotState::has_moved`].
     pub fn has_moved(&self) -> bool {
         // Taking a number from the section does not move the cursor of the buffers.
         self.section.was_used() | self.state.has_moved()

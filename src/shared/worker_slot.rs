@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A slot for one worker, in shared memory.
 #[derive(Default)]
 pub struct WorkerSlot {
-    /// The database that the slot is assigned to; 0 if it is free. The launcher assigns and frees the slot.
+    /// The database that the slot is assigned to; 0 if the slot is free. The launcher assigns and frees the slot.
     pub database: AtomicU32,
     /// The latch of the worker.
     pub worker_latch: WorkerLatch,
@@ -24,12 +24,12 @@ pub struct WorkerSlot {
     pub cut: AtomicBool,
     /// The SQLSTATE of the error that ended the worker, in the server's packed form; 0 if none is known.
     pub failure: AtomicI32,
-    /// The time by which the worker has to leave, in microseconds of uptime; 0 if it may stay.
+    /// The time by which the worker has to leave, in microseconds of uptime; 0 if the worker may stay.
     leaves_by: AtomicU64,
 }
 
 impl WorkerSlot {
-    /// Returns whether the slot is assigned to this database. With 0, returns whether it is free.
+    /// Returns whether the slot is assigned to this database. With 0, returns whether the slot is free.
     pub fn is_for(&self, database: u32) -> bool {
         self.database.load(Ordering::Acquire) == database
     }
@@ -45,7 +45,7 @@ impl WorkerSlot {
         self.leaves_by.load(Ordering::Acquire) != 0
     }
 
-    /// Returns how long the worker may go on with its current work; None if there is no limit.
+    /// Returns how long the worker may continue its current work; None if there is no limit.
     pub fn time_left(&self) -> Option<Duration> {
         let by = self.leaves_by.load(Ordering::Acquire);
         (by != 0).then(|| Duration::from_micros(by).saturating_sub(uptime()))

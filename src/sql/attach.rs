@@ -1,5 +1,5 @@
-//! Attaching ids to columns of tables, and detaching them. Most of it is SQL, in the files below. This file has the parts
-//! that need other rights than the caller's, or must work with oids instead of names.
+//! Attaching ids to columns of tables, and detaching them. Most of the code is SQL, in the files below. This file has the
+//! parts that need other rights than the caller's, or that work with oids instead of names.
 
 use crate::pg::extension;
 use crate::segment::error::SegmentError;
@@ -7,8 +7,9 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 /// Keeps the extension from being dropped until the transaction ends. Functions that run with more rights than the caller's
-/// call it first. Otherwise the extension could be dropped while they wait for a lock, and names in their code could then
-/// mean objects of other roles. Nobody can put another function in the place of this one, because it is in `pg_catalog`.
+/// call this function first. Without this call, the extension could be dropped while such a function waits for a lock. Names
+/// in the function's code could then mean objects of other roles. Nobody can replace this function, because it is in
+/// `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
 fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
@@ -41,8 +42,8 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Runs a statement as the owner of a relation, because it may run the owner's code. Returns the bigint of its first
-    /// row, or null.
+    /// Runs a statement as the owner of a relation, because the statement may run the owner's code. Returns the bigint in
+    /// the first row of the result, or null.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
         let relation = found(relation)?;
@@ -102,7 +103,7 @@ mod snowflake_ids_internal {
     }
 
     /// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the text, and compares
-    /// the text with the default that attach writes for this tag. So the user's text is never executed. The caller needs no
+    /// the text with the default that attach writes for this tag. This never executes the user's text. The caller needs no
     /// right on the tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {

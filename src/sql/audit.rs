@@ -14,7 +14,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 
 /// The increment of a tag's ids, their remainder, and the highest reserved id; None if registries on other servers reserve
-/// its ids.
+/// the ids, or if the tag starts over each period.
 type Numbers = (i64, i64, Option<i64>);
 
 /// Returns the [`Numbers`] of a tag. The current role needs SELECT on the tag.
@@ -24,7 +24,7 @@ fn numbers(tag: &Tag) -> Result<Numbers, SegmentError> {
         return Ok((1, 0, None));
     }
     let (increment, remainder, highest) = row(tag).ok_or_else(|| SegmentError::unknown(tag))?;
-    // If this transaction has changed the tag, the ids that it took are written to the row only at commit.
+    // If this transaction has changed the tag, the ids that this transaction took are written to the row only at commit.
     Ok((increment, remainder, highest.max(transaction_tags::issued(tag))))
 }
 
@@ -41,7 +41,7 @@ fn row(tag: &Tag) -> Option<Numbers> {
 }
 
 fn registries_are_in_use() -> bool {
-    // If the table is locked, it may be about to change, so registries count as in use.
+    // A locked table may be about to change, so registries then count as in use.
     rows::has(&REGISTRY_SERVER, Wait::No, View::Committed, &[]).unwrap_or(true)
 }
 
@@ -54,8 +54,8 @@ mod snowflake_ids_internal {
     use crate::pg::text::{Text, TextOut};
     use pgrx::prelude::*;
 
-    /// Locks a table against changes of its definition until the transaction ends. The caller must have a right to read some
-    /// of it.
+    /// Locks a table against changes of its definition until the transaction ends. The caller must have a right to read a
+    /// part of the table.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn lock_to_read(relation: pg_sys::Oid) {
         if let Some(relation) = Relation::find(relation) {
@@ -63,9 +63,9 @@ mod snowflake_ids_internal {
         }
     }
 
-    /// Returns the text in the first row of a query on a table, or null. The query may run code that the table's owner has
-    /// written, and the caller may be a superuser. The query runs with the owner's rights if the caller may become that
-    /// role, and with the caller's rights otherwise.
+    /// Returns the text in the first row of a query on a table, or null. The query may run code of the table's owner, and
+    /// the caller may be a superuser. Therefore the query runs with the owner's rights if the caller may become the owner.
+    /// If not, the query runs with the caller's rights.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
         let Some(relation) = Relation::find(relation) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The functions that check and make a change of the layout. The core decides if the change is allowed (`layout::change`).
+//! Functions that check and make a change of the layout. The core decides whether the change is allowed (`layout::change`).
 
 use pgrx::prelude::*;
 
@@ -12,7 +12,7 @@ mod snowflake_ids {
     use snowflake_ids_core::UnixMicros;
 
     /// Checks a change of the server's own layout, or of a named generator's. Returns the time from which all ids of the new
-    /// layout are above the existing ones.
+    /// layout are above the existing ids.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_check(
         new: Text<'_>,
@@ -67,7 +67,8 @@ mod snowflake_ids_internal {
     /// The function's name in error messages.
     const FUNCTION: &str = "snowflake_ids.layout_change";
 
-    /// Prepares a change of the server's layout that takes effect at the next start. Only a superuser may call it.
+    /// Prepares a change of the server's layout that takes effect at the next start. Only a superuser may call this
+    /// function.
     #[pg_extern(volatile, parallel_unsafe)]
     fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
         if !catalog::is_superuser(role::current()) {
@@ -79,8 +80,8 @@ mod snowflake_ids_internal {
         change.allow(&old, &new).map_err(|error| report(&error))?;
         let Some(shared) = generator::shared() else { return Ok(()) };
         check_room(shared, &new)?;
-        // Written before the setting, so that a server that starts with the new setting finds the new layout in its state
-        // file.
+        // The state file is written before the setting, so that a server that starts with the new setting finds the new
+        // layout in the state file.
         issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
         settings::set_layout_at_next_start(&new);
         ErrorReport::new(
@@ -124,7 +125,7 @@ use std::time::Duration;
 fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     let (datacenter, worker) = match shared.identity {
         Identity::Fixed { datacenter, worker } => (datacenter, Some(worker)),
-        // If the present worker id does not fit, another one is leased.
+        // If the present worker id does not fit, another worker id is leased.
         Identity::Leased { datacenter } => (datacenter, None),
     };
     let numbers = [(Field::Datacenter, Some(datacenter)), (Field::Worker, worker)];
@@ -138,7 +139,7 @@ fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     }
 }
 
-/// Returns the present layout, the new one, and the result of the check. Errors name `function`.
+/// Returns the present layout, the new layout, and the result of the check. Errors name `function`.
 fn of(
     function: &'static str,
     new: &Text<'_>,

@@ -1,4 +1,4 @@
-//! The nodes of a Citus cluster. Most of it is SQL, in `citus.sql`; this file has the checks of the nodes.
+//! The nodes of a Citus cluster. Most of the code is SQL, in `citus.sql`; this file has the checks of the nodes.
 
 use pgrx::prelude::*;
 
@@ -15,7 +15,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::error::excerpt;
     use snowflake_ids_core::registry::citus::{ClusterNode, Judged, judge};
 
-    /// The limit in bytes, above the size of all nodes' reports.
+    /// The limit of the list of nodes in bytes. The reports of all nodes together are smaller.
     const MOST: usize = 64 << 20;
     /// The limit of a server's name in bytes.
     const MOST_OF_NAME: usize = 256;

@@ -1,5 +1,5 @@
 //! Functions that decode and compose ids, and find ids by time. Each function has two variants. The variant with a layout
-//! argument is IMMUTABLE and can be indexed; the other uses the server's layout and is STABLE.
+//! argument is IMMUTABLE and can be used in indexes. The other variant uses the server's layout and is STABLE.
 
 use super::layout;
 use crate::pg::report::{bad_argument, report};
@@ -77,7 +77,7 @@ with_and_without_layout! {
     ) = row
 }
 
-// The function returns one row, but the planner cannot know that of a function that returns a table.
+// The planner cannot know that the function returns one row, because the function is declared to return a table.
 extension_sql!(
     "
 ALTER FUNCTION snowflake_decode(bigint) ROWS 1;

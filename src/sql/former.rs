@@ -1,4 +1,5 @@
-//! Functions that the SQL objects of version 0.2 need until ALTER EXTENSION UPDATE is run. Later versions do not call them.
+//! Functions that the SQL objects of version 0.2 need until ALTER EXTENSION UPDATE is run. Later versions do not call these
+//! functions.
 
 use crate::pg::report::not_ready;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 use std::ffi::CStr;
 
-/// The most ids of one call, as a protection against typing errors.
+/// The highest number of ids in one call. The limit protects against typing errors.
 const MAX_COUNT: i32 = 10_000_000;
 
 /// Returns several ids at once, in ascending order.
@@ -32,8 +32,9 @@ fn snowflake_nextvals_of_generator(
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
-/// Returns the next id of the generator that a literal names. The server prefers a cast to the type `snowflake_id` to a
-/// function of text, but not to a function of exactly the literal's type.
+/// Returns the next id of the generator that a literal names. Without this function, the server would read the call as
+/// a cast to the type `snowflake_id`. The server prefers such a cast to a function of text, but not to a function of
+/// the literal's own type.
 #[pg_extern(sql = "CREATE FUNCTION snowflake_id(generator unknown) RETURNS bigint
 STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_id_of_literal_wrapper';
 COMMENT ON FUNCTION snowflake_id(unknown) IS 'the same as snowflake_nextval(generator)';")]
@@ -42,7 +43,7 @@ fn snowflake_id_of_literal(generator: &CStr) -> Result<i64, ErrorReport> {
     snowflake::next("snowflake_nextval", Some(cached)).map_err(|error| report(&error))
 }
 
-/// Returns the number of ids of a call; fails if it is out of range.
+/// Returns the number of ids of a call; fails if the number is out of range.
 pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
     if (1..=MAX_COUNT).contains(&count) {
         return Ok(count.unsigned_abs());

@@ -63,7 +63,7 @@ mod snowflake_ids_internal {
     }
 
     /// Returns the status of this server's counter for a layout. The column `place` is the counter's slot; null for the
-    /// server's own layout.
+    /// server's own layout, and for a layout without a slot.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn layout_status(
         layout: Text<'_>,
@@ -125,8 +125,8 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Returns the reason that this server cannot generate ids of a layout. None if its datacenter id and worker id fit, or
-    /// if it has no worker id yet or may choose another.
+    /// Returns the reason that this server cannot generate ids of a layout. Returns None if the server's datacenter id and
+    /// worker id fit. The worker id need not fit if the server has no worker id yet, or may choose another.
     fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,

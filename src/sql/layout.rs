@@ -30,15 +30,15 @@ pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
         let name = text.bytes(MAX_NAME_BYTES, "layout");
         match name.ok().map(named::look_up) {
             Some(Ok(known)) => Ok(known.named().layout),
-            // The error for an invalid row is more helpful than the one for an invalid layout.
+            // The error for an invalid row is more helpful than the error for an invalid layout.
             Some(Err(error)) if !is_no_name(&error) => Err(report(&error)),
             _ => Err(report(&no_layout)),
         }
     })
 }
 
-/// Returns the layout that the text describes, or that of the generator that it names. If it does neither, the error is the one for an
-/// unknown generator.
+/// Returns the layout that the text describes, or the layout of the generator that the text names. A text without a slash
+/// that does neither fails like an unknown generator.
 pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     let generator = text.read("generator")?;
     match read(&generator) {

@@ -14,8 +14,8 @@ mod snowflake_ids {
     use pgrx::prelude::*;
     use snowflake_ids_core::error::NotReadyError;
 
-    /// Resets the counts of a tag of this database. Without a tag, resets the counts of all its tags and of the registries
-    /// that it uses.
+    /// Resets the counts of a tag of this database. Without a tag, resets the counts of all tags and registries of this
+    /// database.
     #[pg_extern(sql = "
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
@@ -159,7 +159,8 @@ mod snowflake_ids_internal {
         Ok(TableIterator::once((hits.cast_signed(), misses.cast_signed(), evictions.cast_signed())))
     }
 
-    /// Returns no rows, because there are no dense series any more. Users' views on version 0.2 may still call it.
+    /// Returns no rows, because there are no dense series any more. Views that users have written for version 0.2 may still
+    /// call this function.
     #[pg_extern(volatile, parallel_safe)]
     fn dense_counts() -> TableIterator<
         'static,
@@ -184,7 +185,7 @@ mod snowflake_ids_internal {
         env!("CARGO_PKG_VERSION")
     }
 
-    /// Returns the seconds until the last tick of a layout: 0 if it is over, null if the text is no layout.
+    /// Returns the seconds until the last tick of a layout: 0 if that tick is over, null if the text is no layout.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn layout_seconds_left(layout: Text<'_>) -> Result<Option<f64>, ErrorReport> {
         let layout = layout.read("layout")?.parse::<Layout>().ok();

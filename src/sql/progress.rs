@@ -1,4 +1,4 @@
-//! The view `snowflake_ids.progress`, and the functions by which `attach` and `detach`, which are SQL, report their
+//! The view `snowflake_ids.progress`, and the functions by which the SQL functions `attach` and `detach` report their
 //! progress.
 
 use crate::pg::report::bad_argument;
@@ -47,8 +47,7 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Returns the progress of all processes. Shows only the existence of another role's call, unless the caller may see all
-    /// activity.
+    /// Returns the progress of all processes. Shows details of other roles' calls only if the caller may see all activity.
     #[pg_extern(volatile, parallel_safe)]
     fn progress_places() -> Result<
         TableIterator<

@@ -183,7 +183,7 @@ mod snowflake_ids_internal {
         Ok(handover::join(&named)?)
     }
 
-    /// Makes this database its own registry again; returns false if it is that already.
+    /// Makes this database its own registry again; returns false if this database used no other registry.
     #[pg_extern(volatile, parallel_unsafe)]
     fn registry_leave() -> Result<bool, ErrorReport> {
         Ok(handover::leave()?)
@@ -206,7 +206,7 @@ mod snowflake_ids_internal {
         Ok(in_use)
     }
 
-    /// Fails on a node of a cluster that must use the cluster's registry, but uses none.
+    /// Fails on a Citus worker that uses no registry, because a worker must use the cluster's registry.
     #[pg_extern(volatile, parallel_unsafe)]
     fn check_registered() -> Result<(), ErrorReport> {
         let unregistered = citus::is_worker().and_then(|is_worker| Ok(is_worker && !store::in_use()?));
@@ -219,7 +219,7 @@ mod snowflake_ids_internal {
         !(transaction_tags::is_empty() && seeded::is_empty())
     }
 
-    /// Skips rows that arrive by logical replication. A TRUNCATE cannot be skipped, so it fails.
+    /// Skips rows that arrive by logical replication. TRUNCATE fails, because a statement trigger cannot skip it.
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
     fn keep_from_replication<'a>(
@@ -262,7 +262,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
         )
     }
 
-    /// Returns the health of a registry of this database since the server's start.
+    /// Returns the health, since the server's start, of a registry that this database uses.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn registry_health(
         position: i32,

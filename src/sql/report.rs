@@ -12,7 +12,7 @@ mod snowflake_ids {
     use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::report::history::samples;
 
-    /// Returns the server's activity between each two samples of the last hour, in ascending order of time.
+    /// Returns the server's activity between consecutive samples of the last hour, in ascending order of time.
     #[pg_extern(volatile, parallel_safe)]
     fn status_history() -> Result<
         TableIterator<
@@ -83,15 +83,15 @@ mod snowflake_ids_internal {
         shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())
     }
 
-    /// Returns the names of the preset layouts, which are those of other id systems, such as Twitter's.
+    /// Returns the names of the preset layouts. Each preset is the layout of another id system, such as Twitter's.
     #[pg_extern(immutable, parallel_safe)]
     fn presets() -> SetOfIterator<'static, &'static str> {
         SetOfIterator::new(PRESETS.iter().map(|(name, _)| *name))
     }
 
-    /// Describes the layout of a text, of a named generator, or of the server if null. Returns its largest id, the highest
-    /// id that can exist by now, and the width and shift of each field in bits. Durations are in microseconds; points in
-    /// time are in microseconds since 1970.
+    /// Describes the layout in a text, the layout of a named generator, or for null the server's layout. Returns the
+    /// layout's largest id, the highest id that can exist by now, and the width and shift of each field in bits. Durations
+    /// are in microseconds; points in time are in microseconds since 1970.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_parts(
         generator: Option<Text<'_>>,

@@ -133,7 +133,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         Ok(())
     }
 
-    /// Rejects texts that are too long, before any is read.
+    /// Rejects texts that are too long, before any text is read.
     fn check_lengths(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
         const LIMITS: [(&str, usize); 4] = [
             ("description", MAX_DESCRIPTION_BYTES),
@@ -169,7 +169,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         row.get_by_name(name).ok().flatten().ok_or_else(missing)
     }
 
-    /// Returns a short text. Bytes that are not UTF-8 become replacement characters, which no valid value has.
+    /// Returns a short text. Bytes that are not UTF-8 become replacement characters, which no valid value contains.
     fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
         let text: Option<TagText> = row.get_by_name(name).ok().flatten();
         text.map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
@@ -222,12 +222,12 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     }
 
     /// Empties a tag's buffers, so that no session gets ids from them. Returns the highest id that was handed out.
-    /// `segment_set` calls it with the row locked and `reserved` from the row.
+    /// `segment_set` calls this function with the row locked, and passes `reserved` from the row.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
         let tag_generation = tag_generation_now(source, &tag)?;
-        // Ids that this transaction took after it changed the row are known to this session only.
+        // Only this session knows the ids that this transaction took after it changed the row.
         Ok(slot::close(source, &tag, reserved, tag_generation)
             .max(transaction_tags::issued(&tag).unwrap_or(i64::MIN)))
     }

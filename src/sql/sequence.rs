@@ -1,5 +1,5 @@
-//! Binding sequences. Most of it is SQL, in `sequence.sql`; this file has the parts that must work with oids instead of
-//! names.
+//! Binding sequences. Most of the code is SQL, in `sequence.sql`; this file has the parts that work with oids instead
+//! of names.
 
 use pgrx::prelude::*;
 
@@ -32,13 +32,13 @@ mod snowflake_ids_internal {
         Err(report(&NotReadyError::NotPreloaded("snowflake_ids.bind_sequence")))
     }
 
-    /// Sets a sequence itself, bound or not, with its owner's rights.
+    /// Calls the server's setval for a sequence, bound or not, with the rights of the sequence's owner.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn sequence_move(of: pg_sys::Oid, value: i64, is_called: bool) -> Result<i64, ErrorReport> {
         Ok(own(of)?.as_owner(|| sequence::setval(of, value, is_called)))
     }
 
-    /// Returns whether a sequence stands at its end, as a bound one does.
+    /// Returns whether a sequence stands at its end (its maximum), as a bound sequence does.
     #[pg_extern(stable, parallel_safe, strict)]
     fn sequence_stands_at_end(of: pg_sys::Oid) -> bool {
         cache::stands_at_end(of)
@@ -69,7 +69,7 @@ mod snowflake_ids_internal {
         bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(|error| report(&error))
     }
 
-    /// Stores properties of the caller's sequence from before it was bound: type, cycle, persistence, identity.
+    /// Stores properties that the caller's sequence had before the binding: type, cycle, persistence, identity.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_remember(
         of: Option<pg_sys::Oid>,
@@ -110,7 +110,7 @@ mod snowflake_ids_internal {
         Err(denied("must be able to SET ROLE to the owner of the sequence"))
     }
 
-    /// Returns the highest id that an application may use after it got this number of a sequence with this increment.
+    /// Returns the highest id that an application may use after it got `number` from a sequence with this increment.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn sequence_reach(number: i64, increment: i64) -> Result<i64, ErrorReport> {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.reach(number))

@@ -1,5 +1,5 @@
 //! Series. Their tables, and the functions that run with the rights of the tables' owner, are SQL, in `series.sql`. This
-//! file has the functions that every role may call; they check the caller's rights.
+//! file has the functions that every role may call. These functions check the caller's rights.
 
 use crate::pg::report::{report, spi};
 use crate::pg::role;
@@ -21,7 +21,7 @@ use snowflake_ids_core::series::{
 };
 use std::rc::Rc;
 
-/// Returns the name of a series, which is not looked up yet.
+/// Returns the name of a series, without a look-up of the series.
 fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
     let series = series.ok_or_else(|| report(&SeriesError::NullName))?;
     Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
@@ -109,7 +109,7 @@ for_each_key_type! {
     "series_nextval_text" series_nextval_text series_nextval_text_of_text series_nextval_text_of_uuid () () -> TextOut = next_text
 }
 for_each_key_type! {
-    /// Returns the last number of a key that this session got.
+    /// Returns the number of a key that this session got last.
     "series_currval" series_currval series_currval_of_text series_currval_of_uuid () () -> i64 = last
 }
 
@@ -416,7 +416,7 @@ mod snowflake_ids_internal {
         denied("must be owner of the table")
     }
 
-    /// Raises a key's counter to a value, if it is lower.
+    /// Raises a key's counter to a value, if the counter is lower.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn series_raise(series: Text<'_>, key: i64, value: i64) -> Result<bool, ErrorReport> {
         raise_above(&series, &key, value)

@@ -6,7 +6,7 @@ use snowflake_ids_core::clock::{YEAR_MICROS, micros};
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Layout, Node, Position, Snapshot, UnixMicros};
 
-/// Returns the node that issues ids, or that the configuration sets.
+/// Returns the node that issues ids. If no ids are issued, returns the node that the configuration sets.
 pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
     match shared.identity {
         _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),
@@ -15,7 +15,7 @@ pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
     }
 }
 
-/// Returns the remaining years of a layout, rounded down to one decimal; 0 if its time is over.
+/// Returns the remaining years of a layout, rounded down to one decimal; 0 if the layout's time is over.
 #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
 pub fn years_left(layout: &Layout, now: UnixMicros) -> f64 {
     let left = micros(layout.last_instant().since(now));

@@ -1,5 +1,5 @@
-//! Functions that change a tag. Every role may call them. They check the caller's rights, and then call the functions of the
-//! same names in schema `snowflake_ids_internal` with the rights of the tables' owner.
+//! Functions that change a tag. Every role may call these functions. Each function checks the caller's rights, and then
+//! calls the function of the same name in schema `snowflake_ids_internal`, with the rights of the tables' owner.
 
 use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};

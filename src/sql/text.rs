@@ -34,7 +34,7 @@ fn snowflake_decode_text(text: Text<'_>, format: Text<'_>) -> Result<i64, ErrorR
     named(&format)?.decode(&text.read("text")?).map_err(|error| report(&error))
 }
 
-/// Returns the id in a text, or null if the text contains none, as input from users may. An unknown format is an error.
+/// Returns the id in a text, for input from users: null if the text contains no id. An unknown format is an error.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_try_decode_text(text: Text<'_>, format: Text<'_>) -> Result<Option<i64>, ErrorReport> {
     let format = named(&format)?;
@@ -51,7 +51,7 @@ fn snowflake_decode_text_with_prefix(
     prefixed(&format, &prefix)?.decode(&text.read("text")?).map_err(|error| report(&error))
 }
 
-/// Returns the id in a text with a prefix, or null if the text contains none or has another prefix.
+/// Returns the id in a text with a prefix, or null if the text contains no id or has another prefix.
 #[pg_extern(name = "snowflake_try_decode_text", immutable, strict, parallel_safe)]
 fn snowflake_try_decode_text_with_prefix(
     text: Text<'_>,

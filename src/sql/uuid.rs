@@ -1,7 +1,7 @@
 //! Functions that decode UUIDs, and functions for a text that contains an id or a UUID.
 //!
-//! The functions for text exist for arguments without a type, such as a client's parameters. Without them, the server could
-//! not choose between the functions for ids and those for UUIDs.
+//! The functions for text exist for arguments without a type, such as a client's parameters. Without these functions, the
+//! server could not choose between the functions for ids and the functions for UUIDs.
 
 use super::decode::{timestamp, with_and_without_layout};
 use super::layout;

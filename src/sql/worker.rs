@@ -33,8 +33,8 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
     }
 }
 
-/// Ends a lease if it is this server's; `token` is the token in its row. Returns the time from which another server may
-/// issue ids under that worker id; null if the lease is not this server's.
+/// Ends a lease if this server holds the lease; `token` is the lease token in the lease's row. Returns the time from which
+/// another server may issue ids under that worker id; null if the lease is not this server's.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_give_up(
     datacenter_id: Option<i32>,
@@ -63,7 +63,8 @@ fn worker_give_up(
     time::to_sql(end).map(Some)
 }
 
-/// Makes this server choose another worker id, if it chose this one itself and uses no registry. Returns whether it did.
+/// Makes this server choose another worker id, if the server chose this worker id itself and uses no registry. Returns
+/// whether the server chose another.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> Result<bool, ErrorReport> {
     let (shared, unsigned) = (ready()?, |value: Option<i32>| u32::try_from(value?).ok());
@@ -75,8 +76,8 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
     taken.map_err(|error| report(&error))?.map_err(|none| report(&none))
 }
 
-/// Returns this server's lease of a worker id in JSON; null if it has none. A lease of a worker id that the server chose
-/// itself never expires; its end is in the year 9998.
+/// Returns this server's lease of a worker id in JSON; null without a lease. If the server chose the worker id itself, the
+/// lease never expires: its end is in the year 9998.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_held() -> Result<Option<String>, ErrorReport> {
     let Some(shared) = shared() else { return Ok(None) };
@@ -88,8 +89,8 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
     }))
 }
 
-/// Records the worker id that this server chose first, if any. A promoted standby knows it only from the table that this
-/// writes.
+/// Records the worker id that this server chose first, if any. A promoted standby knows this worker id only from the table
+/// that this function writes.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Some(shared) = shared().filter(|_| !server::in_recovery()) else { return Ok(()) };

@@ -51,7 +51,7 @@ pub fn is_there() -> bool {
 }
 
 /// Returns the libpq options for a connection of the current role to the coordinator. Call this with the rights of the
-/// owner of the extension's tables: other roles may not read all of the options.
+/// owner of the extension's tables, because other roles may not read all options.
 pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     if !is_worker()? {
         return Ok(Err(NoCoordinatorError::NotWorker));

@@ -22,7 +22,8 @@ pub fn make(name: &str, folder: &str, text: &[u8]) -> io::Result<()> {
 /// Appends a text to a file and syncs the file. Uses one write call, so that concurrent appends do not mix. Does nothing if
 /// the file does not exist.
 ///
-/// # Errors The system's error. The file may then hold the beginning of the text.
+/// # Errors
+/// The system's error. The file may then hold the beginning of the text.
 pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
     let file = match OpenOptions::new().append(true).open(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -1,6 +1,6 @@
-//! SQL for registries, the databases that others get their ids from. A database records its registries and the ids
-//! received from them. Segment tags can be handed over to another registry, as table rows in JSON. SPI errors are
-//! returned; SQL errors are thrown.
+//! SQL for registries, the databases from which other databases get ids. Each of these other databases records its
+//! registries and the ids received from each registry. Segment tags can be handed over to another registry, as table rows in
+//! JSON. SPI errors are returned; SQL errors are thrown.
 
 use super::segment::definition_of;
 use super::tables::REGISTRY_SERVER;
@@ -94,7 +94,8 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
 /// version keeps a worker from giving back its last reservation, which would lower the highest id again.
 ///
 /// In a database that uses a registry, a trigger refuses tags that users insert. The trigger admits rows restored from a
-/// dump, which have an `update_time` before the transaction. The rows inserted here pass for restored ones.
+/// dump, which have an `update_time` before the transaction. The rows inserted here have such an `update_time` too, so the
+/// trigger admits them.
 static HAND_OVER: Statement = Statement::of_many(
     "INSERT INTO snowflake_ids.segment AS s
          (tag, max_id, step, max_step, increment, remainder, description, start, max_value, reset, time_zone, format, period,
@@ -174,7 +175,7 @@ pub fn is_used(identity: &str) -> Result<bool, SpiError> {
     Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
 }
 
-/// Returns the registries that this database uses, in their order; empty if it is its own registry.
+/// Returns the registries that this database uses, in their order; empty if the database is its own registry.
 pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
     ENDPOINTS.all(&[], |row| {
         let server = row.get::<Vec<u8>>(2)?.unwrap_or_default();
@@ -189,11 +190,12 @@ pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
     })
 }
 
-/// Returns the foreign servers of the registries that this database uses, in their order; empty if it is its own registry.
-/// Uses no SQL, so it works on a standby and in a parallel query. Waits at most `limit` for a lock on the table. Call only
-/// within a transaction.
+/// Returns the foreign servers of the registries that this database uses, in their order; empty if the database is its own
+/// registry. Uses no SQL, so that it works on a standby and in a parallel query. Waits at most `limit` for a lock on the
+/// table. Call only within a transaction.
 ///
-/// # Errors [`Unseen`].
+/// # Errors
+/// [`Unseen`].
 pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     let mut servers = BTreeMap::new();
     rows::look(&REGISTRY_SERVER, Wait::Yes(Some(limit)), &[], |row| {
@@ -222,13 +224,13 @@ pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     })
 }
 
-/// Records the highest id of each tag in this database as received from every registry in use. This reveals a registry
-/// that was restored from an earlier backup, because its own highest id is lower.
+/// Records the highest id of each tag in this database as received from every registry in use. This reveals a registry that
+/// was restored from an earlier backup, because the registry's own highest id is lower.
 pub fn record_all() -> Result<(), SpiError> {
     RECORD_ALL.run(&[])
 }
 
-/// Records the timeline of a registry if it is later than the recorded one.
+/// Records the timeline of a registry if that timeline is later than the recorded timeline.
 pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
@@ -249,8 +251,8 @@ pub fn lock_received() -> Result<(), SpiError> {
     LOCK_RECEIVED.run(&[])
 }
 
-/// Records ids of a tag as received from a registry. Records nothing if a session has already recorded a higher id,
-/// because it attached a column to the tag. The received ids are then not handed out.
+/// Records ids of a tag as received from a registry. Records nothing if a higher id is already recorded, because a session
+/// has attached a column to the tag. The received ids are then not handed out.
 pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
     let Supply { range, period, .. } = reserved.supply;
     let (identity, tag) = (identity.to_owned(), TagText(*tag));
@@ -306,14 +308,14 @@ pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
     TAKE_DEFINITIONS.run(&[array_of(rows).into()])
 }
 
-/// Records `highest` as the highest id of a tag that came from each registry in use. Earlier saved ranges of the tag
+/// Records `highest` as the highest id of a tag that was received from each registry in use. Earlier saved ranges of the tag
 /// (ids kept over a restart) become invalid.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
 }
 
-/// Creates tags from these JSON rows, one for each tag. The share gives the remainder that ids of this registry have, if
-/// several registries serve the tags. Raises the highest ids of existing tags that are lower.
+/// Creates tags from these JSON rows, one for each tag. If several registries serve the tags, the share gives the remainder
+/// of this registry's ids. Raises the highest id of an existing tag if that id is lower.
 pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
     HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
 }

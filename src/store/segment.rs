@@ -26,9 +26,9 @@ use std::collections::BTreeSet;
 /// Column 14 tells whether the row was written on an earlier timeline. The previous primary may then have reserved
 /// further ids in a transaction that was not replicated.
 ///
-/// A dated tag starts again with each period, such as a day. The period never goes back, even if the clock is moved
-/// back. It ends when the clocks of the time zone first show the next period. If these clocks are put back over
-/// midnight, they show midnight twice, and AT TIME ZONE would choose the second midnight.
+/// A dated tag starts again with each period, such as a day. The period never goes back, even if the clock is moved back.
+/// The period ends when the clocks of the time zone first show the next period. If these clocks are put back over midnight,
+/// they show midnight twice, and AT TIME ZONE would choose the second midnight.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(

@@ -17,15 +17,15 @@ pub enum Binding {
     /// Snowflake ids, from the named generator if one is given.
     Snowflake(Option<Rc<Tag>>),
     Segment(Rc<Tag>),
-    /// The row is invalid, because somebody has written it by hand.
+    /// The row is invalid, because somebody has written the row by hand.
     Unreadable,
 }
 
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub binding: Binding,
-    /// True if the sequence was seen at its end, where binding puts it. Otherwise the row counts only while the sequence
-    /// is there.
+    /// True if the sequence was seen at its end (its maximum), where binding puts it. An unchecked row counts only
+    /// while the sequence stands at its end.
     pub is_checked: bool,
 }
 
@@ -66,7 +66,8 @@ pub fn all() -> Vec<Oid> {
     found
 }
 
-/// Returns the functions that replace the server's. Returns None if the installed version of the extension lacks them.
+/// Returns the functions that replace the server's. Returns None if the installed version of the extension lacks these
+/// functions.
 pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
     let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
     let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));

@@ -40,8 +40,8 @@ macro_rules! returning {
     };
 }
 
-/// Defines the statements on one table of counters. `next` is tried first: one index lookup, one row update, one WAL
-/// record.
+/// Defines the statements on one table of counters. `next` is tried first, because it needs only one index lookup, one
+/// row update and one WAL record.
 macro_rules! counters {
     ($name:ident, $source:ident, $table:literal, $of:ident) => {
         static $name: Counters = Counters {
@@ -230,7 +230,7 @@ pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     }
 }
 
-/// Takes the next number of a key, and creates its counter if it has none. Returns None if no number is left.
+/// Takes the next number of a key, and creates the key's counter if necessary. Returns None if no number is left.
 pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     let counters = counters_of(key.key_type());
     match series.reset {
@@ -267,7 +267,7 @@ pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, 
     Ok(counters_of(key.key_type()).set.first(&arguments, number)?.is_some())
 }
 
-/// Raises the counter of a key, if it exists and is lower.
+/// Raises the counter of a key, if the counter exists and is lower.
 pub fn raise(series: &Series, key: &Key, number: i64) -> Result<(), SpiError> {
     counters_of(key.key_type()).raise.run(&[series.id.into(), datum(key), number.into()])
 }
@@ -278,7 +278,8 @@ static LOCK: Statement = Statement::new(
     &[INT8OID, TEXTOID],
 );
 
-/// Locks a series against DROP and RENAME until the transaction ends. Returns whether it exists under this name.
+/// Locks a series against DROP and RENAME until the transaction ends. Returns whether the series exists under this
+/// name.
 pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }
@@ -303,7 +304,7 @@ pub fn period(reset: Reset, time_zone: &str) -> Result<(i32, i32), SpiError> {
     Ok(days.unwrap_or_default())
 }
 
-/// Returns the last number of a key; None if it has no counter.
+/// Returns the last number of a key; None if the key has no counter.
 pub fn last(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
     counters_of(key.key_type()).read.first(&[series.id.into(), datum(key)], number)
 }

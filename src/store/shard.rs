@@ -36,15 +36,15 @@ fn name(series: &Series) -> Option<CString> {
 pub struct KeyTable(String);
 
 impl KeyTable {
-    /// Finds the table next to the table of series. Returns None if the table is missing, or if it has another owner
-    /// than the extension's tables. Triggers of another owner would run with the caller's rights.
+    /// Finds the table in the schema of the table of series. Returns None if the table is missing, or if it has another
+    /// owner than the extension's tables. Triggers of another owner would run with the caller's rights.
     pub fn find(series: &Series, table: Source) -> Option<Self> {
         let name = name(series)?;
         let found = Relation::written_beside(table.oid(), &name)?;
         (found.owner() == table.owner()).then(|| Self(name.to_string_lossy().into_owned()))
     }
 
-    /// Takes the next number of a key; None if none is left. `day` is the first day of a dated series' period.
+    /// Takes the next number of a key; None if no number is left. `day` is the first day of a dated series' period.
     pub fn next(&self, series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
         self.put(
             "CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN EXCLUDED.last_value
@@ -83,7 +83,7 @@ impl KeyTable {
         changed(&sql, arguments, number)
     }
 
-    /// Returns the last number of a key; None if it has no counter.
+    /// Returns the last number of a key; None if the key has no counter.
     pub fn last(&self, key: &Key) -> Result<Option<Number>, SpiError> {
         let sql = format!(
             "SELECT {NUMBER} FROM snowflake_ids.{} AS k WHERE k.key OPERATOR(pg_catalog.=) $1",

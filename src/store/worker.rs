@@ -108,8 +108,8 @@ static OTHERS: Statement = Statement::new(
     &[TIMESTAMPTZOID, INT8OID, INT8OID],
 );
 
-/// Returns whether any server but the one with the lease tokens `own` holds a lease of a worker id. A lease that was
-/// given back counts until it expires.
+/// Returns whether another server holds a lease of a worker id. `own` are this server's lease tokens. A lease that was given
+/// back counts until it expires.
 pub fn has_others(own: [Option<i64>; 2], now: UnixMicros) -> Result<bool, SpiError> {
     Ok(OTHERS.first(&[stamp(now).into(), own[0].into(), own[1].into()], |_| Ok(()))?.is_some())
 }
@@ -126,7 +126,7 @@ static RECORD_CHOSEN: Statement = Statement::new(
 );
 
 /// Returns the worker ids that servers had chosen themselves before the extension was created. The servers belong to this
-/// cluster, or to one that it was upgraded from.
+/// cluster, or to a cluster from which this cluster was upgraded.
 pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
     CHOSEN.all(&[], |row| {
         let [datacenter, timeline] =
@@ -256,7 +256,7 @@ fn records_former() -> bool {
     WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
 }
 
-/// The end of the year 9998. The table accepts no later expiry, so this value also stands for later instants.
+/// The end of the year 9998. The table accepts no later expiry, so this value also represents later instants.
 const LAST: UnixMicros = Lease::NO_END;
 
 fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {

@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::{AcqRel, Release};
 /// The longest wait for a lock.
 const LOCK_TIMEOUT: &CStr = c"1s";
 
-/// Runs until there is nothing to do for a while, or nothing can be done in this database.
+/// Runs until there has been no work for a while, or until no work is possible in this database.
 pub fn run(task: LeaseTask, database: u32) {
     let Some((leases, shared)) = leases().zip(shared()) else { return };
     worker::on_exit(go);
@@ -38,7 +38,7 @@ pub fn run(task: LeaseTask, database: u32) {
     }
 }
 
-/// Connects to the database. If the database is locked, records that in shared memory and fails.
+/// Connects to the database. If the database is locked, records the lock in shared memory and fails.
 fn connect(leases: &Leases, database: u32) {
     let locked_out = &leases.locked_out;
     locked_out.store(0, Release);
@@ -59,7 +59,7 @@ fn go() {
     lease::call(leases);
 }
 
-/// Tells the launcher if this database is a registry, uses one, or neither; tells nothing if that is unknown.
+/// Tells the launcher whether this database is a registry, uses a registry, or neither. Stores 0 if that is unknown.
 fn report(leases: &Leases, found: Option<DatabaseUse>) {
     leases.found.store(found.map_or(0, |found| 1 + found as u32), Release);
 }

@@ -6,8 +6,8 @@ use crate::shared::segments::segments;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
 
-/// Logs a message, unless it was logged for this database within the last minute. The detail tells how often it was
-/// suppressed.
+/// Logs a message, unless this message was logged for this database within the last minute. The detail tells how often
+/// the message was suppressed.
 pub fn once(level: PgLogLevel, message: String) {
     let said = segments()
         .map_or(Some(0), |segments| segments.logged.write().say(&(server::database(), &message), uptime()));

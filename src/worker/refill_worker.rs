@@ -1,5 +1,5 @@
-//! A refill worker, which reserves segments for the tags of one database. It exits when there is nothing to do, so that the
-//! database can be dropped, renamed or copied.
+//! A refill worker, which reserves segments for the tags of one database. The worker exits when there is nothing to do, so
+//! that the database can be dropped, renamed or copied.
 
 mod host;
 mod tables;
@@ -18,11 +18,11 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// The longest wait for a lock. It is short, because other tags wait meanwhile.
+/// The longest wait for a lock. The wait is short, because other tags wait meanwhile.
 const LOCK_TIMEOUT: &CStr = c"20ms";
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
-/// Runs until there was nothing to do for a while, or until another database needs the worker slot.
+/// Runs until there has been no work for a while, or until another database needs the worker slot.
 pub fn run(worker_slot_number: u32, database: u32) {
     let worker_slots = segments().map(|segments| segments.worker_slots).unwrap_or_default();
     let number = usize::try_from(worker_slot_number).unwrap_or(usize::MAX);

@@ -1,5 +1,6 @@
-//! The saved-range file. It holds ids that were reserved but not handed out when the server stopped, and high-water marks of
-//! rolled-back transactions. [`snowflake_ids_core::server::saved_range_file`] decides how the file is used.
+//! The saved-range file. The file has the ids that were reserved but not handed out when the server stopped, and the
+//! high-water marks of rolled-back transactions. [`snowflake_ids_core::server::saved_range_file`] decides how the file is
+//! used.
 
 use crate::pg::{database, report};
 use crate::segment::slot;
@@ -13,7 +14,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Both paths are relative to the data directory, the working directory of all server processes.
+/// These paths are relative to the data directory, which is the working directory of all server processes.
 const FILE: &str = "snowflake_ids.carry_over.json";
 const NEW: &str = "snowflake_ids.carry_over.json.new";
 

@@ -11,15 +11,15 @@ use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// For this long after the last id, the launcher still raises the high-water marks ahead of ids. A session that takes an id
-/// now and then therefore does not wait for the disk.
+/// The time after the last id during which the launcher keeps the high-water marks ahead of ids. A session that rarely takes
+/// an id therefore does not wait for the disk.
 const WARM: Duration = Duration::from_mins(10);
 /// The pause after a failed write of the state file.
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct HighWaterMarkKeeper {
-    /// The sums of all generators' next positions and of their limits, at the last round in which they had changed.
+    /// The sums of all generators' next positions and of their limits, at the last round in which a sum had changed.
     seen: (u64, u64),
     moved: Duration,
     /// The number of backward clock steps that were logged.

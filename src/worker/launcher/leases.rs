@@ -178,8 +178,8 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Records in the state file the database through which the server leases its worker id, or that there is none. Returns
-/// whether the write succeeded.
+/// Records in the state file the database through which the server leases its worker id. None as `found` records that
+/// there is no such database. Returns whether the write succeeded.
 fn record(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
     let recorded =
         issuer::change(shared, |state, here| lease_launch::record(state, here, &board.requests, found));

@@ -1,5 +1,5 @@
 //! The refill workers. If more databases wait than the server can run workers, the databases take turns. [`TimeSlices`]
-//! decides; this module collects its input and carries out its plan.
+//! plans the turns; this module collects the input and carries out the plan.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
@@ -25,9 +25,9 @@ const RETRY: Duration = Duration::from_millis(50);
 /// The interval between two checks of a started worker that has not connected yet.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
-/// Returns the number of refill workers that the server can run. The launcher takes one worker process, and so do the
-/// launcher of logical replication and the lease worker, if there are any. The use by other extensions is unknown; if they
-/// take too many, starting a worker fails.
+/// Returns the number of refill workers that the server can run. The launcher takes one worker process. The launcher of
+/// logical replication and the lease worker take one each, if they can run. The number that other extensions take is
+/// unknown; if other extensions take too many, starting a worker fails.
 fn capacity() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
@@ -35,13 +35,13 @@ fn capacity() -> usize {
     server::max_workers().saturating_sub(others).max(1)
 }
 
-/// The refill workers, and the databases that wait for one.
+/// The refill workers, and the databases that wait for a refill worker.
 pub struct Pool {
     segments: &'static Segments,
     /// The workers that this launcher started, by the number of their worker slot.
     started: BTreeMap<usize, DynamicBackgroundWorker>,
     time_slices: TimeSlices<u32, usize>,
-    /// Databases that the last refill worker could not connect to, and the SQLSTATE of its error.
+    /// Databases to which the last refill worker could not connect, and the SQLSTATE of its error.
     out_of_reach: BTreeMap<u32, i32>,
     /// Databases with tags whose last refill failed.
     retries: Retries<u32>,
@@ -55,7 +55,7 @@ impl Pool {
     }
 
     /// Serves as many of the waiting databases as possible. `others` is the number of other workers that wait for a worker
-    /// process and come first. Returns the time until the next round; None if nothing is due.
+    /// process and have priority. Returns the time until the next round; None if nothing is due.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
         self.collect_ended();
         let waiting = self.waiting();
@@ -79,9 +79,9 @@ impl Pool {
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
     }
 
-    /// Requests refills now and then for tags whose last refill failed, although no call waits for them. Otherwise the
-    /// status views would show errors whose cause is gone. Skips tags whose refill could not begin, because each attempt
-    /// would be logged.
+    /// Requests refills now and then for tags whose last refill failed, although no call waits for their ids. Without these
+    /// requests, the status views would keep showing errors whose cause is gone. Skips tags whose refill could not begin,
+    /// because the server would log each attempt.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();
         let tag_slots = directory
@@ -112,7 +112,8 @@ impl Pool {
                 self.record_end(worker_slot);
             }
         }
-        // Frees slots of workers that a previous launcher started, because the server reports their end to nobody.
+        // Frees slots of workers that a previous launcher started, because the server reports the end of these workers to
+        // nobody.
         for (number, worker_slot) in self.given() {
             if !self.started.contains_key(&number) && !worker_slot.worker_latch.is_occupied() {
                 worker_slot.free();
@@ -173,7 +174,7 @@ impl Pool {
         now
     }
 
-    /// Starts refill workers for these databases; returns false if one could not be started.
+    /// Starts refill workers for these databases; returns false if a worker could not be started.
     fn begin(&mut self, databases: &[u32]) -> bool {
         databases.iter().all(|database| {
             let exists = database::may_exist(*database);
@@ -217,7 +218,7 @@ impl Pool {
         }
     }
 
-    /// Stores the reason for waiting at the waiting tags, for the error of sessions that time out.
+    /// Stores at each waiting tag the reason for the wait. Sessions that time out show the reason in their error.
     fn record_obstacles(&self, short: bool) {
         if !short && self.out_of_reach.is_empty() {
             return;

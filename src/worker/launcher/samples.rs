@@ -32,8 +32,8 @@ impl Samples {
     }
 }
 
-/// Reads the counters. Holds a shared lock meanwhile: calls that look a tag up are not blocked, but a worker that publishes
-/// ids waits.
+/// Reads the counters. Holds the directory's lock in shared mode meanwhile. The lock does not block calls that look a tag
+/// up, but a worker that publishes ids waits.
 fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();

@@ -54,8 +54,8 @@ impl LeaseServer {
         None
     }
 
-    /// Copies the worker ids in this database's table of chosen ids to the state file, so that this server does not choose
-    /// an id that another server has chosen.
+    /// Copies the chosen worker ids from this database's table to the state file, so that this server does not choose a
+    /// worker id that another server has chosen.
     fn record_chosen(&self) -> Result<(), String> {
         let read = in_transaction(|| match WORKER_CHOSEN.find() {
             Some(source) => Ok(source.as_owner(worker_rows::chosen)?),

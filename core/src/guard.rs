@@ -8,7 +8,7 @@
 #[non_exhaustive]
 pub enum Guard {
     // Leases of worker ids.
-    /// A server that leases a worker id issues only ids that are later than the previous lease.
+    /// A server that leases a worker id issues only ids later than the expiry of the previous lease.
     StartAtExpiry,
     /// A registry writes a worker id's row only if the row has not changed since it was read.
     CompareAndSwap,
@@ -91,11 +91,11 @@ pub enum Guard {
     // A safe place to read from.
     /// A transaction announces the frontier before it takes a position.
     AnnouncedFirst,
-    /// A reader makes held positions stale before it moves the frontier.
+    /// A reader makes held positions stale before it moves the frontier (the readers' bound).
     FrontierStales,
-    /// All nodes begin above the positions that readers were told.
+    /// All nodes begin above the safe positions that readers were given.
     ToldKept,
-    /// Readers know the highest transaction id whose record was dropped.
+    /// When the record of ended transactions drops one, it remembers that transactions may be missing.
     DroppedKnown,
     /// All calls with one snapshot get the same safe position.
     OneAnswer,
@@ -120,14 +120,14 @@ pub enum Guard {
     OwnWritten,
 
     // Handing tags over.
-    /// A database that begins to use registries raises each registry's tags above all ids that the database has issued.
+    /// A database that begins to use registries raises each of its tags there above all ids that the database has issued.
     HandOverRaises,
     /// A database that begins to use registries records each tag's highest id as if the registries had supplied it.
     HandOverRecorded,
     /// A database that begins to use registries reserves no ids during the hand-over.
     HandOverLocks,
-    /// A registry whose row of a tag is below ids that it supplied earlier does not take the tag over. A raise of the
-    /// row would hide that the registry was restored from an older state.
+    /// A tag is not handed over to a registry if the registry's row is below ids that came from this registry earlier.
+    /// Raising the row would hide that the registry was restored from an older state.
     HandOverCompares,
     /// Before several registries share tags, each tag's row is raised at all registries to the highest of these rows.
     SharesRaised,

@@ -10,8 +10,8 @@ const LIST: &str = "docs/guards.md";
 
 const HEAD: &str = "# Guards
 
-The rules that keep ids apart, each with the place in the code that ships where it is kept, and the tests of `core/tests` that
-leave it out there, and fail if all goes well nevertheless. `make test-core` checks this list against the code.
+The rules that keep ids unique. For each rule: the place where the shipped code follows it, and the tests of `core/tests` that
+switch it off and then expect a fault. `make test-core` checks this list against the code.
 
 | guard | rule | kept in | tests without it |
 | --- | --- | --- | --- |

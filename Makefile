@@ -99,7 +99,7 @@ status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=876
 
 ## Test
 
-TESTS := setup fmt-check lint layers shellcheck doc typos deny test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server \
+TESTS := setup fmt-check lint layers shellcheck doc typos test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server \
   test-versions-smoke
 
 # With assertions, and quicker to build than the release profile.
@@ -133,10 +133,10 @@ typos: ## misspelt words; skipped where pip is missing
 	@echo '== typos'
 	@devtools/typos.sh
 
-deny: ## licenses, bans and sources of the dependencies
+deny: ## licenses and sources of the dependencies; part of `make release`, not of `make test`
 	@echo '== dependencies'
 	@devtools/cargo-tool.sh cargo-deny 0.20.2
-	cargo deny --locked check licenses bans sources
+	cargo deny --locked check bans licenses sources
 
 check-arm64: ## does it type-check for arm64; skipped without the standard library's source (RUST_SRC) or headers; not part of `make test`
 	@echo '== arm64'
@@ -298,7 +298,7 @@ docs: ## a book of the documents with a search, below target/book; its links are
 
 release: ## checks that the last commit is a release, and puts its files below target/release-files, with repositories signed by RELEASE_KEY; TRY=1 before the tag
 	@devtools/release.sh check
-	@$(MAKE) --no-print-directory package-deb package-rpm package-tar reproducible
+	@$(MAKE) --no-print-directory deny package-deb package-rpm package-tar reproducible
 	@[[ $(PG_MAJOR) -lt 18 ]] || $(MAKE) --no-print-directory package-image
 	@devtools/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR) $(TARGET)/release-files
 	@devtools/release-trees.sh $(TARGET)/release-files

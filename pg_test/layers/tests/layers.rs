@@ -8,6 +8,7 @@ use snowflake_ids_layers::{Module, Modules, shown};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest.
@@ -102,6 +103,18 @@ fn unsafe_code_is_where_it_belongs() -> Result<()> {
         let may = |module: &Module| sources == SOURCES[0] && is_in(module, &UNSAFE);
         modules.unsafe_ones().filter(|module| !may(module)).map(|module| shown(module)).collect()
     })
+}
+
+/// The wall between the algorithms and the server: the extension uses pgrx, and the core does not, even in its tests.
+#[test]
+fn the_core_does_not_depend_on_pgrx() -> Result<()> {
+    let tree = ["tree", "--package=snowflake_ids_core", "--edges=all", "--prefix=none", "--locked", "--offline"];
+    let listed = Command::new(env!("CARGO")).args(tree).current_dir(root()).output()?;
+    ensure!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let crates = String::from_utf8(listed.stdout)?;
+    ensure!(crates.starts_with("snowflake_ids_core "), "the core is not in {crates}");
+    ensure!(!crates.lines().any(|line| line.starts_with("pgrx")), "the core depends on pgrx:\n{crates}");
+    Ok(())
 }
 
 /// A file that is no module would not be run, and nothing would say so.

@@ -1,7 +1,7 @@
 # snowflake_ids: PGXS verbs around cargo-pgrx, the tests and the demo. `make help` lists them.
 #
 #   PG_CONFIG   the pg_config of the server to build for, install into and test with
-#   DESTDIR     stands before every path that `make install` writes to
+#   DESTDIR     put before every path that `make install` writes to
 
 PG_CONFIG ?= pg_config
 export PG_CONFIG DESTDIR
@@ -13,26 +13,25 @@ SHELL := bash
 export TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export PATH := $(CURDIR)/devtools/bin:$(TARGET)/tools/bin:$(PATH):$(HOME)/.cargo/bin
 
-# Which server this is follows from PG_CONFIG. Asked each time, for `make setup` may be what brings it.
+# The major version of PG_CONFIG's server. It is asked each time, because `make setup` may install the server.
 export PG_MAJOR = $(shell $(PG_CONFIG) --version 2>/dev/null | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 FEATURES = --no-default-features --features pg$(PG_MAJOR)
 
-# pgrx asks PG_CONFIG instead of a ~/.pgrx/config.toml, so that the user's own stays out of this.
+# pgrx asks PG_CONFIG instead of a ~/.pgrx/config.toml, so that the user's own file has no effect.
 export PGRX_PG_CONFIG_PATH = $(abspath $(shell command -v $(PG_CONFIG)))
 export PGRX_HOME := $(TARGET)/no-pgrx-home
 
-# build.rs gives the linker flag that cargo-pgrx would give through rustflags, where it would make every
-# dependency build once more.
+# build.rs gives the linker flag that cargo-pgrx would give through rustflags. There it would make every dependency build again.
 export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND := 1
 
 PROFILE ?= release
-# test-versions.sh names others. What the tests build is never what is installed for use.
+# test-versions.sh sets other folders. A build for tests is never installed for use.
 PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
   $(shell find src core/src core/Cargo.toml core/explain -type f)
 
-# What packages are made of, and where they lie.
+# The builds that packages are made of, and their folder.
 SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)
 SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 PACKAGES := $(TARGET)/packages
@@ -47,9 +46,9 @@ PACKAGES := $(TARGET)/packages
 
 ## Build
 
-all: $(LIBRARY) ## the extension for PG_CONFIG, optimised, packaged below target/package
+all: $(LIBRARY) ## build the extension for PG_CONFIG, optimised, packaged below target/package
 
-# `make && sudo make install` works, because nothing is asked of root but to copy.
+# `make && sudo make install` works, because root only has to copy.
 $(LIBRARY): $(SOURCES)
 	@devtools/setup.sh --check
 	rm -rf $(PACKAGE)
@@ -73,7 +72,7 @@ clean: ## remove what was built
 
 ## Try
 
-demo: ## a throwaway server with a sharded table of a million rows, invoices, and a table for the browser
+demo: ## start a throwaway server with a sharded table of a million rows, invoices, and a table for the browser
 	@devtools/quietly.sh 'setting up: packages and a tool, two minutes at first' $(MAKE) --no-print-directory setup
 	@devtools/quietly.sh 'building and installing the extension, three minutes at first' $(MAKE) --no-print-directory install
 	@devtools/demo.sh start
@@ -81,7 +80,7 @@ demo: ## a throwaway server with a sharded table of a million rows, invoices, an
 demo-stop: ## stop the demo's server and remove it
 	@devtools/demo.sh stop
 
-demo-cluster: setup ## five throwaway servers: a registry, a coordinator and shards, in trouble under load; what held
+demo-cluster: setup ## five throwaway servers: a registry, a coordinator and shards, in trouble under load; prints what held
 	@$(MAKE) --no-print-directory install
 	@devtools/demo-cluster.sh start
 
@@ -89,12 +88,12 @@ demo-cluster-stop: ## stop these servers and remove them
 	@devtools/demo-cluster.sh stop
 
 status: export SERVER := $(SERVER)
-status: ## the status page of any server to target/status.html; SERVER='host=... dbname=...' says which
+status: ## write the status page of any server to target/status.html; SERVER='host=... dbname=...' names the server
 	@devtools/status.sh
 
 status-server: export SERVER := $(SERVER)
 status-server: export PORT := $(PORT)
-status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=8765
+status-server: ## serve the same page at 127.0.0.1, made again while someone looks; PORT=8765
 	@PSQL="$$(command -v psql || echo "$$($(PG_CONFIG) --bindir)/psql")" devtools/status-server.py
 
 ## Test
@@ -102,216 +101,216 @@ status-server: ## the same at 127.0.0.1, made anew while someone looks; PORT=876
 TESTS := setup fmt-check lint layers shellcheck doc typos test-core loom miri test-backend install install-script-check installcheck isolationcheck test-server \
   test-versions-smoke
 
-# With assertions, and quicker to build than the release profile.
+# This profile has assertions, and builds faster than the release profile.
 test: export PROFILE := dev
-test: ## all tests
+test: ## run all tests
 	@devtools/test.sh $(TESTS)
 
-fmt-check: ## is the code formatted
+fmt-check: ## check that the code is formatted
 	@echo '== formatting'
 	cargo fmt --all --check
 
-lint: ## clippy over everything, warnings are errors
+lint: ## run clippy over everything; warnings are errors
 	@echo '== clippy'
 	cargo clippy --workspace --all-targets $(FEATURES),pg_test -- -D warnings
 	cargo clippy -p snowflake_ids_core --all-targets --features guards -- -D warnings
 
-layers: ## does each module import lower ones only, are unsafe code and ways to open tables in their place
+layers: ## check that each module imports only lower ones, and that unsafe code and ways to open tables are in their place
 	@echo '== layers'
 	cargo test -p snowflake_ids_layers
 
-shellcheck: ## the scripts
+shellcheck: ## shellcheck over the scripts
 	@echo '== shellcheck'
 	shellcheck -x .ci/run devtools/sudo devtools/bin/cargo monitoring/*.sh packaging/deb/prerm packaging/tar/*.sh devtools/*.sh devtools/*/*.sh pg_test/citus/*.sh pg_test/pgdog/*.sh pg_test/packages/*.sh packaging/docker/*.sh
 
-doc: ## the documentation of the code, where a broken link is an error
+doc: ## build the documentation of the code; a broken link is an error
 	@echo '== cargo doc'
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --document-private-items --workspace --exclude snowflake_ids_bench \
 	  $(FEATURES),pg_test
 
-typos: ## misspelt words; skipped where pip is missing
+typos: ## look for misspelt words; skipped if pip is missing
 	@echo '== typos'
 	@devtools/typos.sh
 
-deny: ## licenses and sources of the dependencies; part of `make release`, not of `make test`
+deny: ## check licenses and sources of the dependencies; part of `make release`, not of `make test`
 	@echo '== dependencies'
 	@devtools/cargo-tool.sh cargo-deny 0.20.2
-	cargo deny --locked check bans licenses sources
+	cargo deny --locked check licenses bans sources
 
-check-arm64: ## does it type-check for arm64; skipped without the standard library's source (RUST_SRC) or headers; not part of `make test`
+check-arm64: ## type-check for arm64; skipped without the standard library's source (RUST_SRC) or headers; not part of `make test`
 	@echo '== arm64'
 	@devtools/check-arm64.sh
 
-test-core: ## the algorithms, without PostgreSQL
+test-core: ## test the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'
 	CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_TEST_OPT_LEVEL=2 devtools/nextest.sh run -p snowflake_ids_core -p snowflake_ids_explain --features guards
 
-loom: ## the lock-free parts of the core, under every interleaving
+loom: ## test the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'
 	RUSTFLAGS='--cfg loom' CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
 	  cargo test -p snowflake_ids_core --features guards --test loom --target-dir $(TARGET)/loom
 
-fuzz: ## what others can write to us, garbled: cargo-fuzz, FUZZ_SECONDS (30) a target; skipped without a nightly Rust
+fuzz: ## feed garbled input to what reads others' data: cargo-fuzz, FUZZ_SECONDS (30) a target; skipped without a nightly Rust
 	@echo '== core: fuzzing'
 	@devtools/fuzz.sh
 
-sqlsmith: setup ## random SQL for SQLSMITH_SECONDS (120) against the installed extension; not part of `make test`
+sqlsmith: setup ## run random SQL for SQLSMITH_SECONDS (120) against the installed extension; not part of `make test`
 	@$(MAKE) --no-print-directory install
 	@echo '== sqlsmith'
 	@devtools/sqlsmith.sh
 
-chaos: setup ## all at once in a random order, seed after seed for CHAOS_SECONDS (600); beside `make test`, which runs one seed
+chaos: setup ## everything at once in a random order, seed after seed for CHAOS_SECONDS (600); `make test` runs one seed
 	@$(MAKE) --no-print-directory install
 	@echo '== chaos'
 	@devtools/chaos.sh
 
-miri: ## the core's generator under miri, where that is installed
+miri: ## test the core's generator under miri, if miri is installed
 	@echo '== core: miri'
 	@devtools/miri.sh
 
-test-backend: ## the tests that run inside a server; leaves a build with tests in it installed
+test-backend: ## run the tests inside a server; the build with these tests stays installed
 	@echo '== inside a server'
 	@devtools/test-backend.sh
 
-installcheck: ## pg_regress against the installed extension, in a throwaway server
+installcheck: ## run pg_regress against the installed extension, in a throwaway server
 	@echo '== pg_regress'
 	@devtools/installcheck.sh
 
-isolationcheck: ## interleavings of sessions, against the installed extension in a throwaway server
+isolationcheck: ## test interleavings of sessions, against the installed extension in a throwaway server
 	@echo '== isolation'
 	@devtools/isolationcheck.sh
 
-test-server: ## restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='test(/^clock::/)' runs a part
+test-server: ## test restarts, clocks, sessions: the installed extension in throwaway servers; FILTER='test(/^clock::/)' runs a part
 	@echo '== with servers'
 	@devtools/test-server.sh $(if $(FILTER),-E '$(FILTER)')
 
-test-versions: setup ## the suites on each major version, on servers that it builds; VERSIONS='14 18' runs some, PG_CONFIGS='/path/to/pg_config' names servers of yours; not part of `make test`
+test-versions: setup ## run the suites on each major version, on servers that it builds; VERSIONS='14 18' runs some, PG_CONFIGS='/path/to/pg_config' names servers of yours; not part of `make test`
 	@echo '== versions'
 	@devtools/test-versions.sh $(VERSIONS)
 
-test-versions-smoke: ## what the newest version is most likely to break, on a server that it builds, 18 where the sources of 19 cannot be had; VERSIONS=17 takes another
+test-versions-smoke: ## test what the newest version is most likely to break, on a server that it builds: 19, or 18 if the sources of 19 cannot be had; VERSIONS=17 takes another
 	@echo '== versions: smoke'
 	@devtools/test-versions.sh --smoke $(or $(VERSIONS),19 18)
 
-test-orm: setup ## ORMs against the installed extension; installs them first. ORM='django sqlx' runs some; not part of `make test`
+test-orm: setup ## test ORMs against the installed extension; installs them first. ORM='django sqlx' runs some; not part of `make test`
 	@$(MAKE) --no-print-directory install
 	@echo '== ORMs'
 	@devtools/test-orm.sh $(ORM)
 
-test-page: setup ## the status page in a headless Chromium: console, axe, hostile names, decoding, pictures; installs these; not part of `make test`
+test-page: setup ## check the status page in a headless Chromium: console, axe, hostile names, decoding, pictures; installs these tools; not part of `make test`
 	@$(MAKE) --no-print-directory install
 	@echo '== status page'
 	@devtools/test-page.sh
 
-test-partman: setup ## docs/time.md with pg_partman, which it gets from Debian; not part of `make test`
+test-partman: setup ## run docs/time.md with pg_partman, which it gets from Debian; not part of `make test`
 	@$(MAKE) --no-print-directory install
 	@echo '== pg_partman'
 	@devtools/test-partman.sh
 
-test-patroni: setup ## three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one; not part of `make test`
+test-patroni: setup ## run three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one; not part of `make test`
 	@$(MAKE) --no-print-directory install
 	@echo '== Patroni'
 	@devtools/test-patroni.sh $(RUN)
 
-test-monitoring: setup ## alerts, exporters and the dashboard with Debian's Prometheus: none fires in LOAD_SECONDS (30) of load, each in its fault; installs both; not part of `make test`
+test-monitoring: setup ## test alerts, exporters and the dashboard with Debian's Prometheus: no alert fires in LOAD_SECONDS (30) of load, and each fires in its fault; installs both packages; not part of `make test`
 	@$(MAKE) --no-print-directory install
 	@echo '== monitoring'
 	@devtools/test-monitoring.sh
 
-monitoring: setup ## write what exporters ask, from the installed extension's views, to monitoring/
+monitoring: setup ## write the exporters' queries of the installed extension's views to monitoring/
 	@$(MAKE) --no-print-directory install
 	SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'test(/^monitoring::.*exporters/)'
 
-test-citus: ## the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator; not part of `make test`
+test-citus: ## run the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator; not part of `make test`
 	@echo '== Citus'
 	@pg_test/citus/check.sh "$(CITUS)"
 
-test-pgdog: ## the checks of docs/pgdog.md behind a real PgDog: PGDOG='host=... port=... dbname=...' is where it listens; not part of `make test`
+test-pgdog: ## run the checks of docs/pgdog.md behind a real PgDog: PGDOG='host=... port=... dbname=...' is its address; not part of `make test`
 	@echo '== PgDog'
 	@pg_test/pgdog/check.sh "$(PGDOG)"
 
-test-upgrade: install ## the last release's library under load, upgraded to this one, and back; a registry and its nodes one after another. Builds that release once; not part of `make test`
+test-upgrade: install ## upgrade the last release's library under load to this one, and back; then a registry and its nodes one after another. Builds that release once; not part of `make test`
 	@echo '== upgrade from the last release'
 	@devtools/test-upgrade.sh
 
-test-pg-upgrade: ## pg_upgrade of a cluster that uses the extension: FROM=/path/to/pg_config TO=/path/to/pg_config; not part of `make test`
+test-pg-upgrade: ## run pg_upgrade of a cluster that uses the extension: FROM=/path/to/pg_config TO=/path/to/pg_config; not part of `make test`
 	@echo '== pg_upgrade'
 	@devtools/test-pg-upgrade.sh "$(FROM)" "$(TO)"
 
-restores: install ## data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
+restores: install ## test data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'
 	@devtools/test-server.sh --profile long --run-ignored only -E 'test(/^restores::/)'
 
-install-script-check: $(LIBRARY) ## is the committed install script what the sources generate
+install-script-check: $(LIBRARY) ## check that the committed install script is the one that the sources generate
 	@echo '== install script'
 	@devtools/install-script.sh --check $(PACKAGE)
 
 install-script: $(LIBRARY) ## write the install script to sql/install
 	@devtools/install-script.sh --update $(PACKAGE)
 
-reference: install ## write docs/reference anew: what the catalog and the sources have of functions, settings, views and errors
+reference: install ## write docs/reference again: functions, settings, views and errors, as the catalog and the sources have them
 	SNOWFLAKE_IDS_WRITE=1 cargo test -p snowflake_ids_layers --test errors
 	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'test(/^reference::/)'
 
 ## Packages and releases
 
-# With the release profile whatever the environment says, and without the paths of this machine.
+# This build has the release profile, whatever the environment says, and no paths of this machine.
 $(SHIPPED_LIBRARY): $(SOURCES) devtools/package-build.sh
 	@devtools/setup.sh --check
 	@devtools/package-build.sh $(SHIPPED)
 
-package-deb: $(SHIPPED_LIBRARY) ## Debian packages for PG_CONFIG's major version, in target/packages
+package-deb: $(SHIPPED_LIBRARY) ## make Debian packages for PG_CONFIG's major version, in target/packages
 	@echo '== Debian packages'
 	@devtools/package-deb.sh $(SHIPPED) $(PACKAGES)
 
-package-rpm: $(SHIPPED_LIBRARY) ## RPM packages beside them, for the PostgreSQL project's own; skipped without rpmbuild
+package-rpm: $(SHIPPED_LIBRARY) ## make RPM packages beside them, for the PostgreSQL project's own; skipped without rpmbuild
 	@echo '== RPM packages'
 	@devtools/package-rpm.sh $(SHIPPED) $(PACKAGES)
 
-package-tar: $(SHIPPED_LIBRARY) ## an archive with an install.sh beside them, for any Linux with PostgreSQL's pg_config
+package-tar: $(SHIPPED_LIBRARY) ## make an archive with an install.sh beside them, for any Linux with PostgreSQL's pg_config
 	@echo '== archive'
 	@devtools/package-tar.sh $(SHIPPED) $(PACKAGES)
 
-package-image: $(SHIPPED_LIBRARY) ## the folders of an image for CloudNativePG, in target/image; for 18 and newer
+package-image: $(SHIPPED_LIBRARY) ## make the folders of an image for CloudNativePG, in target/image; for 18 and newer
 	@echo '== folders of an image'
 	@devtools/package-image.sh $(SHIPPED) $(TARGET)/image/pg$(PG_MAJOR)
 
-test-cloudnative: $(LIBRARY) ## a server that finds the extension in such folders, to README's first example; skipped before 18
+test-cloudnative: $(LIBRARY) ## run README's first example on a server that finds the extension in such folders; skipped before 18
 	@echo '== CloudNativePG'
 	@devtools/test-cloudnative.sh $(PACKAGE)
 
-test-packages: package-deb package-tar ## apt, dnf and install.sh install them in a fresh root without Rust, upgrade and remove; skipped where none can be made
+test-packages: package-deb package-tar ## install, upgrade and remove the packages with apt, dnf and install.sh in a fresh root without Rust; skipped if no root can be made
 	@echo '== packages'
 	@devtools/test-packages.sh $(PACKAGES) $(SHIPPED)
 
-docker-check: ## hadolint, and what compose.yaml sets up, on servers here: no Docker runs
+docker-check: ## run hadolint, and what compose.yaml sets up, on servers here; no Docker runs
 	@echo '== Docker'
 	@devtools/docker-check.sh
 
-reproducible: package-deb package-rpm package-tar ## builds the last commit again, elsewhere: are the packages the same bytes; takes minutes
+reproducible: package-deb package-rpm package-tar ## build the last commit again, elsewhere, and compare the packages byte for byte; takes minutes
 	@echo '== built again'
 	@devtools/reproducible.sh $(PACKAGES)
 
-docs: ## a book of the documents with a search, below target/book; its links are checked
+docs: ## make a book of the documents with a search, below target/book; its links are checked
 	@echo '== book'
 	@devtools/docs.sh
 
-release: ## checks that the last commit is a release, and puts its files below target/release-files, with repositories signed by RELEASE_KEY; TRY=1 before the tag
+release: ## check that the last commit is a release, and put its files below target/release-files, with repositories signed by RELEASE_KEY; TRY=1 before the tag
 	@devtools/release.sh check
 	@$(MAKE) --no-print-directory deny package-deb package-rpm package-tar reproducible
 	@[[ $(PG_MAJOR) -lt 18 ]] || $(MAKE) --no-print-directory package-image
 	@devtools/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR) $(TARGET)/release-files
 	@devtools/release-trees.sh $(TARGET)/release-files
 
-next-version: ## begins VERSION=0.3.0 after a release: in all files that name the version, with an upgrade script; commits nothing
+next-version: ## begin VERSION=0.3.0 after a release: in all files that name the version, with an upgrade script; commits nothing
 	@devtools/next-version.sh "$(VERSION)"
 	@$(MAKE) --no-print-directory install-script
 
 ## Measure
 
-bench: setup ## what an id costs, compared; results in bench/results
+bench: setup ## measure what an id costs, compared; results in bench/results
 	@$(MAKE) --no-print-directory install
 	cargo run -p snowflake_ids_bench
 
-help: ## this list
+help: ## print this list
 	@awk -F ':.*## ' '/^## /{print "\n" substr($$0, 4)} /^[a-z0-9-]+:.*## /{printf "  make %-22s %s\n", $$1, $$2}' Makefile

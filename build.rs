@@ -1,5 +1,5 @@
-//! `cargo pgrx` keeps unreferenced sections of the shared library so that it can read the SQL metadata
-//! out of them. Saying so here as well keeps the flags of every build equal, so that nothing is built twice.
+//! `cargo pgrx` keeps unreferenced sections of the shared library, because it reads the SQL metadata from them. This script sets
+//! the same flag for every build, so that nothing is built twice.
 
 fn main() {
     #[cfg(target_os = "linux")]

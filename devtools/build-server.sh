@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# build-server.sh MAJOR: PostgreSQL of this major version, with assertions, from the source package of the Debian or Ubuntu release
-# that has it; below target/versions, once. Prints the path of its pg_config. Ends with status 3, and says why, where there is no
-# source for it here. apt gets the sources, by lists of its own, and checks them. Those of the distribution that this machine does
-# not run come from DEBIAN_MIRROR and DEBIAN_KEYRING, or UBUNTU_MIRROR and UBUNTU_KEYRING.
+# build-server.sh MAJOR: builds PostgreSQL of this major version with assertions, once, below target/versions. The sources are the
+# source package of the Debian or Ubuntu release that has the version. Prints the path of the server's pg_config. Ends with status
+# 3 and a reason if no source can be had here. apt gets the sources with its own lists, and checks them. DEBIAN_MIRROR and
+# DEBIAN_KEYRING, or UBUNTU_MIRROR and UBUNTU_KEYRING, name the mirror and keyring of a distribution that this machine does not
+# run.
 set -euo pipefail
-# The server's own makefiles take it for options of the compiler.
+# The server's makefiles would take PROFILE for compiler options.
 unset PROFILE
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 
-# What comes out goes to the caller; what is said on the way goes to the terminal.
+# Results go to the caller, messages to the terminal.
 exec 3>&1 1>&2
 
-# The release whose sources have this major version.
+# The release whose source package has this major version.
 release_of() {
   case $1 in
     14) echo Ubuntu jammy ;;
@@ -28,17 +29,18 @@ release_of() {
 # shellcheck source=devtools/source-lib.sh
 source "$here/source-lib.sh"
 
-# Below target/, unless the servers' user cannot go there; then where root alone can write.
+# A folder below target/. If the servers' user cannot enter that, a folder where only root can write.
 versions_folder() {
   mkdir -p "$TARGET/versions"
   if as_server_user test -x "$TARGET/versions"; then echo "$TARGET/versions"; else echo /var/cache/snowflake_ids; fi
 }
 
-# What the tests use beside the server itself.
+# The modules that the tests use beside the server itself.
 modules=$(echo contrib/{amcheck,auto_explain,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation)
 
-# Quick to build rather than to run: the library is what is tested. Joined by &&, as its caller asks for its status, where `set -e`
-# has no effect. Without what a make above this one tells those below it: PostgreSQL makes its headers at the top level only.
+# The build is quick to make, not quick to run, because the tests are about the library. The commands are joined by &&: the caller
+# asks for the status, so `set -e` has no effect here. The variables of a make above this one are unset, because PostgreSQL makes
+# its headers at the top level only.
 configure_and_make() {
   unset MAKELEVEL MAKEFLAGS MFLAGS
   ./configure --prefix="$prefix" --enable-cassert --with-openssl --with-icu --with-gssapi --without-llvm \

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The random tests of whole servers (chaos.rs and chaos_nodes.rs in pg_test/server/tests), seed after seed from CHAOS_SEED (by default the present second),
-# CHAOS_RUN (60) seconds each of them, for CHAOS_SECONDS (600) in all. What a run that fails says is kept in target/chaos.
+# Runs the random tests of whole servers (chaos.rs and chaos_nodes.rs in pg_test/server/tests) with one seed after another.
+# CHAOS_SEED is the first seed, by default the present second. Each seed runs for CHAOS_RUN (60) seconds, and all together for
+# CHAOS_SECONDS (600). The output of a failed run is kept in target/chaos.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

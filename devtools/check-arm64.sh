@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check-arm64.sh: type-checks the core and the extension for Linux on arm64, with the headers of PG_CONFIG's server and an arm64 C
-# library's. Rust's standard library for it is rustup's, or is checked along from its source: rustup's rust-src, Debian's of the
-# same version, or RUST_SRC, a folder that has them. Skipped where neither is there.
+# check-arm64.sh: type-checks the core and the extension for Linux on arm64, with the headers of PG_CONFIG's server and of an
+# arm64 C library. Rust's standard library for arm64 comes from rustup, or is checked from its source. The source is rustup's
+# rust-src, Debian's source of the same version, or the folder RUST_SRC. Skipped if neither is there.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -14,7 +14,7 @@ skip() {
   exit 0
 }
 
-# The folder of the standard library's source.
+# Prints the folder of the standard library's source.
 library() {
   local folder
   for folder in "${RUST_SRC-}" "$sysroot/lib/rustlib/src/rust" "/usr/src/rustc-$(rustc --version | cut -d' ' -f2)"; do
@@ -27,7 +27,7 @@ options=()
 if [[ ! -e $sysroot/lib/rustlib/$target/lib ]]; then
   source=$(library)
   [[ -n $source ]] || skip "there is no standard library for it (rustup target add $target), nor its source (rustup component add rust-src)"
-  # What -Zbuild-std takes on a Rust that is no nightly one, and a source that rustup did not put there.
+  # -Zbuild-std needs these on a stable Rust, and for a source that rustup did not install.
   export RUSTC_BOOTSTRAP=1 __CARGO_TESTS_ONLY_SRC_ROOT=$source
   options=(-Zbuild-std)
 fi
@@ -37,6 +37,6 @@ if [[ $(uname -m) != aarch64 ]]; then
   export CC_aarch64_unknown_linux_gnu=clang CFLAGS_aarch64_unknown_linux_gnu="--target=aarch64-linux-gnu -isystem $headers"
 fi
 
-# In a folder of its own: the settings above would have everything else built anew.
+# The check has its own target folder, because the settings above would cause everything else to be built again.
 CARGO_TARGET_DIR=$TARGET/arm64 cargo check "${options[@]}" --target "$target" --package snowflake_ids \
   --no-default-features --features "pg$PG_MAJOR"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# demo-cluster.sh start: a registry, three shards and a coordinator, inserts from 8 sessions, and what can happen to
-# a cluster meanwhile; then a table that says what held. Fails when something did not.
-# demo-cluster.sh stop: stops these servers, and no others, and removes them.
+# demo-cluster.sh start: starts a registry, three shards and a coordinator, inserts from 8 sessions, and disturbs the cluster
+# meanwhile. Then prints a table with what held, and fails if something did not.
+# demo-cluster.sh stop: stops and removes these servers, and no others.
 set -Eeuo pipefail
 # shellcheck source=devtools/cluster/trouble.sh
 source "$(dirname "$0")/cluster/trouble.sh"
 
-# Says in which folder the servers live.
+# The file with the name of the servers' folder.
 state=$TARGET/demo-cluster/folder
 
 demo_start() {
@@ -29,7 +29,7 @@ cluster_start() {
   cluster=$(server_folder)
   echo "$cluster" >"$state"
   trap at_exit EXIT
-  # Else some commands would take the interrupt for themselves, and the demo would go on.
+  # Otherwise a command could take the interrupt for itself, and the demo would continue.
   trap 'exit 130' INT
   new_password | keep_secret "$cluster/password"
   printf '\\set %s_password %s\n' shard "$(new_password)" peer "$(new_password)" | keep_secret "$cluster/secrets"
@@ -42,7 +42,7 @@ cluster_start() {
   on coordinator --file=examples/cluster/report.sql
 }
 
-# Leaves the servers, and nothing else that runs.
+# Leaves the servers running, and nothing else.
 at_exit() {
   local status=$?
   rm -f "$cluster/load/going"

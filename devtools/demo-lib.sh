@@ -1,9 +1,9 @@
-# What the demos share: throwaway servers. Each has a folder with its data directory, its log and its socket.
+# What the demos share: throwaway servers. Each server has a folder with its data directory, its log and its socket.
 # shellcheck shell=bash
 # shellcheck source=devtools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# need_packages PACKAGE...: Debian's, where they are missing.
+# need_packages PACKAGE...: installs Debian packages that are missing.
 need_packages() {
   local package missing=()
   for package in "$@"; do
@@ -17,14 +17,14 @@ need_packages() {
 
 new_password() { od -An -N8 -tx8 /dev/urandom | tr -d ' '; }
 
-# Creates FILE, which only we and the server's user can read, of what comes in.
+# Creates FILE with its standard input. Only this user and the server's user can read the file.
 keep_secret() {
   local file=$1
   (umask 077 && cat >"$file")
   if is_root; then chown postgres: "$file"; fi
 }
 
-# A port that nothing on this machine answers at.
+# Prints a port at which nothing on this machine answers.
 free_port() {
   local port
   while true; do
@@ -45,7 +45,7 @@ server_create() {
     "unix_socket_directories = '$folder'" "$@" >>"$folder/data/postgresql.conf"
 }
 
-# write_page FILE PSQL...: the status page of the server that PSQL asks.
+# write_page FILE PSQL...: writes the status page of the server that PSQL connects to.
 write_page() {
   local file=$1
   shift
@@ -61,7 +61,7 @@ server_start() {
   }
 }
 
-# A server works in its data directory. That tells it from a process that came by its id after a crash.
+# A server works in its data directory. A process that got the server's process id after a crash does not.
 server_is_running() {
   local data=$1/data pid
   [[ -e $data/postmaster.pid ]] || return 1

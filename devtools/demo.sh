@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# demo.sh start: a throwaway server with the installed extension; in the database "shop", tables with both kinds of ids and one for
-# the browser, and a look at them. The database "try" is empty: README's SQL runs there.
-# demo.sh stop: stops that server, and no other, and removes it.
+# demo.sh start: starts a throwaway server with the installed extension. Its database "shop" has tables with both kinds of ids and
+# a table for the browser, which the script shows. The database "try" is empty, for README's SQL.
+# demo.sh stop: stops and removes that server, and no other.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
 
-# Says in which folder the demo's server lives.
+# The file with the name of the server's folder.
 state=$TARGET/demo/folder
 
 demo_stop() {
@@ -18,7 +18,7 @@ demo_stop() {
   echo "The demo's server is stopped and removed."
 }
 
-# Four sessions at once.
+# Runs four sessions at once.
 load() {
   local pid pids=() started=$SECONDS
   for _ in 1 2 3 4; do
@@ -29,7 +29,7 @@ load() {
   echo "loaded in $((SECONDS - started)) seconds"
 }
 
-# What JavaScript makes of ids.
+# Shows what JavaScript makes of ids.
 browser() {
   if ! command -v node >/dev/null; then
     echo "node is not installed: what JavaScript makes of the ids is not shown."

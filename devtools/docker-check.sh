@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# docker-check.sh: hadolint over the Dockerfiles, and the set-up of compose.yaml on servers of this machine, without Docker: the
-# scripts that a registry and two nodes run when they are new, in the order in which the image's entry point runs them, then ids
-# of both nodes. That the image builds is not seen here.
+# docker-check.sh: runs hadolint over the Dockerfiles, and the set-up of compose.yaml on servers of this machine, without Docker.
+# A new registry and two new nodes run their scripts in the order in which the image's entry point runs them. Then both nodes give
+# ids. The script does not check that the image builds.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -44,7 +44,7 @@ print("compose.yaml: its services, volumes and scripts are there")
 PY
 }
 
-# set_up NAME SCRIPT: a new server, set up by SCRIPT while it answers on its socket only, then started as others see it.
+# set_up NAME SCRIPT: runs SCRIPT on a new server that answers on its socket only, then starts the server for others.
 set_up() {
   local name=$1 script=$2 folder=$work/$1
   as_server_user mkdir "$folder"

@@ -1,4 +1,4 @@
-"""docs-links.py FOLDER: fails where a link of a page below FOLDER leads to no file, or to no anchor of its page."""
+"""docs-links.py FOLDER: fails if a link in a page below FOLDER leads to no file, or to no anchor of its page."""
 
 import sys
 from html.parser import HTMLParser
@@ -21,7 +21,8 @@ class Page(HTMLParser):
 
 
 folder = Path(sys.argv[1]).resolve()
-# The first is for servers, and its links are from their root; the next are the whole book as one page, and a table of contents.
+# 404.html is for servers, and its links start at their root. The next two are the whole book as one page, and a table of
+# contents.
 others = ("404.html", "print.html", "toc.html")
 pages = {path.resolve(): Page(path) for path in folder.rglob("*.html") if path.name not in others}
 dead, seen = [], 0

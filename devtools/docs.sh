@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# docs.sh: a book of the documents, with a search, below target/book. The checkout's tree is kept, so that the documents' links to
-# each other and to sources hold; each of them and each anchor is looked for in the pages. docs/SUMMARY.md has the pages and their order.
+# docs.sh: makes a book of the documents, with a search, below target/book. The book keeps the checkout's tree, so that links
+# between documents and to sources work. Each link and each anchor is looked up in the pages. docs/SUMMARY.md lists the pages in
+# order.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -17,7 +18,7 @@ git ls-files --cached --others --exclude-standard -- '*.md' LICENSE docs src cor
   done
 mv "$book/src/docs"/book.{toml,css} "$book"
 
-# The summary is at the top of the sources. A folder's README is its index, which mdBook does not do in links.
+# The summary is at the top of the sources. The README of a folder is its index; mdBook does not change links accordingly.
 sed -E 's#\]\(\.\./#](#; t; s#\]\(([^)]+\.md)\)#](docs/\1)#' "$book/src/docs/SUMMARY.md" >"$book/src/SUMMARY.md"
 rm "$book/src/docs/SUMMARY.md"
 find "$book/src" -name README.md | while IFS= read -r file; do mv "$file" "${file%README.md}index.md"; done
@@ -32,14 +33,14 @@ else
   echo "links: skipped, there is no python3 to look for them"
 fi
 
-# page_of ARGUMENT...: what Chromium makes of a page when its scripts have run; its console is on stderr.
+# page_of ARGUMENT...: prints the page as Chromium shows it after its scripts have run. The page's console goes to stderr.
 page_of() {
   chromium --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
     --disable-component-update --disable-sync --user-data-dir="$book/browser" --enable-logging=stderr \
     --virtual-time-budget=60000 --dump-dom "$@"
 }
 
-# The search finds the pages that a word is on, in a browser, and says no error there.
+# In a browser, the search has to find the pages with a word, without an error.
 if command -v chromium >/dev/null; then
   page_of "file://$book/html/index.html?search=series_nextval" >"$book/found.html" 2>"$book/console"
   if grep -F 'CONSOLE' "$book/console"; then fail "The book says this on the browser's console."; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each target of core/fuzz with cargo-fuzz for FUZZ_SECONDS, where a nightly Rust is installed. What it finds is kept
-# in target/fuzz, and is where the next run begins; so are inputs that make it fail.
+# Fuzzes each target of core/fuzz with cargo-fuzz for FUZZ_SECONDS, if a nightly Rust is installed. Inputs found, and inputs that
+# make a target fail, are kept in target/fuzz. The next run begins with them.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

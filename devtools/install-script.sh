@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# install-script.sh --check|--update|--arrange FOLDER: compares the install script that was generated for the packaged
-# extension below FOLDER with the one in sql/install, which shows what a change does to the SQL surface; puts it there, in the
-# order of the one before; or puts the one in sql/install in its place, where both say the same, so that what is installed and
-# tested has the order that is shipped. Comments that say where in the sources an object comes from are left out, for they
-# change with every line.
+# install-script.sh --check|--update|--arrange FOLDER: works on the install script generated for the packaged extension below
+# FOLDER. --check compares it with the script in sql/install, which shows what a change does to the SQL surface. --update writes
+# it to sql/install, in the order of the script there. --arrange replaces it by the script in sql/install if both have the same
+# content: the installed and tested script then has the shipped order. Comments that name an object's place in the sources are
+# left out, because they change with every line.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -16,7 +16,7 @@ committed=sql/install/$script
 made=$package$(pg sharedir)/extension/$script
 generated() { sed -E '/^-- [^ ]+\.rs:[0-9]+$/d' "$made"; }
 
-# The script whose order the committed one keeps: itself, or in a new version the one of the version before.
+# The script whose order is kept: the committed script itself, or that of the version before for a new version.
 before() { if [[ -e $committed ]]; then echo "$committed"; else find sql/install -name '*.sql' | sort --version-sort | tail -n 1; fi; }
 
 update() {
@@ -30,12 +30,12 @@ update() {
   printf '%s\n' "$new" >"$committed"
 }
 
-# One object a line, sorted: pgrx writes them in an order that it does not promise to keep.
+# Prints one object a line, sorted: pgrx promises no order.
 by_object() {
   tr '\n' '\f' | sed 's#/\* </end connected objects> \*/#\n#g' | sed 's/^\f*//' | sort | tr '\f' '\n'
 }
 
-# What a script calls must not be found in a schema that others may write to.
+# A script must not find the objects it calls in a schema to which others may write.
 pinned='SET LOCAL search_path = pg_catalog, pg_temp;'
 check_upgrades() {
   local upgrade
@@ -44,7 +44,7 @@ check_upgrades() {
   done
 }
 
-# A script in one line, from its first statement on.
+# Prints a script as one line, from its first statement on.
 without_first_comments() { sed -E '/^[[:space:]]*--/d' "$1" | tr '\n' ' ' | sed -E 's#^( |/\*([^*]|\*+[^*/])*\*+/)*##'; }
 
 case $mode in

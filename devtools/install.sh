@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# install.sh FOLDER: copies the packaged extension below FOLDER to where PG_CONFIG's server looks for it.
-# install.sh --uninstall: removes it from there, with the scripts of every version.
-# DESTDIR, where set, stands before every path.
+# install.sh FOLDER: copies the packaged extension below FOLDER to the folders of PG_CONFIG's server.
+# install.sh --uninstall: removes the extension from there, with the scripts of every version.
+# DESTDIR, if set, is put before every path.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -9,7 +9,7 @@ source "$(dirname "$0")/lib.sh"
 dest=${DESTDIR-}
 library="$dest$(pg pkglibdir)" scripts="$dest$(pg sharedir)/extension"
 
-# with_rights COMMAND...: as root only where this user cannot write.
+# with_rights COMMAND...: runs the command, as root only if this user cannot write.
 with_rights() {
   if can_write "$library" && can_write "$scripts"; then
     "$@"
@@ -21,8 +21,8 @@ with_rights() {
   fi
 }
 
-# install(1) removes an old file before it writes the new one. Writing into a library that a running server
-# has mapped would crash that server.
+# install(1) removes an old file before it writes the new one. Writing into the old file would crash a running server that has
+# mapped the library.
 install_package() {
   local package=$1
   with_rights install -d "$library" "$scripts"

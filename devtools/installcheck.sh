@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pg_regress over pg_test/sql and pg_test/expected, against the installed extension in a throwaway server.
-# What came out, and how it differs, is left in target/regress.
+# Runs pg_regress over pg_test/sql and pg_test/expected, against the installed extension in a throwaway server. The output and the
+# differences are left in target/regress.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -15,7 +15,7 @@ trap 'rm -rf "$work"' EXIT
 cp -r pg_test/{sql,expected,regress.conf} "$work"
 if is_root; then chown -R postgres: "$work"; fi
 
-# install.sql creates the extension for the others.
+# install.sql creates the extension for the other tests.
 tests=(install)
 for file in "$work"/sql/*.sql; do
   name=$(basename "$file" .sql)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pg_isolation_regress over pg_test/specs, against the installed extension in a throwaway server. What came
-# out, and how it differs, is left in target/isolation.
+# Runs pg_isolation_regress over pg_test/specs, against the installed extension in a throwaway server. The output and the
+# differences are left in target/isolation.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -14,9 +14,9 @@ servers_in_memory
 work=$(server_folder)
 trap 'rm -rf "$work"' EXIT
 cp -r pg_test/{specs,regress.conf} "$work"
-# Refills are late on a machine that is busy.
+# Refills are late on a busy machine.
 echo "snowflake_ids.segment_wait_timeout = '1min'" >>"$work/regress.conf"
-# It looks for these beside the specs, not below.
+# pg_isolation_regress looks for expected outputs beside the specs, not below them.
 mv "$work/specs/expected" "$work"
 if is_root; then chown -R postgres: "$work"; fi
 

@@ -1,5 +1,5 @@
-# What the scripts beside this file share. They are called by `make`, from the top of the checkout and with
-# PG_CONFIG, TARGET and PATH set.
+# What the scripts in this folder share. `make` calls the scripts from the top of the checkout, with PG_CONFIG, TARGET and PATH
+# set.
 # shellcheck shell=bash
 
 : "${PG_CONFIG:?call this through make}" "${TARGET:?call this through make}"
@@ -17,7 +17,7 @@ pg() { "$PG_CONFIG" "--$1"; }
 
 is_root() { [[ $EUID -eq 0 ]]; }
 
-# The system's own sudo, never the stand-in beside this file.
+# Prints the path of the system's own sudo, never that of the stand-in beside this file.
 real_sudo() {
   local path
   while IFS= read -r path; do
@@ -32,26 +32,26 @@ as_root() {
   if is_root; then "$@"; else "$(real_sudo)" "$@"; fi
 }
 
-# Can we create FOLDER, or files in it?
+# Can this user create FOLDER, or files in it?
 can_write() {
   local folder=$1
   until [[ -e $folder ]]; do folder=$(dirname "$folder"); done
   [[ -w $folder ]]
 }
 
-# PostgreSQL refuses to run as root. The command starts in a folder that its user can enter, and without
-# the backtraces that would slow errors down and end up in them.
+# PostgreSQL refuses to run as root. The command starts in a folder that the server's user can enter. It has no backtraces, which
+# would slow errors down and become part of them.
 as_server_user() (
   unset RUST_BACKTRACE
   cd /
   if is_root; then exec runuser -u postgres -- "$@"; else exec "$@"; fi
 )
 
-# Where servers are to be, in a short path, because sockets will lie in it.
+# The folder for servers. Its path is short, because sockets are in it.
 servers=/tmp
 
-# Tests keep their servers in memory where there is enough of it. Most of what they do is to make and remove small
-# files, and ext4 searches long for an inode where many were removed a moment ago: with it the tests take twice as long.
+# Tests keep their servers in memory if there is enough of it. They mostly make and remove small files. ext4 searches long for an
+# inode if many were removed a moment ago, and the tests take twice as long on it.
 servers_in_memory() {
   local memory=/dev/shm
   if [[ -z ${TMPDIR-} && $(stat -f -c %T $memory 2>/dev/null) == tmpfs ]] &&
@@ -61,8 +61,7 @@ servers_in_memory() {
   fi
 }
 
-# A new folder that the server's user owns. Not below the checkout, which that user may not be able to
-# enter.
+# Makes a new folder that the server's user owns. It is not below the checkout, which that user may not be able to enter.
 server_folder() {
   local folder
   folder=$(mktemp -d "$servers/snowflake_ids.XXXXXX")
@@ -70,7 +69,7 @@ server_folder() {
   printf '%s\n' "$folder"
 }
 
-# Copies what a run of PostgreSQL's regression tests left in the folder WORK to KEPT, and shows how it differs.
+# Copies the results of PostgreSQL's regression tests from the folder WORK to KEPT, and shows the differences.
 keep_results() {
   local work=$1 kept=$2 file
   rm -rf "$kept"

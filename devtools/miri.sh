@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The core's generator, alone and under threads, with miri, where it is installed.
+# Runs tests of the core's generator, alone and under threads, with miri, if miri is installed.
 set -euo pipefail
 
 if RUSTUP_AUTO_INSTALL=0 cargo +nightly miri --version >/dev/null 2>&1; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# next-version.sh VERSION: begins the version after the one that was released: names it in Cargo.toml, Cargo.lock, META.json and the
-# changelog, and writes an upgrade script without statements. What was released is not touched. Commits nothing; `make
+# next-version.sh VERSION: begins the next version after a release. Names it in Cargo.toml, Cargo.lock, META.json and the
+# changelog, and writes an upgrade script without statements. Released files are not touched. Commits nothing; `make
 # install-script` has to follow.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
@@ -17,7 +17,7 @@ git merge-base --is-ancestor "v$version" HEAD 2>/dev/null || fail "There is no t
 say "$next after $version"
 sed -i "0,/^version = \"$version\"/s//version = \"$next\"/" Cargo.toml
 cargo update --quiet --offline --workspace
-# Up to meta-spec, whose version is that of the file's form.
+# This stops at meta-spec, whose version belongs to the file's form.
 old=${version//./\\.}
 sed -i -E "1,/\"meta-spec\"/ { s/(\"version\": \")$old\"/\1$next\"/; s/--$old\.sql/--$next.sql/; s/(\"release_status\": \")[a-z]+/\1unstable/ }" META.json
 sed -i "0,/^## /s//## $next (unreleased)\n\n## /" CHANGELOG.md

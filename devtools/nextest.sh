@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# nextest.sh ARGUMENT...: cargo-nextest with these arguments, of the version that the tests are run with.
+# nextest.sh ARGUMENT...: runs cargo-nextest with these arguments, in the version that the tests need.
 set -euo pipefail
 
 "$(dirname "$0")/cargo-tool.sh" cargo-nextest 0.9.143

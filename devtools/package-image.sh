@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# package-image.sh BUILT FOLDER: lays the extension that was built below BUILT out in FOLDER as CloudNativePG mounts it: lib is
-# for dynamic_library_path, share for extension_control_path, which PostgreSQL has from version 18 on.
+# package-image.sh BUILT FOLDER: arranges the extension built below BUILT in FOLDER as CloudNativePG mounts it. lib is for
+# dynamic_library_path. share is for extension_control_path, which PostgreSQL has from version 18 on.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"

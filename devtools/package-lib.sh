@@ -1,4 +1,4 @@
-# What the scripts that make packages share. Packages follow from the last commit: it gives the time that all in them bears.
+# What the scripts that make packages share. Packages depend on the last commit only: all their files have its time.
 # shellcheck shell=bash
 # shellcheck source=devtools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -9,24 +9,23 @@ major=$(pg version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 
-# The time of the commit, as date(1) writes it in FORMAT.
+# Prints the time of the commit in FORMAT, as date(1) writes it.
 commit_time() { LC_ALL=C date --utc --date="@$SOURCE_DATE_EPOCH" "$@"; }
 
 # A version is released once its heading in the changelog has a date: ## 0.1.0 (2026-11-23)
 is_released() { grep -qE "^## ${version//./\\.} \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" CHANGELOG.md; }
 
-# Before that, packages sort below the release and by their commits: 0.1.0~20261123020053.
+# Packages of an unreleased version sort below the release and by commit: 0.1.0~20261123020053.
 package_version() {
   if is_released; then echo "$version"; else echo "$version~$(commit_time +%Y%m%d%H%M%S)"; fi
 }
 package_revision() { echo "${PACKAGE_REVISION:-1}"; }
 
-# Whoever builds packages for others says who answers for them, as Debian's tools ask it.
+# The maintainer, who answers for packages. Builders name themselves by the variables of Debian's tools.
 maintainer() { echo "${DEBFULLNAME:-the snowflake_ids authors} <${DEBEMAIL:-$(git log -1 --format=%ae)}>"; }
 
-# stage BUILT LIBRARY SCRIPTS: puts the extension that was built below BUILT into these two folders, wherever PG_CONFIG's
-# own lie. The install script is the committed one, which was found to be what was generated: pgrx does not promise an
-# order.
+# stage BUILT LIBRARY SCRIPTS: copies the extension built below BUILT into these two folders, wherever PG_CONFIG's folders are.
+# The install script is the committed one, after a check that the generated script is the same. pgrx does not promise an order.
 stage() {
   local built=$1 library=$2 scripts=$3 staged
   "$here/install-script.sh" --check "$built"
@@ -40,8 +39,8 @@ stage() {
   rm -rf "$staged"
 }
 
-# stage_documents FOLDER: README, what it links to but for sources, and files for Prometheus and Grafana. Their links to each
-# other hold there.
+# stage_documents FOLDER: copies README, the files it links to (without sources), and files for Prometheus and Grafana. Links
+# between them work in FOLDER.
 stage_documents() {
   local folder=$1 file
   git ls-files -- README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs 'bench/*.md' sql/plain examples monitoring | while IFS= read -r file; do
@@ -49,14 +48,14 @@ stage_documents() {
   done
 }
 
-# The crates that are linked into the library, with their licenses: a line each.
+# Prints the crates that are linked into the library, one a line, with their licenses.
 linked_crates() {
   cargo tree --quiet --locked --package snowflake_ids --no-default-features --features "pg$major" \
     --edges normal,no-proc-macro --prefix none --no-dedupe --format '{p}: {l}' |
     sed -E 's/ \(\*\)//; /^snowflake_ids/d; s/ v([0-9])/ \1/' | LC_ALL=C sort -u
 }
 
-# Their license texts, each once, below the names of the crates that it goes with; last those that bring none.
+# Prints each license text once, below the names of the crates that use it. Crates without a text come last.
 license_texts() {
   local crate number license folder file hash found
   local -A text=() crates=()
@@ -83,5 +82,5 @@ license_texts() {
   printf '%s\n' "${without[@]}"
 }
 
-# Everything below ROOT gets the time of the commit.
+# Gives everything below ROOT the time of the commit.
 settle() { find "$1" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +; }

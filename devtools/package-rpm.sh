@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# package-rpm.sh BUILT FOLDER: makes RPM packages for PG_CONFIG's major version of the extension that was built below BUILT, the
-# extension's and its documents', for the folders of the PostgreSQL project's own RPMs, and puts them into FOLDER. The library
-# needs the C library that it was built with, or a newer one: the packages say which. Skipped where there is no rpmbuild. Rpmlint looks at
-# them, where it is installed.
+# package-rpm.sh BUILT FOLDER: makes RPM packages of the extension built below BUILT, for PG_CONFIG's major version, and puts them
+# into FOLDER. One has the extension, one the documents. Their folders are those of the PostgreSQL project's own RPMs. The library
+# needs the C library it was built with or a newer one, and the packages say which. Skipped without rpmbuild. Rpmlint checks the
+# packages, if it is installed.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"
@@ -15,7 +15,7 @@ if ! command -v rpmbuild >/dev/null; then
   exit 0
 fi
 
-# The changelog's versions, with a pointer instead of all items.
+# Prints the changelog's versions, with a pointer in place of the items.
 changelog() {
   local heading number day
   while read -r _ number heading; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# package-tar.sh BUILT FOLDER: puts the extension that was built below BUILT into an archive for PG_CONFIG's major version and this
-# processor, with an install.sh that needs nothing but pg_config. The same commit gives the same bytes.
+# package-tar.sh BUILT FOLDER: puts the extension built below BUILT into an archive for PG_CONFIG's major version and this
+# processor. The archive has an install.sh that needs only pg_config. The same commit gives the same bytes.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"

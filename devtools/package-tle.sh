@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# package-tle.sh FILE: writes a FILE of SQL that gives the plain SQL to pg_tle as an extension. An upgrade replaces its functions; a
-# version that changes its tables needs statements of its own.
+# package-tle.sh FILE: writes SQL to FILE that gives the plain SQL to pg_tle as an extension. An upgrade replaces the extension's
+# functions. A version that changes its tables needs statements of its own.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"
 
-# The statements of snowflake_ids.sql that can run again: functions, rights and comments. A statement ends with a semicolon outside
-# of $$.
+# Prints the statements of snowflake_ids.sql that can run again: functions, rights and comments. A statement ends with a semicolon
+# outside of $$.
 functions() {
   awk '
     !on && /^CREATE FUNCTION / { sub(/^CREATE/, "CREATE OR REPLACE"); on = 1; quotes = 0 }

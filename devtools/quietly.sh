@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# quietly.sh WHAT COMMAND...: runs the command, says what it is for and how far it is, and prints what it says only if it fails.
+# quietly.sh WHAT COMMAND...: runs the command, and prints its purpose and its progress. Prints its output only if it fails.
 set -euo pipefail
 
 what=$1
 shift
 log=$(mktemp)
 command=
-# What runs in the background is not interrupted by a terminal.
+# A terminal's interrupt does not reach a command in the background.
 trap 'rm -f "$log"; [[ -z $command ]] || kill "$command" 2>/dev/null || true' EXIT
 
 printf '\n== %s\n' "$what"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# release-trees.sh FOLDER: makes repositories of the packages in FOLDER, FOLDER/apt and FOLDER/yum, for a host that serves FOLDER
-# at RELEASE_URL. RELEASE_KEY names the gpg key that signs them, and FOLDER/SHA256SUMS. The files snowflake_ids.sources and
-# snowflake_ids.repo in them are all that a server needs. Skipped without RELEASE_KEY.
+# release-trees.sh FOLDER: makes the repositories FOLDER/apt and FOLDER/yum of the packages in FOLDER, for a host that serves
+# FOLDER at RELEASE_URL. RELEASE_KEY names the gpg key that signs them and FOLDER/SHA256SUMS. A client needs only the file
+# snowflake_ids.sources or snowflake_ids.repo in them. Skipped without RELEASE_KEY.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -16,7 +16,7 @@ title='snowflake_ids, ids for PostgreSQL'
 
 sign() { gpg --batch --yes --quiet --local-user "$RELEASE_KEY" --armor "$@"; }
 
-# The public key as a field of Debian's control files: lines begin with a blank, and an empty one is a dot.
+# Prints the public key as a field of Debian's control files: each line begins with a blank, and an empty line is a dot.
 key_as_field() { sed -E 's/^$/./; s/^/ /' "$folder/key.asc"; }
 
 apt_tree() {

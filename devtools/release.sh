@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# release.sh check: may the last commit be released: nothing is uncommitted, and Cargo.toml, META.json, the control file, the
-# changelog, the install and upgrade scripts and the tag say the same version. All that is wrong is said at once.
-# release.sh files PACKAGES IMAGE FOLDER: puts the packages, the folders of an image, the plain SQL for pg_tle, the sources, a list of
-# the crates that are built in (SBOM) and checksums into FOLDER, beside those of other major versions.
-# TRY=1 goes on where the version has no date or tag yet, to see what a release would be.
+# release.sh check: checks whether the last commit may be released. Nothing may be uncommitted. Cargo.toml, META.json, the control
+# file, the changelog, the install and upgrade scripts and the tag must have the same version. Prints everything that is wrong at
+# once.
+# release.sh files PACKAGES IMAGE FOLDER: puts the release's files into FOLDER: packages, the folders of an image, the plain SQL
+# for pg_tle, the sources, a list of the built-in crates (SBOM) and checksums. Files of other major versions stay there.
+# TRY=1 continues if the version has no date or tag yet, to show what a release would be.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"
@@ -20,7 +21,7 @@ check_tag() {
   is_released || later "CHANGELOG.md has no date for it: ## $version ($(date --utc +%F))"
 }
 
-# Scripts of released versions never change, and each has a way to the next.
+# Scripts of released versions never change, and each version has a way to the next.
 check_scripts() {
   local older script last=
   while IFS= read -r older; do

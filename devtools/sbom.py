@@ -1,7 +1,7 @@
-"""sbom.py NAME VERSION RUST < crates: what is built into the library, as a CycloneDX document.
+"""sbom.py NAME VERSION RUST < crates: prints what is built into the library, as a CycloneDX document.
 
-The crates come in as `name version: license`, those that are linked and no others; Cargo.lock in the working folder has their
-checksums and what each depends on. The same commit gives the same document: its time is SOURCE_DATE_EPOCH.
+The input has the linked crates as `name version: license`. Cargo.lock in the working folder has their checksums and
+dependencies. The same commit gives the same document: its time is SOURCE_DATE_EPOCH.
 """
 
 import json
@@ -39,7 +39,7 @@ def component(key):
 
 
 def needed(package):
-    """The linked crates that a package in Cargo.lock depends on. A version is named there only where there are several."""
+    """The linked crates that a package in Cargo.lock depends on. It names a version only if there are several."""
     for dependency in package.get("dependencies", []):
         parts = dependency.split()
         for key in linked:

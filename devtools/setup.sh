@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# setup.sh [--check]: installs what building and testing need and this machine does not have.
-# With --check it installs nothing and fails where something is missing.
+# setup.sh [--check]: installs what building and testing need and this machine lacks.
+# With --check it installs nothing, and fails if something is missing.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
 check_only() { [[ $mode == --check ]]; }
 
-# The version that Cargo.toml asks for, such as rust-version = "1.95" or pgrx = "=0.19.3".
+# Prints the version that Cargo.toml asks for, such as rust-version = "1.95" or pgrx = "=0.19.3".
 wanted() { sed -nE "s/^$1 = .*\"=?([0-9.]+)\".*/\1/p" Cargo.toml; }
 
 is_older() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
@@ -27,7 +27,7 @@ need_rust() {
 has_headers() { [[ -e $(pg includedir-server 2>/dev/null)/postgres.h ]]; }
 has_server() { [[ -x $(pg bindir 2>/dev/null)/initdb ]]; }
 
-# The major version whose Debian packages would bring PG_CONFIG; nothing for a PostgreSQL of the user's own.
+# Prints the major version whose Debian packages have PG_CONFIG. Prints nothing for a PostgreSQL of the user's own.
 packaged_major() {
   if [[ $PG_CONFIG =~ ^/usr/lib/postgresql/([0-9]+)/bin/pg_config$ ]]; then
     echo "${BASH_REMATCH[1]}"
@@ -48,7 +48,7 @@ missing_packages() {
   fi
 }
 
-# Which PostgreSQL Debian has is asked of its package lists, and a fresh system has none yet.
+# Debian's package lists say which PostgreSQL it has. A fresh system has no lists yet.
 need_lists() {
   check_only || [[ -n $(apt-cache show postgresql 2>/dev/null) ]] || ! can_become_root || as_root apt-get update -q
 }

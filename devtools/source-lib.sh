@@ -1,16 +1,17 @@
-# Sources of packages from the Debian or Ubuntu release that has them. Sourced with `subject` set, which messages begin with, and
-# `distribution`, `release` and the folder `work` before they are got. Those of the distribution that this machine does not run come
-# from DEBIAN_MIRROR and DEBIAN_KEYRING, or UBUNTU_MIRROR and UBUNTU_KEYRING.
+# Gets sources of packages from the Debian or Ubuntu release that has them. `subject`, which messages begin with, is set before
+# this file is sourced. `distribution`, `release` and the folder `work` are set before sources are got. DEBIAN_MIRROR and
+# DEBIAN_KEYRING, or UBUNTU_MIRROR and UBUNTU_KEYRING, name the mirror and keyring of a distribution that this machine does not
+# run.
 # shellcheck shell=bash
 subject=${subject-} distribution=${distribution-} release=${release-} work=${work-}
 
-# Ends with status 3, where something cannot be had here.
+# Ends with status 3, because something cannot be had here.
 skip() {
   echo "$subject: skipped, $*"
   exit 3
 }
 
-# mirrors DISTRIBUTION: where this machine's packages come from, one a line, where it runs this distribution.
+# mirrors DISTRIBUTION: prints the mirrors of this machine's packages, one a line, if it runs this distribution.
 mirrors() {
   local named=${1^^}_MIRROR
   if [[ -n ${!named-} ]]; then
@@ -21,7 +22,7 @@ mirrors() {
   fi
 }
 
-# The suites of the release at a mirror: Debian has its security updates on one of their own.
+# Prints the release's suites at a mirror. Debian has security updates on a mirror of their own.
 suites() {
   case $1 in
     */debian-security*) echo "$release-security" ;;
@@ -34,7 +35,7 @@ keyring() {
   printf '%s\n' "${!named:-/usr/share/keyrings/${1,,}-archive-keyring.gpg}"
 }
 
-# Apt with lists and sources of this script's own, so that those of the machine stay as they are.
+# Runs apt with this script's own lists and sources, so that the machine's stay unchanged.
 own_apt() {
   "$1" -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists" \
     -o APT::Sandbox::User=root "${@:2}"
@@ -49,8 +50,8 @@ write_sources() {
   done >"$work/sources.list"
 }
 
-# get_source PACKAGE: into the folder WORK, unpacked without the distribution's own changes. A suite that a release does not have
-# fails the update, and the others serve.
+# get_source PACKAGE: unpacks the sources into the folder WORK, without the distribution's own changes. The update fails for a
+# suite that the release does not have, and the other suites are enough.
 get_source() {
   [[ -r $(keyring "$distribution") ]] ||
     skip "only $distribution $release has its sources, and this machine lacks $(keyring "$distribution") to check them with"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Random SQL against the installed extension, for SQLSMITH_SECONDS, in a throwaway server. Fails where the server crashed, or
-# an internal error (XX000) came from us. The server's log is kept in target/sqlsmith.
+# Runs random SQL against the installed extension for SQLSMITH_SECONDS, in a throwaway server. Fails if the server crashed, or if
+# the extension raised an internal error (XX000). The server's log is kept in target/sqlsmith.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""status-server.py: serves the status page of a server on 127.0.0.1, and makes it anew while someone looks.
+"""status-server.py: serves the status page of a server on 127.0.0.1, and makes it again while someone looks.
 
-SERVER, a connection string, and libpq's variables say of which server; PORT says where (8765). Nothing of a request reaches
-the server but that there was one: psql runs one fixed statement, in a session that may not write, and at most every five
-seconds.
+SERVER, a connection string, and libpq's variables name the server. PORT is the port of the page (8765). The content of a request
+never reaches the server: psql runs one fixed statement, in a session that may not write, and at most every five seconds.
 """
 
 import html
@@ -16,9 +15,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 PORT = int(os.environ.get("PORT") or 8765)
 PSQL = os.environ.get("PSQL", "psql")
-# Seconds: how old a page may be, how soon the browser asks again, how long psql may take, how long a client may be silent.
+# In seconds: the age up to which a page is kept, the browser's interval, the limit for psql, and the limit for a silent client.
 KEPT, REFRESH, LIMIT, SILENCE = 5, 30, 20, 5
-# Bytes that are read of psql.
+# The most bytes that are read from psql.
 LARGEST = 8 * 1024 * 1024
 COMMAND = [
     PSQL, "--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--set=ON_ERROR_STOP=1", "--no-password",
@@ -40,7 +39,7 @@ def ask():
 
 
 def plain(reason):
-    """A page that says why there is none."""
+    """A page that says why there is no status page."""
     return (
         '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>No status page</title>'
         f"<h1>No status page</h1><pre>{html.escape(reason)}</pre></html>\n"
@@ -62,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
         self.reply(False)
 
     def reply(self, whole):
-        """A page of another site that has its name lead here gets nothing to read."""
+        """Sends the page. Another site whose name points to this address gets nothing to read."""
         if self.headers.get("Host") not in (f"127.0.0.1:{PORT}", f"localhost:{PORT}"):
             return self.send_error(403, "Ask for 127.0.0.1")
         if self.path != "/":
@@ -83,22 +82,22 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(page)
 
     def log_message(self, *_):
-        """Nothing: the page is asked for every half minute."""
+        """Logs nothing, because the browser asks for the page every half minute."""
 
 
 class Server(HTTPServer):
-    """On loopback, whose name nobody needs to look up."""
+    """A server on loopback that looks up no name for its address."""
 
     allow_reuse_address = True
 
     def server_bind(self):
-        """As a plain server does it."""
+        """Binds like a plain TCP server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
 
 
 def main():
-    """Serves one request after the other until it is interrupted."""
+    """Serves one request after another until an interrupt."""
     try:
         with Server(("127.0.0.1", PORT), Handler) as server:
             print(f"The status page is at http://127.0.0.1:{server.server_port}/ until you press Ctrl-C.", flush=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# status.sh: writes the status page of the server that SERVER, a connection string, and libpq's variables name to
-# target/status.html, and says so.
+# status.sh: writes a server's status page to target/status.html, and says so. SERVER, a connection string, and libpq's variables
+# name the server.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# Any psql will do: the server need not be PG_CONFIG's.
+# Any psql will do, because the server need not be PG_CONFIG's.
 psql=psql
 command -v psql >/dev/null || psql=$(pg bindir)/psql
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-backend.sh [TEST]: the tests that run inside a server (`cargo pgrx test`). Installs a build of the
-# extension that contains them.
+# test-backend.sh [TEST]: runs the tests inside a server (`cargo pgrx test`). Installs a build of the extension that contains
+# these tests.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -10,7 +10,7 @@ data=$(server_folder)
 trap 'rm -rf "$data"' EXIT
 export CARGO_PGRX_TEST_PGDATA=$data
 
-# Run as someone, cargo-pgrx copies its files with sudo. A PostgreSQL of the user's own needs none.
+# When it runs as another user, cargo-pgrx copies files with sudo. A PostgreSQL that the user owns needs no sudo.
 if is_root; then
   export CARGO_PGRX_TEST_RUNAS=postgres
 elif ! can_write "$(pg pkglibdir)" || ! can_write "$(pg sharedir)/extension"; then
@@ -19,7 +19,7 @@ elif ! can_write "$(pg pkglibdir)" || ! can_write "$(pg sharedir)/extension"; th
 fi
 USER=$(id -un)
 export USER PATH=$here:$PATH
-# In a server's environment it puts backtraces into the errors that the tests compare.
+# In a server's environment the variable puts backtraces into errors that the tests compare.
 unset RUST_BACKTRACE
 
 cargo pgrx test "pg$PG_MAJOR" "$@"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-cloudnative.sh BUILT: a server of PG_CONFIG, which has the extension nowhere in its own folders or does not look there,
-# with the folders of the image for CloudNativePG as that mounts them; then README's first example. Skipped before version 18.
+# test-cloudnative.sh BUILT: runs README's first example on a server of PG_CONFIG, with the image's folders as CloudNativePG
+# mounts them. The server does not find the extension in its own folders. Skipped before version 18.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -18,7 +18,7 @@ trap 'exit 1' INT TERM
 
 mounted=$work/extensions/snowflake_ids
 "$here/package-image.sh" "$built" "$mounted"
-# As images are: to be read by everyone, and to be written to by nobody.
+# The folders are like an image: everyone can read them, and nobody can write to them.
 chmod -R a-w,a+rX "$work/extensions"
 echo "secret" | keep_secret "$work/password"
 server_create "$work" "$(free_port)" "$work/password" "extension_control_path = '$mounted/share:\$system'" \
@@ -36,7 +36,7 @@ example=$(awk '/^```sql$/ { on = 1; next } /^```/ && on { exit } on' README.md |
   fail "README's first example failed; above is what the server says."
 }
 [[ $example == *$'1|Ada\n2|Grace' ]] || fail "README's first example printed: $example"
-# A new session loads what the functions are bound to, by their own names for the library.
+# In a new session the functions load the library, by their own name for it.
 id=$(sql <<<"SELECT snowflake_nextval() > (SELECT max(id) FROM events)")
 [[ $id == t ]] || fail "An id of a new session is not above those of the first."
 echo "CloudNativePG: README's first example runs on $(pg version) with the folders of the image"

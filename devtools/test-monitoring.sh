@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test-monitoring.sh: the alerts under promtool; then servers of the installed extension, Debian's prometheus-postgres-exporter and
-# prometheus on 127.0.0.1, with the files of monitoring/. Under load no alert fires for LOAD_SECONDS (30); then one fault comes after
-# the other, and of each its alert fires, and no other. Lasts about ten minutes. The packages are installed where they are missing; where
-# systemd runs, Debian starts services of both then, which are not used here.
+# test-monitoring.sh: checks the alerts under promtool. Then starts servers of the installed extension, Debian's
+# prometheus-postgres-exporter and prometheus on 127.0.0.1, with the files of monitoring/. Under load no alert may fire for
+# LOAD_SECONDS (30). Then one fault follows another, and only the alert of each fault may fire. Takes about ten minutes. Missing
+# packages are installed. With systemd, Debian then starts services of both packages, which are not used here.
 set -Eeuo pipefail
 # shellcheck source=devtools/monitoring/faults.sh
 source "$(dirname "$0")/monitoring/faults.sh"
@@ -19,7 +19,7 @@ can_run() {
   done
 }
 
-# Each expression of the dashboard as a rule, with figures in the place of its variables.
+# Writes each expression of the dashboard as a rule, with figures in place of its variables.
 dashboard_rules() {
   printf '%s\n' 'groups:' '- name: dashboard' '  rules:'
   sed -nE 's/^ *"expr": "(.*)",?$/\1/p' monitoring/grafana.json |
@@ -45,7 +45,7 @@ check_served() {
   done
 }
 
-# Metrics that alerts and the dashboard speak of, each of which Prometheus has.
+# Checks that Prometheus has each metric that alerts and the dashboard use.
 check_known() {
   local metric
   while IFS= read -r metric; do

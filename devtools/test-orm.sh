@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# test-orm.sh [TOOL...]: runs the projects in examples/orm, or those named, each against a throwaway server of its own with
-# the installed extension: a new one, so that the migration's transaction is the first to take ids. What they need comes from
-# PyPI, npm, crates and Debian, below target/orm; Debian's packages are installed on this machine. The tool has a database, as
-# an ordinary role that owns it; those without migrations of their own find the tables of shop.sql there. What a project prints
-# is kept in target/orm; where all of them ran and held, also in examples/orm/RESULTS.md.
+# test-orm.sh [TOOL...]: runs all projects in examples/orm, or those named. Each runs against a new throwaway server with the
+# installed extension, so that the migration's transaction takes the first ids. The projects' dependencies come from PyPI, npm,
+# crates and Debian, below target/orm; Debian's packages are installed on this machine. The tool has a database, as an ordinary
+# role that owns it. A tool without migrations finds the tables of shop.sql there. The output of a project is kept in target/orm.
+# If all projects ran and held, it is also kept in examples/orm/RESULTS.md.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -20,7 +20,7 @@ python_project() {
   .venv/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
 }
 
-# The projects. Each is called in its copy below target/orm: install_TOOL brings what it needs, run_TOOL runs it.
+# The projects. Each runs in its copy below target/orm: install_TOOL installs its dependencies, run_TOOL runs it.
 install_django() { python_project; }
 run_django() { .venv/bin/python run.py; }
 install_sqlalchemy() { python_project; }
@@ -29,7 +29,7 @@ install_typeorm() { npm install; }
 run_typeorm() { npx tsx run.ts; }
 install_drizzle() { npm install; }
 run_drizzle() { npx tsx run.ts; }
-# The client needs no program of Prisma's, but its generator would download the one that migrates.
+# The client needs no program of Prisma's, but its generator would download the program that migrates.
 install_prisma() { npm install && PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx prisma generate; }
 run_prisma() { npx tsx run.ts; }
 install_activerecord() { need_packages ruby ruby-activerecord ruby-pg; }
@@ -73,8 +73,8 @@ jdbc_jars() { jars postgresql commons-logging spring3-{core,beans,transaction,jd
 install_pgloader() { need_packages pgloader; }
 run_pgloader() { PATH=$(pg bindir):$PATH ./run.sh "$(version pgloader)"; }
 
-# The same tools in an application that knows nothing of the extension: unchanged_TOOL FILE makes the tables, inserts a thousand
-# rows and writes their ids to the file. The database has the value of new_columns that docs/orm.md names for the tool.
+# The same tools in an application that does not know the extension. unchanged_TOOL FILE makes the tables, inserts a thousand rows
+# and writes their ids to FILE. The database has the value of new_columns that docs/orm.md names for the tool.
 declare -A new_columns=([django]=snowflake [sqlalchemy]=snowflake [typeorm]=bound [drizzle]=bound [activerecord]=bound)
 unchanged_django() { .venv/bin/python unchanged.py "$1"; }
 unchanged_sqlalchemy() { .venv/bin/python unchanged.py "$1"; }
@@ -83,10 +83,10 @@ unchanged_drizzle() { npx tsx unchanged.ts "$1"; }
 unchanged_activerecord() { ruby unchanged.rb "$1"; }
 
 jars() { printf '/usr/share/java/%s.jar:' "$@"; }
-# Of a Debian package, without what Debian added to it.
+# Prints the version of a Debian package, without Debian's additions to it.
 version() { dpkg-query -W -f '${Version}' "$1" | sed -E 's/^[0-9]+://; s/[-+].*//'; }
 
-# The project as it is in the checkout, beside what was installed for it before.
+# Copies the project from the checkout, beside dependencies that were installed for it before.
 copy_project() {
   mkdir -p "$work/$1"
   find "$work/$1" -mindepth 1 -maxdepth 1 ! -name .venv ! -name node_modules -exec rm -rf {} +
@@ -117,7 +117,7 @@ stop_server() {
 # psql COMMAND [DATABASE]
 psql() { "$(pg bindir)/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --dbname="${2-postgres}" --command="$1"; }
 
-# as_app COMMAND...: in the folder and the database of a tool.
+# as_app COMMAND...: runs the command in the folder and the database of a tool.
 as_app() {
   (
     export PGUSER=app PGDATABASE=$tool DATABASE_URL="postgresql://app:$PGPASSWORD@$PGHOST:$PGPORT/$tool"
@@ -126,7 +126,7 @@ as_app() {
   )
 }
 
-# In a database that the role "app" owns, and nothing else is given to it.
+# The database is owned by the role "app", which has no other rights.
 run_project() {
   local tool=$1 held=0
   start_server
@@ -139,7 +139,7 @@ run_project() {
   return "$held"
 }
 
-# On two servers, whose ids must differ.
+# Runs on two servers, whose ids must differ.
 run_unchanged() {
   local tool=$1 server held=0
   rm -f "$work/$tool".ids.*
@@ -166,7 +166,7 @@ run_unchanged() {
   } | tee -a "$work/$tool.log"
 }
 
-# What the projects print: the tool and its version, then a line for each claim.
+# Writes what the projects print: the tool and its version, then a line for each claim.
 write_results() {
   local tool
   {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test-packages.sh FOLDER BUILT: makes signed repositories of the packages in FOLDER, and RPM packages of what was built below
-# BUILT, with a key of its own. A fresh root without Rust gets them and the archive, and runs pg_test/packages/inside.sh. The root
-# is made by mmdebstrap or debootstrap, of the packages that this machine's apt is set up for, lies in memory where there is enough
-# of it, and is removed again. Skipped where it cannot be made.
+# test-packages.sh FOLDER BUILT: makes signed repositories of the packages in FOLDER, with a key of its own, and RPM packages of
+# what was built below BUILT. A fresh root without Rust gets these and the archive, and runs pg_test/packages/inside.sh.
+# mmdebstrap or debootstrap makes the root from the package sources of this machine's apt. The root is in memory if there is
+# enough, and is removed again. Skipped if it cannot be made.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -16,7 +16,7 @@ skip() {
   exit 0
 }
 
-# The sources that packages of this system and of PostgreSQL come from, in apt's form of one line each.
+# Prints the sources of packages of this system and of PostgreSQL, in apt's form of one line each.
 sources() {
   local origin
   for origin in Debian Ubuntu apt.postgresql.org; do
@@ -25,10 +25,10 @@ sources() {
   done | sort -u
 }
 
-# Those that apt goes through, so that the root goes through them as well.
+# Prints apt's proxies, which the root has to use as well.
 proxies() { apt-config dump | grep -E '^Acquire::(http|https)::Proxy' || true; }
 
-# make_root ROOT: with apt in it, and not much else.
+# make_root ROOT: makes a root with apt and little else.
 make_root() {
   local root=$1 options=()
   if command -v mmdebstrap >/dev/null; then
@@ -45,7 +45,7 @@ make_root() {
   [[ ! -e $root/usr/bin/cargo && ! -e $root/usr/bin/rustc ]] || fail "There is Rust in the fresh root."
 }
 
-# with_version EXPRESSION DEB...: the same packages with another version, as sed's EXPRESSION makes it.
+# with_version EXPRESSION DEB...: makes the same packages with another version, as sed's EXPRESSION changes it.
 with_version() {
   local expression=$1 package unpacked=$work/unpacked scripts
   for package in "${@:2}"; do
@@ -63,7 +63,7 @@ with_version() {
   done
 }
 
-# A key for this run alone.
+# Makes a key for this run alone.
 make_key() {
   export GNUPGHOME=$work/gnupg RELEASE_KEY=test-packages RELEASE_URL=file:///packages/files
   mkdir --mode=700 "$GNUPGHOME"
@@ -75,8 +75,8 @@ clean_up() {
   as_root rm -rf --one-file-system "$work"
 }
 
-# An RPM package of the release before, of one file, and one that gives all that ours needs: Debian's libraries are in no database
-# of RPM packages.
+# Makes an RPM package of the release before, with one file. Makes another one that provides all that ours needs, because Debian's
+# libraries are in no database of RPM packages.
 make_rpms() {
   local needed=$1
   cat >"$work/standins.spec" <<END
@@ -105,7 +105,7 @@ END
     "$work/standins.spec"
 }
 
-# The first example of README, and what it shows.
+# Prints README's first example with its output.
 first_example() { awk '/^```sql$/ { on = 1; next } /^```/ && on { exit } on' README.md; }
 
 command -v apt-get >/dev/null || skip "this is not Debian or Ubuntu"
@@ -118,7 +118,7 @@ codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 
 servers_in_memory
 work=$(mktemp -d)
-# What runs in it ended with its process namespace.
+# Processes in the root end with its process namespace.
 trap clean_up EXIT
 trap 'exit 1' INT TERM
 sources >"$work/sources.list"
@@ -154,7 +154,7 @@ as_root cp pg_test/packages/inside.sh "$work/chroot/packages"
 [[ ! -e /etc/resolv.conf ]] || as_root cp --dereference /etc/resolv.conf "$work/chroot/etc/resolv.conf"
 
 say "installing into it"
-# Servers in there end with this process.
+# Servers in the root end with this process.
 as_root unshare --mount --pid --ipc --fork --kill-child --mount-proc="$work/chroot/proc" \
   chroot "$work/chroot" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
   bash /packages/inside.sh "$major" "$before"

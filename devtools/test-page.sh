@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-page.sh: the status page in a headless Chromium, of servers in four states: quiet, busy with 200 tags, with a clock that
-# was stepped back, and with a registry that is away. Chromium is Debian's; playwright-core and axe-core come from npm, below
+# test-page.sh: opens the status page in a headless Chromium, of servers in four states: quiet, busy with 200 tags, with a clock
+# that was set back, and with a registry that is down. Chromium is Debian's. playwright-core and axe-core come from npm, below
 # target/page, in the versions of pg_test/page/package.json. The pictures go to docs/images.
 set -Eeuo pipefail
 # shellcheck source=devtools/cluster/servers.sh
@@ -31,7 +31,7 @@ at_exit() {
   rm -rf "$cluster"
 }
 
-# server SETTING...: a new server of this name. Curves of seconds show the same as curves of hours.
+# server SETTING...: starts a new server of this name. Curves over seconds show the same as curves over hours.
 server() {
   local name=$1
   shift
@@ -40,7 +40,7 @@ server() {
     'shared_buffers = 32MB' 'snowflake_ids.sample_interval = 1' 'snowflake_ids.segment_wait_timeout = 1000' "$@"
 }
 
-# Waits until a query on a server says true.
+# Waits until a query on a server gives true.
 becomes_true() {
   local tries
   for ((tries = 0; tries < 600; tries++)); do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-partman.sh: the lines of docs/time.md for pg_partman, as they stand, on a throwaway server; then what has to come of them.
-# pg_partman is the source package of Debian trixie, whose SQL is installed into the server. Skipped where that cannot be had.
+# test-partman.sh: runs the lines of docs/time.md for pg_partman on a throwaway server, and checks the result. pg_partman is the
+# source package of Debian trixie, whose SQL is installed into the server. Skipped if the package cannot be had.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -19,7 +19,7 @@ as_root make -s -C "$work/source" NO_BGW=1 PG_CONFIG="$PG_CONFIG" install >"$wor
   fail 'pg_partman could not be installed; above is why.'
 }
 
-# The blocks of SQL of the section.
+# Prints the SQL blocks of the section.
 # shellcheck disable=SC2016
 recipe() { sed -n '/^## With pg_partman/,/^## A BRIN/p' docs/time.md | sed -n '/^```sql/,/^```$/{/^```/d;p}'; }
 

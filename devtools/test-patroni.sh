@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# test-patroni.sh [RUN...]: three nodes under Patroni, 8 sessions that insert rows wherever the primary is, and three failovers
-# and three switchovers meanwhile; then counts what came twice or was lost. The runs, each on nodes of its own:
-#   synchronous   synchronous_mode: no row that a session was told of is lost, either
-#   asynchronous  without: rows may be lost, and no id comes twice all the same
-#   registry      the same, and ids come from a registry on a fourth server
-#   numbers       asynchronous, and each node has a worker id of its own by number
-# Each takes six minutes. Patroni and etcd are Debian's, and installed where they are missing; where systemd runs, Debian starts a
-# service of etcd's then, which is not used here. All runs on 127.0.0.1, and ends with the script.
+# test-patroni.sh [RUN...]: runs three nodes under Patroni, and 8 sessions that insert rows on the primary, wherever it is. Three
+# failovers and three switchovers come meanwhile. Then counts ids that came twice and rows that were lost. Each run has its own
+# nodes:
+#   synchronous   with synchronous_mode; no row that a session was told of is lost, either
+#   asynchronous  without it; rows may be lost, but no id comes twice
+#   registry      like asynchronous, with ids from a registry on a fourth server
+#   numbers       like asynchronous, and each node has its own worker id by number
+# Each run takes six minutes. Patroni and etcd are Debian's, and are installed if they are missing. With systemd, Debian then
+# starts a service of etcd, which is not used here. Everything runs on 127.0.0.1 and ends with the script.
 set -Eeuo pipefail
 # shellcheck source=devtools/patroni/events.sh
 source "$(dirname "$0")/patroni/events.sh"
@@ -47,7 +48,7 @@ run_patroni() {
   echo "$((SECONDS - began)) s"
 }
 
-# A plain server, and the nodes draw from it.
+# Makes a plain server the registry of the nodes.
 registry_join() {
   printf '\\set %s_password %s\n' shard "$(new_password)" | keep_secret "$cluster/secrets"
   server_place registry

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test-pg-upgrade.sh FROM TO [ARGUMENT...]: runs pg_upgrade from one Postgres to another, each named by its pg_config, with the
-# extension built for both; then has servers of both replicate to each other. Nothing is installed into either. The arguments go to
-# cargo-nextest.
+# extension built for both. Then has servers of both replicate to each other. Nothing is installed into either Postgres. The
+# arguments go to cargo-nextest.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -10,12 +10,12 @@ source "$(dirname "$0")/lib.sh"
 from=$1 to=$2
 shift 2
 
-# package PG_CONFIG: builds the extension for it, and says where.
+# package PG_CONFIG: builds the extension for this pg_config, and prints where it is.
 package() {
   local major
   major=$("$1" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
   PG_CONFIG=$1 "${MAKE:-make}" --no-print-directory PG_CONFIG="$1" all >&2
-  # As the Makefile calls it.
+  # The Makefile names the folder in the same way.
   if [[ ${PROFILE:-release} == release ]]; then echo "$TARGET/package/pg$major"; else echo "$TARGET/package/pg$major-$PROFILE"; fi
 }
 

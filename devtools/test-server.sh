@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# test-server.sh [ARGUMENT...]: the tests with throwaway servers against the installed extension, by cargo-nextest,
-# which is given the arguments, such as a part of the name of a test.
+# test-server.sh [ARGUMENT...]: runs the tests with throwaway servers against the installed extension. The arguments go to
+# cargo-nextest, such as a part of a test's name.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
 
-# The servers begin with copies of one cluster: initdb costs more than most tests.
+# Servers begin with copies of one cluster, because initdb takes longer than most tests.
 servers_in_memory
 template=$(server_folder)
 trap 'rm -rf "$template"' EXIT
@@ -14,8 +14,8 @@ as_server_user "$(pg bindir)/initdb" --no-sync --auth=trust --username=postgres 
 # Each copy gets a WAL of its own.
 rm "$template"/data/pg_wal/0*
 
-# In a server's environment it puts backtraces into the errors that the tests compare.
+# In a server's environment the variable puts backtraces into errors that the tests compare.
 unset RUST_BACKTRACE
-# Tests wait for servers more than they compute, but the machine is to be busy, not drowned.
+# Tests wait for servers more than they compute. More tests than cores keep the machine busy without an overload.
 INITDB_TEMPLATE=$template/data RUST_LIB_BACKTRACE=1 \
   "$here/nextest.sh" run -p snowflake_ids_server_tests --test-threads "${TEST_THREADS:-$(($(nproc) * 2))}" "$@"

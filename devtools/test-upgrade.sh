@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-upgrade.sh [ARGUMENT...]: builds the last release before this version, once, and runs the tests that upgrade servers
-# from its library to the installed one, and back. The arguments go to cargo-nextest.
+# test-upgrade.sh [ARGUMENT...]: builds the last release before this version, once. Then runs the tests that upgrade servers from
+# its library to the installed one, and back. The arguments go to cargo-nextest.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# test-versions.sh [--smoke] [MAJOR...]: the suites on each major version of PostgreSQL, all six where none is named. A server is
-# built for each (build-server.sh), or named in PG_CONFIGS='/path/to/bin/pg_config ...'. What came of it goes into the table of
-# docs/versions.md. With --smoke: SQL, sessions and some of the server tests only, on the first of these versions whose server can be
-# had, with a build that is quick to make, and no table. It leaves the packages below target/ as they are.
+# test-versions.sh [--smoke] [MAJOR...]: runs the suites on each major version of PostgreSQL, on all six if none is named.
+# build-server.sh builds a server for each, or PG_CONFIGS='/path/to/bin/pg_config ...' names servers. The results go into the
+# table of docs/versions.md. With --smoke only SQL, sessions and some server tests run, with a build that is quick to make and no
+# table. They run on the first of these versions whose server can be had. The packages below target/ stay as they are.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -10,10 +10,10 @@ source "$(dirname "$0")/lib.sh"
 logs=$TARGET/versions/logs
 table=docs/versions.md
 
-# What a version is most likely to change: recovery, promotion, COPY, nextval as it is parsed and planned, settings, workers.
+# What a new version is most likely to break: recovery, promotion, COPY, parsing and planning of nextval, settings, workers.
 smoke='test(/^(crash|promotion|bound_sequence|preload|worker_crash|parallel|standby)::/)'
 
-# The pg_config of a major version: one of PG_CONFIGS, or that of a server built here.
+# Prints the pg_config of a major version: one of PG_CONFIGS, or that of a server built here.
 pg_config_of() {
   local pg_config
   for pg_config in ${PG_CONFIGS-}; do
@@ -25,13 +25,13 @@ pg_config_of() {
   "$here/build-server.sh" "$1"
 }
 
-# step TARGET: with what it prints in a file as well.
+# step TARGET: makes the target, and also writes its output to a file.
 step() {
   say "$version: $1"
   "${MAKE:-make}" --no-print-directory PG_CONFIG="$pg_config" "$@" 2>&1 | tee "$logs/$major-$1.log"
 }
 
-# The closing lines of pg_regress, nextest and cargo test, in all their versions, as "24 passed" or "23 passed, 1 failed".
+# Prints the last lines of pg_regress, nextest and cargo test, in all their versions, as "24 passed" or "23 passed, 1 failed".
 outcome() {
   awk -v suite="$1" '
     match($0, /All [0-9]+ tests passed/) { passed = $(NF - 2) + 0; ran = 1 }
@@ -47,7 +47,7 @@ outcome() {
   ' "$logs/$major-$1.log"
 }
 
-# The suites that go into the table, in the order of its columns. The one that runs inside a server leaves a build with tests in it.
+# The suites of the table, in the order of its columns. The suite that runs inside a server leaves a build with tests in it.
 suites=(installcheck isolationcheck test-backend test-server)
 
 test_all() {
@@ -63,13 +63,13 @@ test_all() {
 
 test_smoke() {
   local suite
-  # The profile of tests, for which `make test` has built most of what this takes.
+  # The profile of tests, for which `make test` has already built most of what is needed.
   step install PROFILE=dev PACKAGE="$TARGET/versions/packages/$major" || { failed+=("$version install"); return; }
   for suite in installcheck isolationcheck; do step "$suite" || failed+=("$version $suite"); done
   step test-server FILTER="$smoke" || failed+=("$version test-server")
 }
 
-# The rows of versions that did not run stay as they are.
+# Rows of versions that did not run stay unchanged.
 write_table() {
   local line others
   others=$(sed -n '/<!-- results -->/,/<!-- end -->/p' "$table" | grep -E '^\| [0-9]+' || true)
@@ -80,7 +80,7 @@ write_table() {
   {
     sed '/<!-- results -->/q' "$table"
     printf '\n| PostgreSQL | installcheck | isolationcheck | test-backend | test-server |\n| --- | --- | --- | --- | --- |\n'
-    # An array with numbers as keys is in their order.
+    # Bash lists an array with numbers as keys in their order.
     printf '%s\n' "${rows[@]}"
     echo
     sed -n '/<!-- end -->/,$p' "$table"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test.sh STEP...: makes each step, the first failure ends the run, and says what each took.
+# test.sh STEP...: makes each step and prints the time it took. The first failure ends the run.
 set -euo pipefail
 
 summary=()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# typos.sh: looks for misspelt words in all files. The program comes ready-made from PyPI, once, to target/, as building it
-# would take minutes; skipped where there is no pip to fetch it.
+# typos.sh: looks for misspelt words in all files. The program comes ready-made from PyPI, once, to target/, because building it
+# would take minutes. Skipped if there is no pip to fetch it.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

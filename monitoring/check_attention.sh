@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_attention.sh [OPTION OF PSQL...]: a check for Nagios, Icinga and their like, of what needs attention: prints it, and ends with
-# 0 for OK, 1 for WARNING, 2 for CRITICAL, and 3 where it cannot be asked.
+# check_attention.sh [OPTION OF PSQL...]: a check for Nagios, Icinga and similar programs. Prints what needs attention. Ends with
+# 0 for OK, 1 for WARNING, 2 for CRITICAL, and 3 if the server cannot be asked.
 set -uo pipefail
 
 sql="SELECT concat(severity, ' ', subject, ': ', problem, '. ', action) FROM snowflake_ids.attention"

@@ -1,6 +1,6 @@
-//! How much work a run may be.
+//! The amount of work in a run.
 
-/// How much work a run may be.
+/// The amount of work in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     /// Enough rounds for narrow quartiles.
@@ -10,7 +10,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// The amount that fits.
+    /// Returns the amount for this effort.
     pub fn pick<T>(self, full: T, quick: T) -> T {
         match self {
             Self::Full => full,

@@ -1,4 +1,4 @@
-//! The ways to key a table that are compared.
+//! The kinds of keys that are compared.
 
 use crate::rounds::Contestant;
 
@@ -11,14 +11,14 @@ pub struct Key {
     column: &'static str,
     /// Whether the column is the table's primary key.
     is_primary: bool,
-    /// What `snowflake_ids.cache` is set to.
+    /// The value of `snowflake_ids.cache`.
     pub cache: u32,
 }
 
 impl Key {
-    /// The snowflake ids of this extension, as they are by default.
+    /// This extension's snowflake ids, with default settings.
     pub const SNOWFLAKE: Self = Self::new("snowflake", "by_snowflake", "bigint default snowflake_nextval()");
-    /// The same with blocks of 64 ids for each session.
+    /// Snowflake ids with blocks of 64 ids for each session.
     pub const SNOWFLAKE_64: Self =
         Self { label: "snowflake, cache = 64", table: "by_snowflake_64", cache: 64, ..Self::SNOWFLAKE };
     /// The dense ids of a tag.
@@ -39,7 +39,7 @@ impl Key {
         Self { label, table, column, is_primary: true, cache: 1 }
     }
 
-    /// The same in a table of its own without a primary key, so without an index.
+    /// The same key in a table of its own, which has no primary key and so no index.
     pub const fn without_index(self, table: &'static str) -> Self {
         Self { table, is_primary: false, ..self }
     }
@@ -57,11 +57,11 @@ impl Contestant for Key {
     }
 }
 
-/// Whether a key, a call or a statement is one of this extension's, by its name.
+/// Whether a name belongs to a key, a call or a statement of this extension.
 pub fn is_ours(name: &str) -> bool {
     let name = name.strip_prefix("select ").unwrap_or(name);
     ["snowflake", "segment"].iter().any(|kind| name.starts_with(kind))
 }
 
-/// What every row holds beside its key.
+/// The content of every row beside its key.
 pub const NOTE: &str = "a note of some thirty characters";

@@ -1,4 +1,4 @@
-//! Many sessions at once, by Postgres's own pgbench.
+//! Many sessions at once, run by Postgres's own pgbench.
 
 use crate::server::cores;
 use crate::session::DATABASE;
@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::Server;
 use std::io::Write;
 use std::process::{Output, Stdio};
 
-/// One pgbench run: sessions, each of which runs a statement over and over, prepared.
+/// One pgbench run: sessions that each run a prepared statement over and over.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub sessions: usize,
@@ -15,43 +15,43 @@ pub struct Load {
     /// Settings of all sessions.
     pub settings: Vec<(&'static str, String)>,
     pub stop: Stop,
-    /// Statements a second in all; None for as fast as they go.
+    /// Statements a second in all sessions; None for as fast as possible.
     pub per_second: Option<u32>,
-    /// Milliseconds after which a statement is late; None where none is.
+    /// Milliseconds after which a statement is late; None if no statement counts as late.
     pub late_after: Option<u32>,
 }
 
-/// When a pgbench run is over.
+/// The end of a pgbench run.
 #[derive(Clone, Copy, Debug)]
 pub enum Stop {
-    /// After so many seconds.
+    /// After this number of seconds.
     Seconds(u32),
-    /// After so many statements of each session.
+    /// After this number of statements in each session.
     Statements(usize),
 }
 
 /// What pgbench counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
-    /// Statements in all.
+    /// The number of all statements.
     pub statements: f64,
-    /// Statements a second, connecting left out.
+    /// Statements a second, without the time to connect.
     pub per_second: f64,
-    /// Statements that were late, where that was asked for.
+    /// The number of late statements, if `late_after` is set.
     pub late: f64,
 }
 
-/// What came of a run in which statements may fail.
+/// The result of a run in which statements may fail.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     /// What was done.
     pub done: Throughput,
-    /// What ended sessions: the first error of each that had one.
+    /// The first error of each session that an error ended.
     pub errors: Vec<String>,
 }
 
 impl Load {
-    /// As fast as it goes, without settings.
+    /// A run as fast as possible, without settings.
     pub fn new(sessions: usize, statement: impl Into<String>, stop: Stop) -> Self {
         Self {
             sessions,
@@ -63,7 +63,7 @@ impl Load {
         }
     }
 
-    /// Runs it to its end; no statement may fail.
+    /// Runs pgbench to its end. No statement may fail.
     pub fn run(&self, server: &Server) -> Result<Throughput> {
         let attempt = self.attempt(server)?;
         match attempt.errors.first() {
@@ -72,7 +72,7 @@ impl Load {
         }
     }
 
-    /// Runs it to its end; a session whose statement fails does no more.
+    /// Runs pgbench to its end. A session whose statement fails runs no more statements.
     pub fn attempt(&self, server: &Server) -> Result<Attempt> {
         let output = self.output(server)?;
         let complaints = String::from_utf8_lossy(&output.stderr);
@@ -114,7 +114,7 @@ impl Load {
     }
 }
 
-/// The server's words for each session that an error ended.
+/// The server's message for each session that an error ended.
 fn errors(complaints: &str) -> Vec<String> {
     let ended = complaints.lines().filter(|line| line.contains(" aborted in command "));
     ended.map(|line| line.split_once("ERROR:").map_or(line, |(_, words)| words).trim().to_owned()).collect()

@@ -5,14 +5,14 @@ use crate::report::{Panel, Report};
 
 const COLUMNS: usize = 2;
 const WIDTH: f64 = 1120.0;
-/// Where the bars of a panel begin, and how long the longest is.
+/// The place where a panel's bars begin, and the length of the longest bar.
 const BARS_AT: f64 = 230.0;
 const LONGEST: f64 = 240.0;
 const HEADER: f64 = 60.0;
 const TITLE: f64 = 34.0;
 const BAR: f64 = 22.0;
 
-/// All panels of a report.
+/// Draws all panels of a report.
 pub fn svg(report: &Report) -> String {
     let panels: Vec<&Panel> = report.sections.iter().flat_map(|(_, outcome)| &outcome.panels).collect();
     let mut body = text("snowflake_ids beside Postgres's own keys", (20.0, 20.0), 18, "start");
@@ -50,7 +50,7 @@ fn draw(panel: &Panel, left: f64, top: f64) -> String {
     drawn
 }
 
-/// Words of a height in pixels that begin or end at a place.
+/// Draws words of a height in pixels that begin or end at a place.
 fn text(words: &str, (x, y): (f64, f64), height: u32, anchor: &str) -> String {
     let words = words.replace('&', "&amp;").replace('<', "&lt;");
     format!(
@@ -58,7 +58,7 @@ fn text(words: &str, (x, y): (f64, f64), height: u32, anchor: &str) -> String {
     )
 }
 
-/// Three digits or so.
+/// Formats a value with about three digits.
 fn digits(value: f64) -> String {
     match value.abs() {
         100.0.. => format!("{value:.0}"),

@@ -1,23 +1,23 @@
-//! What a run found, and its form as markdown.
+//! The results of a run, and their form as markdown.
 
 use crate::effort::Effort;
 use crate::stats::Spread;
 use std::fmt;
 use std::iter::{once, zip};
 
-/// Everything a run found.
+/// All results of a run.
 pub struct Report {
     /// The conditions of the run in one sentence.
     pub conditions: String,
     pub effort: Effort,
-    /// What each section found, by its title.
+    /// The outcome of each section, by its title.
     pub sections: Vec<(&'static str, Outcome)>,
 }
 
-/// What one section found.
+/// The outcome of one section.
 #[derive(Default)]
 pub struct Outcome {
-    /// What was done, in a few sentences.
+    /// The method, in a few sentences.
     pub method: String,
     pub tables: Vec<Table>,
     pub goals: Vec<Goal>,
@@ -25,23 +25,23 @@ pub struct Outcome {
     pub panels: Vec<Panel>,
 }
 
-/// Figures in rows, as many a row as there are heads; the first column names the row.
+/// Figures in rows. Each row has a cell for each head, and the first cell names the row.
 #[derive(Default)]
 pub struct Table {
     pub head: Vec<String>,
     pub rows: Vec<Vec<String>>,
 }
 
-/// A claim about the figures, what was found, and whether it holds.
+/// A claim about the figures, what was found, and whether the claim holds.
 pub struct Goal {
     claim: &'static str,
     found: String,
     verdict: Verdict,
 }
 
-/// A picture: a bar for each contestant, top to bottom, by its name and length.
+/// A picture: a bar for each contestant from top to bottom, by its name and length.
 pub struct Panel {
-    /// What is shown, with its unit.
+    /// The title, with the unit.
     pub title: String,
     pub bars: Vec<(String, f64)>,
 }
@@ -49,7 +49,7 @@ pub struct Panel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    /// The median says no, but not even three quarters of the rounds agree.
+    /// The median contradicts the claim, but fewer than three quarters of the rounds do.
     Noise,
     Miss,
 }
@@ -65,18 +65,18 @@ impl Verdict {
 }
 
 impl Goal {
-    /// One without rounds.
+    /// A goal without rounds.
     pub fn holds(claim: &'static str, found: String, holds: bool) -> Self {
         Self { claim, found, verdict: Verdict::of(holds, false) }
     }
 
-    /// A ratio is at most `bound`. What it is a ratio of stands behind what was found.
+    /// The goal that a ratio is at most `bound`. `of` names the ratio, after what was found.
     pub fn at_most(claim: &'static str, ratio: Spread, bound: f64, of: &str) -> Self {
         let verdict = Verdict::of(ratio.median <= bound, ratio.low <= bound);
         Self { claim, found: format!("{ratio}{of}"), verdict }
     }
 
-    /// A ratio is at least `bound`.
+    /// The goal that a ratio is at least `bound`.
     pub fn at_least(claim: &'static str, ratio: Spread, bound: f64, of: &str) -> Self {
         let verdict = Verdict::of(ratio.median >= bound, ratio.high >= bound);
         Self { claim, found: format!("{ratio}{of}"), verdict }
@@ -100,7 +100,7 @@ impl Report {
 }
 
 impl Table {
-    /// Its rows, and behind them those of another one with the same heads.
+    /// The rows of this table, followed by those of another one with the same heads.
     pub fn followed_by(mut self, other: Self) -> Self {
         self.rows.extend(other.rows);
         self
@@ -119,7 +119,7 @@ impl Goal {
 }
 
 impl Outcome {
-    /// Both, one after the other.
+    /// Joins two outcomes, one after the other.
     pub fn and(mut self, other: Self) -> Self {
         self.method = format!("{}\n\n{}", self.method, other.method);
         self.tables.extend(other.tables);
@@ -134,7 +134,7 @@ impl Outcome {
     }
 }
 
-/// As markdown, with its columns aligned.
+/// Writes the table as markdown, with its columns aligned.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = || once(&self.head).chain(&self.rows);

@@ -1,16 +1,16 @@
-//! Taking turns: what makes figures of one run comparable on a machine that is never quiet.
+//! Contestants that take turns, which makes figures of one run comparable on a machine that is never quiet.
 
 use crate::report::{Panel, Table};
 use crate::stats::{Spread, median};
 use anyhow::Result;
 
-/// What was measured: for each contestant one figure, or a set of them, a round.
+/// Measurements: one figure, or a set of figures, for each contestant and round.
 pub struct Measured<T> {
     labels: Vec<String>,
     pub of: Vec<Vec<T>>,
 }
 
-/// What is measured, by the name that it is shown under.
+/// A contestant, with the name that it is shown under.
 pub trait Contestant {
     fn label(&self) -> String;
 }
@@ -33,8 +33,8 @@ impl<A, B> Contestant for (&str, A, B) {
     }
 }
 
-/// Measures every contestant once a round, each round starting with the next one, so that neither a slow
-/// minute nor a place in the order favours one of them.
+/// Measures every contestant once a round. Each round starts with the next contestant, so that neither a slow minute nor a place
+/// in the order favours one.
 pub fn interleave<C: Contestant, T>(
     rounds: usize,
     contestants: &[C],
@@ -51,7 +51,7 @@ pub fn interleave<C: Contestant, T>(
 }
 
 impl<T> Measured<T> {
-    /// How many rounds there were.
+    /// The number of rounds.
     pub fn rounds(&self) -> usize {
         self.of.first().map_or(0, Vec::len)
     }
@@ -61,22 +61,22 @@ impl<T> Measured<T> {
         self.of[whose].iter().map(figure).collect()
     }
 
-    /// The middle of it.
+    /// The median of the figure.
     pub fn median(&self, whose: usize, figure: impl Fn(&T) -> f64) -> f64 {
         median(self.figures(whose, figure))
     }
 
-    /// The sum of it.
+    /// The sum of the figure.
     pub fn sum(&self, whose: usize, figure: impl Fn(&T) -> f64) -> f64 {
         self.figures(whose, figure).into_iter().sum()
     }
 
-    /// It, as a ratio to that of another contestant in the same round.
+    /// The figure, as a ratio to that of another contestant in the same round.
     pub fn ratio(&self, whose: usize, other: usize, figure: impl Fn(&T) -> f64) -> Spread {
         Spread::of_ratios(&self.figures(whose, &figure), &self.figures(other, &figure))
     }
 
-    /// The same measurements, with other figures made of them.
+    /// The same measurements, with other figures made from them.
     pub fn map<U>(&self, make: impl Fn(usize, usize, &T) -> U) -> Measured<U> {
         let of = self.of.iter().enumerate().map(|(whose, rounds)| {
             rounds.iter().enumerate().map(|(round, measured)| make(whose, round, measured)).collect()
@@ -84,7 +84,7 @@ impl<T> Measured<T> {
         Measured { labels: self.labels.clone(), of: of.collect() }
     }
 
-    /// A table with a row for each of these contestants, named under `head`, and a column for each head with its cells.
+    /// A table with a row for each of these contestants, named under `head`. Each further column has a head, and its cells.
     pub fn table<const N: usize>(
         &self,
         head: &str,
@@ -99,7 +99,7 @@ impl<T> Measured<T> {
         Table { head: heads.map(str::to_owned).collect(), rows: whose.into_iter().map(row).collect() }
     }
 
-    /// A picture with a bar for each of these contestants, as long as the middle of a figure.
+    /// A picture with a bar for each of these contestants. The bar's length is the median of a figure.
     pub fn panel(
         &self,
         title: impl Into<String>,

@@ -5,8 +5,8 @@ use anyhow::Result;
 use snowflake_ids_server_tests::Server;
 use std::thread;
 
-/// What all measurements share: durable commits as users have them, and nothing that starts by itself in
-/// the middle of a slice (checkpoints, autovacuum) or changes a plan (parallel workers, JIT).
+/// Settings of all measurements. Commits are durable, as users have them. Nothing starts by itself in the middle of a slice
+/// (checkpoints, autovacuum) or changes a plan (parallel workers, JIT).
 const SETTINGS: [(&str, &str); 11] = [
     ("fsync", "on"),
     ("synchronous_commit", "on"),
@@ -21,7 +21,7 @@ const SETTINGS: [(&str, &str); 11] = [
     ("snowflake_ids.max_drift", "1h"),
 ];
 
-/// What [`crate::key`] and the sections take their keys from, apart from the snowflake ids.
+/// Sources of keys for [`crate::key`] and the sections, apart from the snowflake ids.
 const SEQUENCES: &str = "create sequence one_by_one;
     create sequence cache_32 cache 32;
     create sequence cache_1000 cache 1000;

@@ -1,4 +1,4 @@
-//! One session of a server, and what its statements cost.
+//! A session of a server, and the cost of its statements.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -8,19 +8,19 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The database that everything happens in.
+/// The database of all measurements.
 pub const DATABASE: &str = "bench";
 
-/// What a statement cost, in seconds.
+/// The cost of a statement, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// As the client sees it.
+    /// The time that the client sees.
     pub wall: f64,
-    /// On a processor, of the server process alone.
+    /// The processor time of the server process alone.
     pub cpu: f64,
 }
 
-/// A session whose server process is watched.
+/// A session whose server process is measured.
 pub struct Session {
     client: Client,
     schedstat: PathBuf,
@@ -39,7 +39,7 @@ impl Session {
         self.client.batch_execute(statements).with_context(|| format!("failed: {statements}"))
     }
 
-    /// Declares the function behind `original` once more, as `declaration` says.
+    /// Declares the function of `original` again, as `declaration` says.
     pub fn declare_again(&mut self, original: &str, declaration: &str) -> Result<()> {
         let statement: String = self.value(&format!(
             "select format('create function {declaration} language c as %L, %L', probin, prosrc)
@@ -75,7 +75,7 @@ impl Session {
         Ok(lines.iter().map(|line| line.get::<_, String>(0)).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Runs a statement and says what it cost, planning left out.
+    /// Runs a statement and gives its cost, without planning.
     pub fn cost(&mut self, statement: &str) -> Result<Cost> {
         let prepared = self.client.prepare(statement).with_context(|| format!("failed: {statement}"))?;
         let (cpu, start) = (self.cpu()?, Instant::now());
@@ -84,8 +84,7 @@ impl Session {
         Ok(Cost { wall, cpu: self.cpu()? - cpu })
     }
 
-    /// Seconds that the server process has spent on a processor. It sleeps while this is read, so the
-    /// kernel's figure is exact.
+    /// The processor time of the server process, in seconds. The process sleeps during the read, so the kernel's figure is exact.
     fn cpu(&self) -> Result<f64> {
         let text = fs::read_to_string(&self.schedstat).with_context(|| {
             format!(

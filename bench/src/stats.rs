@@ -1,4 +1,4 @@
-//! Middle and spread of repeated measurements.
+//! The median and spread of repeated measurements.
 
 use std::fmt;
 use std::iter::zip;
@@ -6,15 +6,15 @@ use std::iter::zip;
 /// The quartiles of a set of measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// A quarter of the measurements lies below.
+    /// A quarter of the measurements is below this value.
     pub low: f64,
     pub median: f64,
-    /// A quarter lies above.
+    /// A quarter of the measurements is above this value.
     pub high: f64,
 }
 
 impl Spread {
-    /// The quartiles of `values`; not a number where there are none.
+    /// The quartiles of `values`; not a number if there are no values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
@@ -40,7 +40,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values).median
 }
 
-/// The value below which so many quarters of the sorted values lie, between two neighbours in proportion.
+/// The value below which this many quarters of the sorted values lie, interpolated between two neighbours.
 fn quartile(sorted: &[f64], quarters: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let (below, part) = (last * quarters / 4, [0.0, 0.25, 0.5, 0.75][last * quarters % 4]);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_round_by_round() {
-        // The second round was slow for both: its ratio is as good as any.
+        // The second round is slow for both, so that its ratio is as good as any.
         let spread = Spread::of_ratios(&[2.0, 20.0, 2.0], &[4.0, 40.0, 4.0]);
         assert_eq!(spread, Spread { low: 0.5, median: 0.5, high: 0.5 });
     }

@@ -1,4 +1,4 @@
-//! What a slice of work left behind on the server: WAL, flushes of it, transaction ids.
+//! What a slice of work leaves on the server: WAL, its flushes, transaction ids.
 
 use crate::session::Session;
 use anyhow::Result;
@@ -9,7 +9,7 @@ pub fn bytes(session: &mut Session) -> Result<f64> {
     session.value("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8")
 }
 
-/// Transaction ids used since the server exists. Asking uses none.
+/// Transaction ids used since the server exists. The query uses none.
 pub fn transaction_ids(session: &mut Session) -> Result<f64> {
     session.value("select pg_snapshot_xmax(pg_current_snapshot())::text::float8")
 }
@@ -17,14 +17,14 @@ pub fn transaction_ids(session: &mut Session) -> Result<f64> {
 /// Flushes of the WAL to disk.
 #[derive(Clone, Copy, Debug)]
 pub struct Flushes {
-    /// How many.
+    /// The number of flushes.
     pub count: f64,
-    /// How long they took, in seconds.
+    /// The time of all flushes, in seconds.
     pub time: f64,
 }
 
-/// Settings for [`flushes`]: the server times them, and does without standby snapshots, which it would log
-/// by itself every 15 s, so that every flush counted is one that a call caused.
+/// Settings for [`flushes`]: the server times flushes, and logs no standby snapshots, which it would do by itself every 15 s. So
+/// a call has caused every flush that is counted.
 pub const ONLY_OURS: [(&str, &str); 3] =
     [("wal_level", "minimal"), ("max_wal_senders", "0"), ("track_wal_io_timing", "on")];
 

@@ -1,4 +1,4 @@
-//! What the algorithms cost by themselves: without Postgres, without a system clock.
+//! Costs of the algorithms alone: without Postgres and without a system clock.
 
 #![allow(clippy::expect_used, reason = "a benchmark of something that fails must stop")]
 #![allow(missing_docs, reason = "criterion_group makes a public function")]
@@ -14,7 +14,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Some instant of every layout used here.
+/// An instant that every layout used here can represent.
 const NOW: UnixMicros = UnixMicros(1_764_590_400_000_000);
 const HOUR: u64 = 3_600_000_000;
 const RULES: Rules = Rules { max_drift: HOUR, start: SequenceStart::Zero };
@@ -22,7 +22,7 @@ const ONE: NonZeroU32 = NonZeroU32::MIN;
 const BLOCK: NonZeroU32 = ONE.saturating_add(63);
 const NODE: Node = Node { datacenter: 1, worker: 7, rollback: 0 };
 
-/// A clock that moves on at every reading.
+/// A clock that advances at every reading.
 struct Advancing {
     at: Cell<i64>,
     step: i64,
@@ -41,7 +41,7 @@ impl Clock for Advancing {
     }
 }
 
-/// A generator that may issue as long as the layout lasts.
+/// A generator that may issue up to the layout's end.
 fn generator(layout: &Layout) -> Generator {
     let generator = Generator::new();
     generator.begin(NodeBits(0), Position(0), layout.end_position());
@@ -52,7 +52,7 @@ fn take(generator: &Generator, layout: &Layout, clock: &impl Clock, want: NonZer
     generator.take(layout, &RULES, clock, want).expect("nothing is refused within an hour of drift")
 }
 
-/// Positions at the paces that decide which way a call goes.
+/// Measures taking positions at the rates that lead to different code paths.
 fn takes(c: &mut Criterion) {
     let layout = Layout::default();
     let mut group = c.benchmark_group("take");
@@ -61,12 +61,12 @@ fn takes(c: &mut Criterion) {
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("same tick", |b| {
-        // A microsecond a call: a thousand calls a tick, which has room for 4096.
+        // One call a microsecond: a thousand calls a tick, which has room for 4096.
         let (generator, clock) = (generator(&layout), Advancing::by(1));
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("borrowed ticks", |b| {
-        // The clock stands still: after the first tick is full, each call runs ahead of it, as in a loop.
+        // The clock stands still. After the first tick is full, each call runs ahead of the clock, as in a loop.
         let generator = generator(&layout);
         b.iter(|| take(&generator, &layout, &NOW, ONE));
     });
@@ -84,7 +84,7 @@ fn takes(c: &mut Criterion) {
     group.finish();
 }
 
-/// One session's call while another does nothing but call.
+/// Measures one session's call while a second thread calls without pause.
 fn contended(c: &mut Criterion) {
     let layout = Layout::default();
     let generator = generator(&layout);

@@ -1,4 +1,4 @@
-//! What a call of a bound sequence takes, and that what applications make of its numbers never meets.
+//! The ids that a call of a bound sequence takes; the numbers that applications derive from them never overlap.
 
 use proptest::prelude::*;
 use snowflake_ids_core::generator::snowflake::TakenPositions;
@@ -34,7 +34,7 @@ fn ids_that_others_broke_are_thrown_away() {
     assert_eq!(run.missing().get(), 10);
     assert_eq!(run.add(range(1, 4)), Ok(None));
     assert_eq!(run.missing().get(), 6);
-    // 5 is another session's.
+    // Another session has taken 5.
     assert_eq!(run.add(range(6, 6)), Ok(None));
     assert_eq!(run.missing().get(), 10);
     assert_eq!(run.add(range(20, 10)), Ok(Some(25)));
@@ -75,14 +75,14 @@ fn snowflake_ids_of_a_block_are_in_one_tick() {
     assert!(five.check_layout(&layout).is_ok());
     assert!(Increment::new(1024).unwrap().check_layout(&layout).is_ok());
     assert!(Increment::new(1025).unwrap().check_layout(&layout).is_err());
-    // There the machine stands below the sequence.
+    // In this layout the machine is below the sequence.
     let sony: Layout = "sonyflake".parse().unwrap();
     assert!(five.check_layout(&sony).is_err());
     assert!(Increment::new(1).unwrap().check_layout(&sony).is_ok());
 }
 
 proptest! {
-    /// Whatever two callers make of two numbers, and of what is given singly, they never have an id in common.
+    /// The ids that applications derive from two calls never overlap, nor do they overlap ids that were given singly.
     #[test]
     fn blocks_of_two_calls_never_meet(increment in 2_i64..1_000, first in 1_i64..1_000_000, gap in 0_i64..10) {
         let n = Increment::new(increment).unwrap();
@@ -99,7 +99,7 @@ proptest! {
                 prop_assert!(a.end <= b.start);
             }
         }
-        // What the sequence gave before it was bound, and gives after it is not any more, is apart from that, too.
+        // Ids from before the sequence was bound, and after it was released, do not overlap them either.
         prop_assert!(uses(n.reach(first) + 1).iter().all(|ids| ids.start > first + increment - 1));
         let last = first + ids - 1;
         let next = n.resume_above(last) + 1;

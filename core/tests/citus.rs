@@ -1,4 +1,4 @@
-//! A Citus cluster: libpq's options for the coordinator, and what is wrong with nodes.
+//! A Citus cluster: libpq's options for the coordinator, and faults of nodes.
 
 use snowflake_ids_core::registry::citus::{ClusterNode, Coordinator, Judged, judge};
 
@@ -6,7 +6,7 @@ fn settings(named: &[(&str, &str)]) -> Vec<(String, String)> {
     named.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What libpq takes of a list: the last of a name.
+/// The value that libpq uses: the last one given for a name.
 fn last<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
     options.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
@@ -48,7 +48,7 @@ fn the_catalog_says_where_to_and_citus_settings_how() {
     );
 }
 
-/// A node of a group, which issues as a worker; the coordinator is in group 0.
+/// A node of a group, issuing under a worker id; the coordinator is in group 0.
 fn node(group_id: i32, worker_id: i32) -> ClusterNode {
     let registry = if group_id == 0 { "null" } else { "\"citus_coordinator\"" };
     ClusterNode {
@@ -77,7 +77,7 @@ fn edited(node: &ClusterNode, from: &str, to: &str) -> ClusterNode {
     ClusterNode { report, ..node.clone() }
 }
 
-/// A node without a worker id, in this state.
+/// A node in this state, without a worker id.
 fn without(node: &ClusterNode, state: &str) -> ClusterNode {
     let worker = format!("\"worker_id\": {}", node.node_id - 1);
     edited(&edited(node, &worker, "\"worker_id\": null"), "\"ready\"", &format!("\"{state}\""))
@@ -171,7 +171,7 @@ fn only_a_worker_id_of_its_own_is_waited_for() {
     assert_eq!(judge(nodes).into_iter().map(may_pass).collect::<Vec<_>>(), [true, true, false, true]);
 }
 
-/// Datacenters have worker ids of their own.
+/// Worker ids are unique per datacenter only.
 #[test]
 fn two_nodes_with_one_worker_id_are_both_named() {
     let mut nodes = cluster();
@@ -183,7 +183,7 @@ fn two_nodes_with_one_worker_id_are_both_named() {
     assert_eq!(problems(nodes), [None, None, None, None]);
 }
 
-/// It is restarted: ids go on meanwhile.
+/// The coordinator is being restarted, and the workers issue ids meanwhile.
 #[test]
 fn without_the_coordinator_workers_are_compared_with_each_other() {
     let mut nodes = cluster();
@@ -197,7 +197,7 @@ fn without_the_coordinator_workers_are_compared_with_each_other() {
     assert!(problems(vec![alone])[0].is_some());
 }
 
-/// The coordinator that uses a registry of its own is what the others are compared with.
+/// The coordinator uses an outside registry; the workers are compared with it.
 #[test]
 fn a_coordinator_that_uses_a_registry_says_which() {
     let outside = |node: &ClusterNode| edited(node, "\"main\"", "\"outside\"");
@@ -208,7 +208,8 @@ fn a_coordinator_that_uses_a_registry_says_which() {
     assert!(problems(moved)[1].is_some());
 }
 
-/// A standby of the coordinator was promoted, and the former one goes on: nothing is wrong with workers that have seen the promotion.
+/// A standby of the coordinator was promoted, and the former coordinator still runs. Workers that have seen the promotion are in
+/// order.
 #[test]
 fn a_former_coordinator_is_told_of_itself() {
     let mut nodes = cluster();

@@ -1,4 +1,4 @@
-//! Instants and lengths of time as text, and the check of the wall clock.
+//! Instants and durations as text, and the check of the wall clock.
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;

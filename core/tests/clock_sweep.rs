@@ -1,9 +1,9 @@
-//! The hand that goes over places.
+//! The hand that sweeps over slots.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};
 
-/// Places as the hand finds them; None: free. A visit is noted.
+/// Slots as the hand finds them; None: free. The hand's visits are counted.
 struct Slots {
     all: Vec<Option<SweptSlot>>,
     hand: usize,
@@ -48,7 +48,7 @@ fn a_tag_that_is_used_between_visits_keeps_its_slot() {
         slots.used(2);
         let gone = slots.sweep().unwrap();
         assert_ne!(gone, 2);
-        // Another tag comes there.
+        // Another tag gets the slot.
         slots.used(gone);
     }
 }
@@ -74,7 +74,7 @@ fn the_database_with_most_slots_gives_one_first() {
     assert_eq!((slots.sweep(), slots.looks), (Some(2), 3), "none has more");
     slots.used(2);
     assert_eq!(slots.sweep(), Some(4));
-    // Its places are in use: then one of the next.
+    // Calls wait for this database's slots, so the database with the next most gives one.
     let busy = SweptSlot { awaited: true, ..of_database(3) };
     let mut slots = Slots::new(vec![Some(of_database(1)), Some(of_database(2)), Some(busy)]);
     assert_eq!(slots.sweep(), Some(1));
@@ -86,7 +86,7 @@ fn the_hand_does_not_look_at_all_of_many_slots() {
     slots.all[9_999] = Some(of_database(2));
     assert_eq!(slots.sweep(), Some(0));
     assert!(slots.looks < 2_000, "{}", slots.looks);
-    // Nor where all were used; but where calls wait.
+    // The hand stops early too if all slots were used; it looks further if calls wait.
     let mut slots = Slots::new(vec![USED; 10_000]);
     assert_eq!((slots.sweep(), slots.looks), (Some(4_095), 4_096));
     slots.all = vec![AWAITED; 10_000];
@@ -116,7 +116,7 @@ proptest! {
             Some(slot_index) => {
                 let gone = all[slot_index].unwrap();
                 prop_assert!(may_go(&gone));
-                // None that has not moved is of a database with more places.
+                // No unused slot belongs to a database with more slots.
                 let better = |sight: &SweptSlot| may_go(sight) && !sight.moved && sight.slots > gone.slots;
                 prop_assert!(!all.iter().flatten().any(better), "{slot_index} of {all:?}");
             }

@@ -1,4 +1,4 @@
-//! What issues in layouts beside the server's own: its places, its marks, and what happens to them.
+//! Generators of layouts beside the server's own: their slots, their high-water marks, and what becomes of them.
 
 mod memory;
 
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Some instant, on the second.
+/// An instant on a full second.
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
 const FIXED: Identity = Identity::Fixed { datacenter: 0, worker: 3 };
 const LEASED: Identity = Identity::Leased { datacenter: 0 };
@@ -30,7 +30,7 @@ fn own() -> Layout {
     "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap()
 }
 
-/// In milliseconds, for eight workers.
+/// A layout in milliseconds, with eight worker ids.
 fn web() -> Layout {
     "41/0/3/9 epoch=2019-12-24T16:00:00Z".parse().unwrap()
 }
@@ -68,7 +68,7 @@ fn at(seconds: i64) -> UnixMicros {
     UnixMicros(NOW.0 + seconds * 1_000_000)
 }
 
-/// A state that has issued in another layout, and in its own.
+/// A state that has issued in its own layout and in others.
 fn used(identity: Identity) -> State {
     let mut state = State::fresh(&here(identity));
     if identity == LEASED {
@@ -132,7 +132,7 @@ fn a_worker_id_that_was_of_another_begins_in_all_layouts_where_that_one_ended() 
         state.take_up(lease(5, Some(since)));
         state.high_water_mark_in(&web(), node(5)) == web().position_at(since)
     });
-    // A lease of a former form does not tell the instant within its tick.
+    // A lease in a former form does not give the instant within its tick.
     let former = Lease { since: None, ..lease(5, Some(since)) };
     assert!(former.start_in(&web(), &own()) >= web().position_at(since));
     let mut state = State::fresh(&here(LEASED));
@@ -154,7 +154,7 @@ fn a_copy_is_known_by_ids_of_any_layout() {
     assert_eq!(copied.blocked_workers(0, NOW), [3]);
 }
 
-/// A layout of its own for each number.
+/// A different layout for each number.
 fn many(number: i64) -> Layout {
     format!("41/0/5/12 epoch=2020-01-01T{:02}:{:02}:00Z", number / 60, number % 60).parse().unwrap()
 }
@@ -178,7 +178,7 @@ fn layouts_that_are_dropped_raise_the_minimum_of_all_others() {
     );
 }
 
-/// Their ids are ahead of the clock, and a floor above them would keep others from issuing.
+/// Ids of layouts in use are ahead of the clock. A minimum above them would keep other layouts from issuing.
 #[test]
 fn layouts_in_use_are_kept_so_that_others_begin_at_the_clock() {
     let mut state = State::fresh(&here(FIXED));
@@ -219,7 +219,7 @@ fn worker_ids_are_limited_to_what_all_layouts_in_use_have() {
 #[test]
 fn the_own_layout_changes_where_an_operator_has_said_so() {
     needs(Guard::LayoutRises, || {
-        // Ids of the new layout are above those of the old one now, but not above all that were issued.
+        // Ids of the new layout are above present ids of the old one, but not above all issued ids.
         let (former, next): (Layout, Layout) = (
             "34/0/5/2r/6 unit=1s epoch=2024-01-01".parse().unwrap(),
             "34/0/5/9 unit=1s epoch=2020-01-01".parse().unwrap(),
@@ -270,7 +270,7 @@ fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
     assert_eq!(restarted.state().node.unwrap().worker, 5);
 }
 
-// With an issuer.
+// Tests with an issuer.
 
 fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, SessionError> {
     let one = NonZeroU32::MIN;
@@ -333,7 +333,8 @@ fn a_slot_is_given_up_after_a_minute_without_ids() {
     assert_eq!(server.issuer().assign_slot(&own()).unwrap(), SlotRef::Own);
 }
 
-/// Whoever comes, and with however many layouts: who is alone gets half, and who comes later one less than another one has.
+/// A database alone gets half of the slots. A later one gets slots until it has one fewer than the database with most. This holds
+/// for any number of databases and layouts.
 #[test]
 fn databases_share_the_slots() {
     let machine = Machine::new(NOW);
@@ -353,10 +354,10 @@ fn databases_share_the_slots() {
     {
         assert_eq!(take_all(database, most), gets, "database {database}");
     }
-    // A layout that has a place is anybody's.
+    // Any database may use a layout that has a slot.
     server.database.set(1);
     assert!(server.issuer().assign_slot(&many(1)).is_ok());
-    // Places that are given up are free again.
+    // Slots that were given up are free again.
     machine.set(at(62));
     assert!(server.issuer().assign_slot(&many(1_000)).is_ok());
 }
@@ -392,7 +393,7 @@ fn a_slot_that_is_taken_from_a_database_gives_nothing_any_more() {
         .filter(|slot_ref| !server.shared.assigned_at(**slot_ref, &own()).is_held())
         .collect();
     assert_eq!(lost.len(), 1);
-    // Another's place is free after a minute: what comes then is above.
+    // A slot of another database is free after a minute. Ids from it are above all earlier ones.
     machine.set(at(62));
     server.database.set(1);
     let again = [web(), third()].map(|layout| ids(&server, &layout, &former).unwrap());
@@ -400,7 +401,7 @@ fn a_slot_that_is_taken_from_a_database_gives_nothing_any_more() {
 }
 
 proptest::proptest! {
-    /// A database is refused only where as many places as it holds or fewer are free and none holds two more.
+    /// A database is refused only if it has at least as many slots as are free, and no other database has two more.
     #[test]
     fn a_database_finds_a_slot_while_it_has_less_than_its_share(
         slots in 1..40_usize, callers in proptest::collection::vec(1..6_u32, 0..80)
@@ -422,7 +423,7 @@ proptest::proptest! {
 }
 
 proptest::proptest! {
-    /// Layouts that lose their places while they are in use, and come back, give no id again.
+    /// Layouts that lose their slots while in use, and get slots again, repeat no id.
     #[test]
     fn layouts_that_change_slots_give_no_id_twice(
         slots in 1..5_usize, calls in proptest::collection::vec((1..6_u32, 0..3_u32, 0..40_000_i64), 1..120)
@@ -474,14 +475,14 @@ fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
     ids(&server, &web(), &Session::new()).unwrap();
     assert_eq!(server.state().node.unwrap().worker, 5);
     assert_eq!(server.state().worker_limit(NOW), 7);
-    // None that fits is to be had: the call fails, and says why.
+    // No fitting worker id is available: the call fails with a reason.
     issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
     let refused = ids(&server, &web(), &Session::new()).unwrap_err();
     assert_eq!(refused.kind(), Kind::NotReady);
     ids(&server, &own(), &Session::new()).unwrap();
 }
 
-/// Whatever the registry says: that there is none, or nothing while the server keeps the worker id that does not fit.
+/// This holds both if the registry refuses, and if it is silent while the server keeps its unfitting worker id.
 #[test]
 fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
     for trouble in [None, Some(LeaseError::yet("All are leased.", "Wait."))] {
@@ -489,7 +490,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         let server = Server::start(&machine, own(), LEASED, 4);
         let nine = || Lease { expiry: at(100_000), ..lease(9, None) };
         server.issuer().change(|state, _| state.take_up(nine())).unwrap();
-        // A call asks again where it was told that there is a lease, and what it has still does not fit.
+        // A call asks again after it hears of a lease, if the worker id still does not fit.
         let tries = if trouble.is_some() { 1 } else { 3 };
         server.trouble.replace(trouble);
         let refused = || {
@@ -505,14 +506,14 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         }
         machine.set(at(4));
         assert_eq!(refused(), (said.clone(), 0, 0));
-        // The clock is set back, and time goes on.
+        // The clock is set back, and time passes.
         machine.set(NOW);
         machine.set(at(2));
         assert_eq!(refused(), (said.clone(), tries, 0), "after some seconds it is asked again");
         machine.set(at(601));
         assert_eq!(refused(), (said.clone(), tries, 1), "and after some minutes noted again");
         assert_eq!(refused(), (said, 0, 0));
-        // One that fits is used at once.
+        // A fitting worker id is used at once.
         server.issuer().change(|state, _| state.take_up(Lease { worker: 5, ..nine() })).unwrap();
         ids(&server, &web(), &Session::new()).unwrap();
     }
@@ -539,7 +540,7 @@ fn a_reset_begins_above_what_was_issued_in_all_layouts() {
     let session = Session::new();
     let first = ids(&server, &web(), &session).unwrap();
     let issuer = server.issuer();
-    // An operator who is wrong: sessions have had ids since the server's start.
+    // A mistaken operator: sessions have had ids since the server's start.
     issuer.reset(Some(at(-1_000))).unwrap();
     assert!(ids(&server, &web(), &Session::new()).unwrap() > first);
     issuer.reset(None).unwrap();
@@ -547,7 +548,7 @@ fn a_reset_begins_above_what_was_issued_in_all_layouts() {
         let begins = server.state().high_water_mark_in(&layout, node(3));
         assert!(begins >= layout.position_after(at(60)), "{layout}");
     }
-    // A file that tells of more than the clock does.
+    // A file with positions far ahead of the clock.
     let mut ahead = used(FIXED);
     ahead.settle(&web(), node(3), web().position_at(at(5_000)));
     server.put(&ahead);
@@ -587,11 +588,11 @@ fn a_step_back_switches_the_rollback_value_of_the_layout_that_has_one() {
     assert_eq!(server.state().node.unwrap().rollback, 0, "the own layout's stays");
 }
 
-// A place that changes hands in the middle of a call.
+// A slot that changes hands in the middle of a call.
 
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };
 
-/// A clock during the reading of which the place becomes another layout's.
+/// A clock that gives the slot to another layout while it is read.
 struct Eviction<'a>(&'a GeneratorSlot, Layout);
 
 impl Clock for Eviction<'_> {
@@ -620,7 +621,7 @@ fn what_is_taken_while_a_slot_changes_hands_is_no_layouts() {
     });
 }
 
-/// Takes so many ids, which run ahead of the clock; gives the least id that no later one is below, as a reader is told.
+/// Takes this many ids, which run ahead of the clock. Returns the id that readers are told: no later id is below it.
 fn told(server: &Server<'_>, taken: u32) -> i64 {
     let session = Session::new();
     for _ in 0..taken {
@@ -645,7 +646,7 @@ fn after_a_restart_as_another_node_ids_are_above_what_readers_were_told() {
     });
 }
 
-/// The rollback value of the next reservation has no mark, and would begin at the clock.
+/// The next reservation's rollback value has no high-water mark, and would begin at the clock.
 #[test]
 fn with_readers_a_step_back_is_waited_for() {
     needs(Guard::ToldKept, || {
@@ -660,7 +661,7 @@ fn with_readers_a_step_back_is_waited_for() {
     });
 }
 
-/// The term may end between the first position that a reader takes and its admission.
+/// The term may end after a reader takes its first position and before it is admitted.
 #[test]
 fn readers_that_are_admitted_after_a_term_are_told_nothing_that_comes_again() {
     needs(Guard::ToldKept, || {

@@ -1,4 +1,4 @@
-//! Counts, and setting them back.
+//! Counters, and resetting them.
 
 use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
 

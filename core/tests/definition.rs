@@ -1,4 +1,4 @@
-//! Terms of a tag: what is refused, which ids there are, how long they last.
+//! Definitions of tags: which are refused, which ids they give, and how long these last.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::{
@@ -17,7 +17,7 @@ const DEFINITION: Definition = Definition {
     max_value: i64::MAX,
 };
 
-/// Terms of few ids, so that all of them can be counted; `max_id` may lie anywhere around them.
+/// Definitions with few ids, so that a test can count them all; `max_id` may be anywhere around them.
 fn small() -> impl Strategy<Value = Definition> {
     (0_i64..60, 0_i64..60, 1_i64..20, 0_i64..20, -1_i64..130).prop_map(
         |(start, more, increment, any, max_id)| Definition {
@@ -227,7 +227,7 @@ proptest! {
         prop_assert_eq!(definition.check().is_ok(), !all_after(&definition, -1).is_empty());
     }
 
-    /// Whatever a row holds, calculating with it neither overflows nor leaves the range of its ids.
+    /// Calculating with any row neither overflows nor leaves the row's range of ids.
     #[test]
     fn any_row_is_safe_to_calculate_with(row in any::<[i64; 7]>(), id in any::<i64>(), want in any::<u32>()) {
         let [max_id, start, step, max_step, increment, remainder, max_value] = row;
@@ -263,7 +263,7 @@ fn a_range_is_followed_by_the_one_that_goes_on_in_its_steps() {
     assert!(!range.is_followed_by(&Range { first: 35, count: 1, increment: 1 }));
 }
 
-/// What is skipped after a promotion are ids, wherever the first of them is: a row that has given none skips from there on.
+/// A promotion skips ids, wherever the first id is: a row that has given no id skips from its start.
 #[test]
 fn a_promotion_skips_ids_and_no_numbers_below_them() {
     let skipped = |definition: Definition| definition.skipped_ahead().max_id;

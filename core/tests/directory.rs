@@ -1,4 +1,4 @@
-//! The directory of tags: against a model, under threads, in memory of any size.
+//! The directory of tags: compared with a model, under threads, in memory of any size.
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::RwLock;
@@ -65,7 +65,7 @@ fn a_key_is_all_of_its_parts() {
     assert_eq!(directory.find(&TagKey { source: 16_401, ..key(5, "a") }), None);
 }
 
-/// Of so many keys some pairs have the same hash, of which the directory keeps 32 bits.
+/// The directory keeps 32 bits of each hash. Among this many keys, some pairs have the same bits.
 #[test]
 fn keys_of_the_same_hash_are_told_apart() {
     let mut seen = HashMap::new();
@@ -144,7 +144,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..400)
 }
 
-/// One of few keys, so that they meet again: some differ in the tag, some in the database.
+/// A key out of few, so that keys repeat. Some differ in the tag, some in the database.
 fn nth(number: u32) -> TagKey {
     key(number % 3, &format!("tag {}", number / 3))
 }
@@ -168,7 +168,7 @@ fn assert_same(directory: &Directory<'_>, model: &HashMap<TagKey, usize>) -> Res
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 200 }, ..ProptestConfig::default() })]
 
-    /// Small directories: probes wrap around, clusters meet, and the directory is often full.
+    /// Directories are small: probes wrap around, clusters meet, and the directory is often full.
     #[test]
     fn a_directory_is_a_map(capacity in 0_usize..=16, acts in acts()) {
         let mut memory = Memory::new(capacity);
@@ -188,7 +188,7 @@ proptest! {
                     }
                 }
                 Act::Remove(which) if !model.is_empty() => {
-                    // The model's own order is chance; a failure must come again.
+                    // The model's order is random; sorting makes a failure reproducible.
                     let mut slots: Vec<_> = model.iter().map(|(key, slot_index)| (*slot_index, *key)).collect();
                     slots.sort_by_key(|(slot_index, _)| *slot_index);
                     let (slot_index, key) = slots[which.index(slots.len())];

@@ -1,4 +1,4 @@
-//! Text forms: known values, corrupted text, fixed width.
+//! Text forms: known values, corrupted text and fixed width.
 
 use snowflake_ids_core::{Explain, Format, Kind, PrefixedFormat, TextError};
 

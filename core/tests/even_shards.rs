@@ -7,14 +7,14 @@ const IDS: u32 = 1 << 18;
 /// The first tick.
 const START: u64 = 200_000_000_000;
 
-/// Ticks from one id to the next: from one id in each tick to one a minute.
+/// Ticks between ids: from one id in each tick to one a minute.
 const PACES: [u64; 8] = [1, 2, 7, 10, 16, 1_000, 1_024, 60_000];
 
-/// Shards, and the chi-square that a fair choice among them exceeds once in 10^9 runs: the upper quantile of
-/// 3, 9 and 15 degrees of freedom.
+/// Numbers of shards, each with the chi-square that a fair choice exceeds once in 10^9 runs: the upper quantile for 3, 9 and 15
+/// degrees of freedom.
 const LIMITS: [(u32, f64); 3] = [(4, 44.84), (10, 60.66), (16, 73.63)];
 
-/// The ids of a generator that is asked for so many at each of these ticks.
+/// The ids of a generator that is asked for this many at each of these ticks.
 fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64> {
     let layout = Layout::default();
     let node_bits = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
@@ -44,7 +44,7 @@ fn rows(ids: &[u64], shards: u32) -> Vec<u32> {
     rows
 }
 
-/// Pearson's chi-square of the rows, where each shard should have as many.
+/// Pearson's chi-square of the rows, against equal shares.
 fn chi_square(rows: &[u32]) -> f64 {
     let fair = f64::from(rows.iter().sum::<u32>()) / f64::from(u32::try_from(rows.len()).unwrap());
     rows.iter().map(|&rows| (f64::from(rows) - fair).powi(2) / fair).sum()
@@ -61,7 +61,7 @@ fn random_is_even_at_every_pace() {
     }
 }
 
-/// Not by chance, so for numbers of shards that divide the sequence's, and at every rate that leaves ticks half empty.
+/// `rotate` is exact. It needs a number of shards that divides the number of sequences, and a rate that leaves ticks half empty.
 #[test]
 fn rotate_serves_the_shards_in_turn_whatever_the_rate() {
     let bursts = (START..).zip([1, 5, 2, 30].into_iter().cycle()).take(10_000);
@@ -88,7 +88,7 @@ fn zero_puts_every_id_on_one_shard() {
     }
 }
 
-/// The limits are of use: they are exceeded where one shard gets a tenth too much.
+/// The limits detect a fault: one shard with a tenth too much exceeds them.
 #[test]
 fn a_slightly_favoured_shard_is_noticed() {
     for (shards, limit) in LIMITS {

@@ -1,5 +1,5 @@
-//! Places that change hands while refills are under way: the sessions' takes, the hand and the worker's jobs that ship, in any order.
-//! No tag's ids come to another one, and none twice.
+//! Slots that change hands during refills: takes by sessions, the hand, and the shipped refill tasks, in any order. No tag gets
+//! another tag's ids, and no id comes twice.
 
 use super::refill_locks::slot::Slot;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A tag's ids are of its own block of so many numbers.
+/// Numbers per tag: each tag has a block of its own.
 const BLOCK: i64 = 1_000_000;
 const STEP: i64 = 100;
 const SETTINGS: RefillSettings = RefillSettings {
@@ -77,11 +77,11 @@ fn row(number: usize, reserved: i64) -> TagRow {
         remainder: 0,
         max_value: base + BLOCK - 1,
     };
-    // Each has a life of its own.
+    // Each tag has a generation of its own.
     TagRow { definition, period: Period::FOREVER, format: String::new(), version: 1, tag_generation: base }
 }
 
-/// Places, their owners, and what was reserved and issued of each tag.
+/// Slots, their owners, and the ids reserved and issued for each tag.
 struct World<'s> {
     slots: &'s [Slot],
     owners: Vec<Option<usize>>,
@@ -101,7 +101,7 @@ impl<'s> World<'s> {
         Self { slots, owners, hand, slot_generations, memory, reserved, issued }
     }
 
-    /// The place of a tag, which is given one if there is one to be had.
+    /// The tag's slot. A tag without one is given a slot if possible.
     fn slot_index(&mut self, tag: usize) -> Option<usize> {
         if let Some(slot_index) = self.owners.iter().position(|owner| *owner == Some(tag)) {
             return Some(slot_index);
@@ -128,7 +128,7 @@ impl<'s> World<'s> {
         self.slots.iter().zip(&self.owners).filter_map(task).collect()
     }
 
-    /// What is reserved for a job: its row is committed by that.
+    /// Reserves ids for a task, which commits the tag's row.
     fn reserve(&mut self, task: &RefillTask<'_, Slot>) -> Reserved {
         let number: usize = std::str::from_utf8(task.tag.as_bytes()).unwrap().parse().unwrap();
         let reserved = self.reserved.entry(number).or_default();
@@ -139,7 +139,7 @@ impl<'s> World<'s> {
         done
     }
 
-    /// A session takes an id of a tag where it remembers it.
+    /// Takes an id for a session, at the slot that the session remembers.
     fn take(&mut self, (number, slot_index, slot_generation): (usize, usize, u64)) -> bool {
         let slot = &self.slots[slot_index];
         let Ok(taken) = slot.segment.take(slot_generation, NonZeroU32::MIN, &self.memory) else {
@@ -157,17 +157,17 @@ impl<'s> World<'s> {
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// A call of a tag: it takes an id, or asks, and waits or not.
+    /// A call for a tag takes an id, or requests a refill and may wait for it.
     Call(usize, bool),
-    /// A call that waits ends, with an id or without.
+    /// A waiting call ends, with or without an id.
     End(prop::sample::Index),
-    /// A session that remembers a place tries to take an id.
+    /// A session tries to take an id at a slot that it remembers.
     Remembered(prop::sample::Index),
-    /// The worker finds jobs, and reserves for them.
+    /// The worker finds tasks and reserves for them.
     Begin,
-    /// One of its jobs comes to an end: with ids, or without.
+    /// One of its tasks ends, with or without ids.
     Finish(prop::sample::Index, bool),
-    /// A transaction of its own gives out an id, and is rolled back.
+    /// A transaction hands out an id directly, and is rolled back.
     Rollback(usize),
 }
 
@@ -250,7 +250,7 @@ proptest! {
     }
 }
 
-/// Each time the tag runs dry it is granted twice as many, and loses with its place no more than it used.
+/// Each time the tag is empty it gets twice as many ids. With its slot it loses no more than it used.
 #[test]
 fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     let slots = [Slot::default()];
@@ -284,7 +284,7 @@ fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     assert_eq!(grants, [3, 6, 12, 24, 48, 96, 100]);
     assert_eq!(slot.slow_start(), None);
 
-    // What a registry gives that does not know of it is taken, and ends it.
+    // A registry that ignores slow starts gives a full segment. The server takes it, and the slow start ends.
     slot.wanted.store(0, Relaxed);
     world.slot_index(2);
     slot.request.ask();

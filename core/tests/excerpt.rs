@@ -1,4 +1,4 @@
-//! What a message quotes of a foreign text is short and can be shown, whatever the text.
+//! Excerpts of foreign texts in messages are short and printable, whatever the text.
 
 use proptest::prelude::*;
 use snowflake_ids_core::error::{EXCERPT_CHARS, excerpt};
@@ -8,7 +8,7 @@ use snowflake_ids_core::series::serial::{self, Reset};
 use snowflake_ids_core::server::state::State;
 use snowflake_ids_core::{Explain, Format, Kind, Layout};
 
-/// More than any message says in its own words, with two excerpts of four bytes a letter.
+/// More than the longest message with two excerpts, at four bytes a letter.
 const MESSAGE_BYTES: usize = 2 * 4 * EXCERPT_CHARS + 256;
 
 #[test]
@@ -40,7 +40,7 @@ fn is_fit(error: &impl Explain) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Texts that come far in each parser, and then say something else.
+/// Texts that each parser accepts for a while, and then refuses.
 fn texts() -> impl Strategy<Value = String> {
     let beginnings = [
         "",

@@ -1,4 +1,4 @@
-//! Which one to ask next, and when to ask one again that failed.
+//! Which registry is asked next, and when a failed one is asked again.
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::failover::{BACKOFF, Health, order, until_due};
@@ -67,7 +67,7 @@ fn none_is_asked_where_there_is_none() {
     assert_eq!(until_due(&[WELL], secs(1), true), None);
 }
 
-/// When one may be asked, as it is documented.
+/// When a registry may be asked, according to the documentation.
 fn due(health: Health, waited_for: bool) -> Duration {
     let doublings = health.failures.saturating_sub(1).min(6);
     let pause = if waited_for { secs(1) } else { secs(1 << doublings).min(secs(15)) };
@@ -80,7 +80,7 @@ fn healths(most: usize) -> impl Strategy<Value = Vec<Health>> {
 }
 
 proptest! {
-    /// All that may be asked, no others, and none twice; a session that waits is served by those that are well first.
+    /// The order has every registry that may be asked, once, and no other. Healthy registries come first for a waiting session.
     #[test]
     fn an_order_is_of_all_that_may_be_asked(all in healths(6), after: usize, now in 0_u64..200, waited_for: bool) {
         let order = order(&all, after, secs(now), waited_for);
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(sorted, may);
         let well = |one: &usize| all[*one].failures == 0;
         prop_assert!(order.is_sorted_by_key(|one| well(one) != waited_for));
-        // Within its kind each begins after the one that was asked last.
+        // Within each kind, the order begins after the registry that was asked last.
         for kind in [true, false] {
             let begin = after.checked_rem(all.len()).unwrap_or(0) + 1;
             let of_kind = order.iter().filter(|one| well(one) == kind);
@@ -98,13 +98,13 @@ proptest! {
         }
     }
 
-    /// Each that is well is asked first once in as many turns as there are.
+    /// In as many rounds as there are healthy registries, each is asked first once.
     #[test]
     fn each_that_is_well_has_its_turn(all in healths(6), after in 0_usize..6, waited_for: bool) {
         let well: Vec<usize> = (0..all.len()).filter(|one| all[*one].failures == 0).collect();
         let (mut asked, mut firsts) = (after, Vec::new());
         for _ in &well {
-            // Long before the others are due.
+            // The time is long before failed registries are due.
             let all: Vec<Health> = all.iter().map(|health| Health { failed_at: secs(1_000), ..*health }).collect();
             asked = order(&all, asked, secs(0), waited_for)[0];
             firsts.push(asked);
@@ -113,7 +113,7 @@ proptest! {
         prop_assert_eq!(firsts, well);
     }
 
-    /// One that fails again and again is asked within the longest pause, and not before the shortest.
+    /// A registry that keeps failing is asked within the longest pause, and not before the shortest.
     #[test]
     fn one_that_fails_is_asked_again(failures in 1_u32.., at in 0_u64..1 << 40, waited_for: bool) {
         let all = [failed(failures, at)];
@@ -123,7 +123,7 @@ proptest! {
         prop_assert_eq!(asked(secs(at) + BACKOFF.first), waited_for || failures == 1);
     }
 
-    /// Sleeping until one is due is neither too long nor too short.
+    /// The pause until a registry is due is neither too long nor too short.
     #[test]
     fn the_next_is_due_when_that_was_said(all in healths(6), now in 0_u64..200, waited_for: bool) {
         let failing: Vec<Health> = all.into_iter().filter(|health| health.failures > 0).collect();

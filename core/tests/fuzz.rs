@@ -1,4 +1,4 @@
-//! The fuzzed targets of core/fuzz, with stable Rust: thousands of garbled texts each, always other ones.
+//! The fuzz targets of core/fuzz with stable Rust: each run tries thousands of new garbled texts per target.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -8,13 +8,13 @@ use targets::{TARGETS, Target, find, sealed};
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
-/// How many texts each target is given.
+/// How many texts each target gets.
 fn cases() -> u32 {
     let full = std::env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1");
     if full { 200_000 } else { 5_000 }
 }
 
-/// What becomes of a text on its way.
+/// Damage to a text.
 #[derive(Clone, Debug)]
 enum Harm {
     Byte(Index, u8),
@@ -95,7 +95,7 @@ fn fuzz(name: &str) {
     TestRunner::new(config).run(&texts(target), check).unwrap();
 }
 
-/// Else all that is fuzzed is how texts are refused.
+/// Otherwise fuzzing would only test how texts are refused.
 #[test]
 fn every_target_understands_what_it_begins_with() {
     for target in TARGETS {

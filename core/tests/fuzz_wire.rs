@@ -1,5 +1,5 @@
-//! Questions and answers that were tampered with: whatever is in them, nothing panics, and what is accepted is
-//! within bounds. The mutations follow from a seed, so that each failure comes again.
+//! Requests and responses that were tampered with. Nothing panics on any content, and accepted content is within bounds. The
+//! mutations follow from a seed, so that failures can be repeated.
 
 mod mutate;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const QUESTIONS_TRIED: u64 = 100_000;
 const ANSWERS_TRIED: u64 = 20_000;
-/// The day that the answers are of.
+/// The day of the responses.
 const NOW: UnixMicros = UnixMicros(20_000 * 86_400_000_000 + 1);
 
 /// A day of 2024, as a dated tag has it.
@@ -47,7 +47,7 @@ fn rows() -> [TagRow; 3] {
     ]
 }
 
-/// What a registry would do about it.
+/// Acts on a request as a registry would.
 fn obey(ask: &RequestBody) {
     match ask {
         RequestBody::Reserve(wants) => {
@@ -82,7 +82,7 @@ fn reserve(row: &TagRow, demand: &Demand) {
     let Outcome::Reserved(reserved) = row.reserve(&admitted, 8) else { return };
     let Definition { max_id, start, max_step, increment, .. } = row.definition;
     let (first, last) = (reserved.supply.range.first, reserved.supply.range.last());
-    // A segment begins no further above the row than two of the largest segments, and ends no further than three.
+    // A segment begins at most two of the largest segments above the row, and ends at most three above it.
     let from = max_id.max(start - 1).max(510);
     assert!(first > max_id || admitted.saved_range.is_some(), "{row:?} {demand:?}");
     assert!(last <= from + 3 * max_step * increment, "a row is moved to {last}: {row:?} {demand:?}");
@@ -159,7 +159,7 @@ fn answers() -> Vec<String> {
     said.into_iter().map(whole).collect()
 }
 
-/// What a node would do about it: what it believes is new to it, of this day, and of a size that can be.
+/// Acts on a response as a node would. Believed ranges are new to the node, of this day, and of a possible size.
 fn believe(answer: &Response, demands: &[Demand]) -> usize {
     let mut believed = 0;
     match &answer.said {

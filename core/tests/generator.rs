@@ -1,4 +1,4 @@
-//! The generator, one thread, a clock in the test's hand.
+//! The generator on one thread, with a clock that the test sets.
 
 use snowflake_ids_core::{
     Block, Cause, ClockRollback, Drift, Explain, Field, Generator, GeneratorError, Kind, Layout, NodeBits,
@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000;
-/// A generator in its first term, with everything reserved, whose clock is set in ticks after the epoch.
+/// A generator in its first term, with everything reserved. Its clock is set in ticks after the epoch.
 struct Bench {
     layout: Layout,
     generator: Generator,
@@ -27,7 +27,7 @@ impl Bench {
         self.layout.instant(Tick(tick))
     }
 
-    /// Takes up to `want` at a tick: (tick, sequence) of the first, and how many there were.
+    /// Takes up to `want` positions at a tick. Returns tick and sequence of the first, and the number of positions.
     fn take(&self, tick: u64, want: u32) -> Result<(u64, u64, u64), GeneratorError> {
         let want = NonZeroU32::new(want).unwrap();
         let positions = self.generator.take(&self.layout, &self.rules, &self.at(tick), want)?.positions;
@@ -127,7 +127,7 @@ fn every_step_back_is_counted_with_the_largest() {
     assert_eq!((seen.steps_back, seen.largest_step_back), (3, 20_000));
 }
 
-/// An operator's clock in 2060 for a moment.
+/// An operator set the clock to 2060 for a moment.
 #[test]
 fn a_moment_in_the_future_ends_in_a_bounded_error_and_not_in_a_stream_of_such_ids() {
     let bench = default(60 * SECOND);
@@ -194,13 +194,13 @@ fn random_starts_spread_shards_and_leave_half_the_tick() {
         assert!(sequence < 2048);
         shards[usize::try_from(sequence % 16).unwrap()] += 1;
     }
-    // Chi-square with 15 degrees of freedom: 37.7 is passed once in a thousand runs; the seed is fixed.
+    // Chi-square with 15 degrees of freedom exceeds 37.7 once in a thousand runs; the seed is fixed.
     let chi: f64 = shards.iter().map(|&n| (f64::from(n) - 1000.0).powi(2) / 1000.0).sum();
     assert!(chi < 37.7, "{shards:?}");
 }
 
-/// A start is chosen for a fresh tick only. In one that has begun it could lie above the last sequence and
-/// waste the ids between, or, chosen anew at each call, use a tick up in a few calls.
+/// A start is chosen only for a fresh tick. In a used tick, a new start could lie above the last sequence and waste the ids
+/// between. A new start at each call would use up a tick in a few calls.
 #[test]
 fn a_chosen_start_never_skips_ids_of_a_tick_that_has_begun() {
     for start in [SequenceStart::Random, SequenceStart::Rotate] {
@@ -220,7 +220,7 @@ fn zero_puts_every_id_of_a_low_rate_on_one_shard() {
     assert!((1000..2000).all(|tick| bench.take(tick, 1).unwrap().1 == 0));
 }
 
-/// A server that was down while its clock was set back.
+/// The server was down while its clock was set back.
 #[test]
 fn a_clock_that_was_ahead_before_the_start_is_a_step_back() {
     let bench = default(60 * SECOND);
@@ -240,7 +240,7 @@ fn a_clock_that_went_on_before_the_start_is_no_step_back() {
     assert_eq!(bench.generator.snapshot().last_step_back, None);
 }
 
-/// After a kill the mark is ahead of the clock by what was reserved; where that is more than the drift, it is waited for.
+/// After a kill, the high-water mark is ahead of the clock by the reserved time. Sessions wait if that exceeds the drift.
 #[test]
 fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     let bench = default(SECOND);
@@ -253,7 +253,7 @@ fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     assert_eq!(bench.generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
 }
 
-/// After a small step back that is behind us, a burst is a burst.
+/// A burst after a small step back, once that is over, counts as a burst.
 #[test]
 fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
     let bench = default(SECOND);
@@ -288,7 +288,7 @@ fn nothing_is_issued_at_or_above_the_high_water_mark() {
     assert_eq!(bench.generator.limit(), Position(110 << 12), "a mark never falls");
 }
 
-/// A jump beyond what is reserved may be a mistake: it is noted only when the mark has followed it.
+/// A jump beyond the reserved time may be a mistake. It is recorded only after the high-water mark has followed it.
 #[test]
 fn a_clock_beyond_the_high_water_mark_leaves_no_trace() {
     let bench = default(SECOND);
@@ -336,7 +336,7 @@ fn nothing_is_taken_by_a_refused_call() {
     assert_eq!(bench.generator.snapshot(), before);
 }
 
-/// An operator may begin a new state below a mark that this server was to begin at, and issued nothing from.
+/// An operator may begin a new state below this server's present start, if the server has issued nothing from there.
 #[test]
 fn a_term_in_which_nothing_was_issued_came_nowhere() {
     let bench = default(SECOND);
@@ -350,7 +350,7 @@ fn a_term_in_which_nothing_was_issued_came_nowhere() {
     assert_eq!(bench.generator.furthest(), Position((100 << 12) + 3), "sessions may hold some of these");
 }
 
-/// Positions of the node whose bits are 7 in place.
+/// Positions of the node with the bits 7.
 fn taken(from: u64, to: u64) -> TakenPositions {
     TakenPositions {
         positions: PositionRange { from: Position(from), to: Position(to) },

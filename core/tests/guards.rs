@@ -1,5 +1,5 @@
-//! No rule is without a test that leaves it out: `docs/guards.md` lists each with where it is kept, and the tests that fail
-//! without it. `SNOWFLAKE_IDS_WRITE=1` writes that list anew.
+//! Each guard needs a test that leaves it out. `docs/guards.md` lists for each guard where the code keeps it, and which tests
+//! fail without it. `SNOWFLAKE_IDS_WRITE=1` rewrites the list.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ switch it off and then expect a fault. `make test-core` checks this list against
 | --- | --- | --- | --- |
 ";
 
-/// The files of Rust in a folder of the core, and below it: their paths from the root, and their lines.
+/// Rust files in a folder of the core and below it: their paths from the root, and their lines.
 fn sources(folder: &Path, found: &mut Vec<(String, Vec<String>)>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -41,7 +41,7 @@ fn sources_of(folder: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// The guards in their order, each with what its comment says.
+/// The guards in their order, each with its comment.
 fn guards() -> Vec<(String, String)> {
     let text = fs::read_to_string(root().join("core/src/guard.rs")).unwrap();
     let (mut guards, mut rule) = (Vec::new(), String::new());
@@ -56,23 +56,23 @@ fn guards() -> Vec<(String, String)> {
     guards
 }
 
-/// The word that a text begins with.
+/// The first word of a text.
 fn word(text: &str) -> &str {
     let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_');
     end.map_or(text, |end| &text[..end])
 }
 
-/// The function around a line.
+/// The name of the function around a line.
 fn function(lines: &[String], index: usize) -> Option<&str> {
     lines[..=index].iter().rev().find_map(|line| Some(word(line.split_once("fn ")?.1)))
 }
 
-/// The function around a line in which the code that ships asks whether a guard holds.
+/// The name of the function around a line in which the shipped code asks whether a guard holds.
 fn kept<'a>(lines: &'a [String], index: usize, guard: &str) -> Option<&'a str> {
     function(lines, index).filter(|_| lines[index].contains(&format!("holds(Guard::{guard})")))
 }
 
-/// The test whose line leaves a guard out, or names it in a list: `test: Guard ...;`.
+/// The test whose line leaves a guard out, or names the guard in a list: `test: Guard ...;`.
 fn left_out<'a>(lines: &'a [String], index: usize, guard: &str) -> Option<&'a str> {
     let line = lines[index].trim();
     if let Some((before, after)) = line.split_once("Guard::") {
@@ -82,7 +82,7 @@ fn left_out<'a>(lines: &'a [String], index: usize, guard: &str) -> Option<&'a st
     (word(test) == test && word(after) == guard).then_some(test)
 }
 
-/// Where a guard is found in some files.
+/// Finds the functions that mention a guard in these files.
 fn places(
     sources: &[(String, Vec<String>)],
     guard: &str,

@@ -1,11 +1,11 @@
-//! Readings of a server's counters, and what happened between them.
+//! Readings of a server's counters, and the samples between them.
 
 use snowflake_ids_core::report::history::{CounterReading, History, due, samples};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// A reading of which all is told by one number.
+/// A reading whose fields all follow from one number.
 fn reading(number: u64) -> CounterReading {
     CounterReading {
         at: number.cast_signed() * 1_000_000,
@@ -32,7 +32,7 @@ fn the_last_ones_are_kept_in_their_order() {
     for number in 3..=9 {
         history.record(&reading(number));
     }
-    // One place less than there are: the next one to be written may be half written.
+    // One reading fewer than the ring's size: the next entry may be half written.
     assert_eq!(history.readings(), [7, 8, 9].map(reading));
 }
 
@@ -89,6 +89,6 @@ fn the_next_reading_is_due_when_the_interval_is_over() {
     assert_eq!(due(Some(seconds(5)), ten, seconds(12)), Some(seconds(3)));
     assert_eq!(due(Some(seconds(5)), ten, seconds(99)), Some(Duration::ZERO));
     assert_eq!(due(Some(seconds(5)), Duration::ZERO, seconds(99)), None);
-    // A shorter interval counts at once.
+    // A shorter interval takes effect at once.
     assert_eq!(due(Some(seconds(5)), seconds(1), seconds(7)), Some(Duration::ZERO));
 }

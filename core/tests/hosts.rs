@@ -1,10 +1,10 @@
-//! Lists of hosts: taken apart as libpq would, and left alone where it would refuse.
+//! Lists of hosts: split as libpq splits them, and left alone if libpq would refuse them.
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::error::ConnectionError;
 use snowflake_ids_core::registry::hosts::{Setting, each, name, with_addresses};
 
-/// Options as people write them: `host=a,b port=1`.
+/// Options in the usual text form: `host=a,b port=1`.
 fn options(text: &str) -> Vec<Setting> {
     let pair = |pair: &str| pair.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
     text.split_whitespace().map(|text| pair(text).expect(text)).collect()
@@ -131,7 +131,7 @@ fn addresses_stand_beside_the_name() {
 }
 
 proptest! {
-    /// Hosts, addresses and ports come out in their order, whatever they are.
+    /// Hosts, addresses and ports keep their order, whatever they are.
     #[test]
     fn nothing_is_lost(
         rows in prop::collection::vec(("[a-z0-9.-]{0,8}", "[0-9.:]{0,8}", "[0-9]{0,5}"), 2..6),
@@ -154,7 +154,7 @@ proptest! {
         }
     }
 
-    /// One host each is one host each, taken apart once more.
+    /// Lists with one host each stay the same when they are split again.
     #[test]
     fn what_was_taken_apart_stays_so(host in "[a,]{0,8}", address in "[1,]{0,6}", port in "[5,]{0,6}") {
         let options = [("host", host), ("hostaddr", address), ("port", port)];
@@ -175,7 +175,7 @@ fn an_error_of_connecting_is_told_by_its_sqlstate_and_without_the_servers_source
                     LOCATION:  auth_failed, auth.c:340\n";
     let words = "connection to server at \"::1\", port 5432 failed: FATAL:  password authentication failed for user \"x\"";
     assert_eq!(of(password), ConnectionError::Rejected(*b"28P01", words.to_owned()));
-    // In another language, and of several hosts: by the last.
+    // The message is in another language and names several hosts; the last host's SQLSTATE counts.
     let several = "FATAL:  57P03: the database system is starting up\nFATAL:  3D000: Datenbank »a: b« existiert nicht\nORT:  InitPostgres, postinit.c:1014\n";
     let words = "FATAL:  the database system is starting up\nFATAL:  Datenbank »a: b« existiert nicht";
     assert_eq!(of(several), ConnectionError::Rejected(*b"3D000", words.to_owned()));

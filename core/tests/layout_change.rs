@@ -1,4 +1,4 @@
-//! From when on ids of another layout are above all that there are, against trying each instant.
+//! From when ids of a new layout are above all old ids, compared with trying each instant.
 
 use proptest::prelude::*;
 use snowflake_ids_core::ids::layout::change::{ChangeError, LayoutChange, Past, check, first_above};
@@ -25,7 +25,7 @@ fn of(old: &str, new: &str) -> LayoutChange {
 fn an_earlier_epoch_is_above_at_once_and_a_later_one_never_is() {
     let change = of("41/5/5/12 epoch=2020-01-01", "41/5/5/12 epoch=2015-01-01");
     assert_eq!((change.above_from, change.ready), (Some(NOW), true));
-    // Ids of the old layout reach new ones of now in five years, less the minute.
+    // Old ids reach today's new ids in five years, less the minute.
     let years = change.old_until.unwrap().since(NOW).as_secs_f64() / 86_400.0 / 365.25;
     assert!((4.9..5.1).contains(&years), "{years}");
     assert!((58.0..59.0).contains(&change.years), "{change:?}");
@@ -36,7 +36,7 @@ fn an_earlier_epoch_is_above_at_once_and_a_later_one_never_is() {
     assert!(matches!(error, ChangeError::Never { .. }) && error.kind() == Kind::NotReady);
 }
 
-/// One bit more below the ticks doubles all ids, whatever the epoch: some day they are above.
+/// One more bit below the ticks doubles all ids, whatever the epoch, so they are above the old ones some day.
 #[test]
 fn a_layout_that_grows_faster_overtakes() {
     let change = of("41/5/5/11 epoch=2020-01-01", "41/5/5/12 epoch=2025-01-01");
@@ -77,7 +77,7 @@ fn what_was_given_here_counts_however_far_it_is_ahead() {
 }
 
 prop_compose! {
-    /// Layouts that are small enough to try all of their instants.
+    /// Layouts small enough for trying all of their instants.
     fn small()(
         ticks in 2_u8..=7, worker in 0_u8..=3, sequence in 1_u8..=3, first in any::<bool>(),
         unit in prop::sample::select(&[1_000_u64, 2_000, 5_000, 10_000][..]), epoch in 0_i64..100,
@@ -88,7 +88,7 @@ prop_compose! {
     }
 }
 
-/// All ids that a layout may give from one instant up to another: the smallest and the largest, where there are any.
+/// The smallest and the largest id that a layout may give between two instants, if there is any.
 fn bounds(layout: &Layout, from: UnixMicros, to: UnixMicros) -> Option<(u64, u64)> {
     let mut found: Option<(u64, u64)> = None;
     let nodes = layout.max(Field::Worker);
@@ -113,7 +113,7 @@ fn bounds(layout: &Layout, from: UnixMicros, to: UnixMicros) -> Option<(u64, u64
 const EVER: UnixMicros = UnixMicros(10_000_000);
 const NEVER: UnixMicros = UnixMicros(-1);
 
-/// Whether new ids from `at` on are above the old ones that there may be by then.
+/// Whether new ids from `at` on are above all old ids that may exist by then.
 fn is_above(old: &Layout, new: &Layout, past: Past, at: UnixMicros) -> bool {
     let Some((least, _)) = bounds(new, at, EVER) else { return false };
     if at < new.epoch() {
@@ -140,14 +140,14 @@ proptest! {
         let past = Past { high_water_mark, ahead: Duration::from_millis(ahead) };
         let change = check(&old, &new, past, now);
         prop_assume!(old != new);
-        // Ready is exact.
+        // `ready` is exact.
         prop_assert_eq!(change.ready, is_above(&old, &new, past, now), "{:?}", change);
         let ticks: Vec<_> = (0..=new.max(Field::Ticks)).map(|tick| new.instant(Tick(tick))).filter(|at| *at > now).collect();
         let above: Vec<_> = ticks.iter().copied().filter(|at| is_above(&old, &new, past, *at)).collect();
         match change.above_from {
             Some(from) => {
                 prop_assert!(is_above(&old, &new, past, from), "not at {from}: {change:?}");
-                // Old ids up to that instant stay below, those of the tick after it do not.
+                // Old ids up to that instant stay below; ids of the tick after it do not.
                 let until = change.old_until.unwrap();
                 let (least, _) = bounds(&new, from, EVER).unwrap();
                 let high = |at: UnixMicros| bounds(&old, NEVER, at.plus(past.ahead)).map(|(_, high)| high);
@@ -158,7 +158,7 @@ proptest! {
                 ticks.iter().filter(|later| *later >= at).all(|later| above.contains(later))
             }) || above.len() <= slack(&old, &new), "{above:?} of {ticks:?}"),
         }
-        // Where it says later, no instant much earlier does for good.
+        // If the result is a later instant, no much earlier one is above for good.
         if let Some(from) = change.above_from.filter(|from| *from > now) {
             let for_good = ticks.iter().rposition(|at| !above.contains(at)).map_or(0, |last| last + 1);
             let said = ticks.iter().position(|at| *at == from).unwrap();
@@ -166,7 +166,7 @@ proptest! {
         }
     }
 
-    /// The first position of the new layout above a mark: its ids are above all below the mark.
+    /// The first position of the new layout whose ids are above all old ids below a high-water mark.
     #[test]
     fn a_term_begins_above_the_old_high_water_marks(old in small(), new in small(), high_water_mark in 0_u64..2_000) {
         let high_water_mark = Position(high_water_mark.min(old.end_position().0));
@@ -189,7 +189,7 @@ fn bounds_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
     (0..high_water_mark.0).map(|position| layout.id(Position(position), node_bits)).max()
 }
 
-/// How many ticks of the new layout the broken lines differ from straight ones.
+/// The number of new ticks by which the stepped lines may differ from straight ones.
 fn slack(old: &Layout, new: &Layout) -> usize {
     let shift = |layout: &Layout| layout.widths().worker + layout.widths().sequence;
     let (old_step, new_step) = (1_i64 << shift(old), 1_i64 << shift(new));

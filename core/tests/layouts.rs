@@ -1,4 +1,4 @@
-//! Layouts: text forms, presets against ids that their systems published, and every limit's error.
+//! Layouts: text forms, presets compared with ids that their systems published, and the error at every limit.
 
 use snowflake_ids_core::{
     Explain, Field, IdError, Kind, Layout, LayoutError, Node, PRESETS, Tick, UnixMicros,
@@ -54,7 +54,7 @@ fn a_preset_takes_another_epoch_or_unit() {
     assert_eq!(layout("sonyflake unit=1ms").to_string(), "39/8s/0/16 epoch=2025-01-01");
 }
 
-/// Ids that the systems' own documents take apart.
+/// The systems' own documents decode these ids.
 #[test]
 fn published_ids_decode_as_published() {
     let twitter = layout("twitter").decode(1_541_815_603_606_036_480).unwrap();
@@ -66,7 +66,7 @@ fn published_ids_decode_as_published() {
     assert_eq!((discord.datacenter_id, discord.worker_id, discord.sequence), (1, 0, 7));
 }
 
-/// Field by field, as the systems' sources shift them.
+/// Each field is shifted as in the system's source.
 #[test]
 fn fields_stand_where_the_systems_put_them() {
     let parts = |name: &str, node: Node, sequence: u32, tick: u64| {
@@ -234,7 +234,7 @@ fn a_decoded_id_is_json_that_people_can_read() {
     );
 }
 
-/// A day of ids is as far as from midnight to midnight; what is no whole number of ticks spans none.
+/// A day spans the ids between two midnights. A duration that is not a whole number of ticks has no span.
 #[test]
 fn a_length_of_time_spans_whole_ticks_of_ids() {
     const DAY: i64 = 86_400_000_000;

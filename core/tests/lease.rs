@@ -1,4 +1,4 @@
-//! Which worker id a server takes, compared with a plain search; and clocks that must not be given one.
+//! Which worker id a server takes, compared with a plain search; and clocks that must get no lease.
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
@@ -11,7 +11,7 @@ const CAPACITY: u32 = 12;
 const NOW: UnixMicros = UnixMicros(50);
 
 prop_compose! {
-    /// Rows of some worker ids, in their order.
+    /// Rows of some worker ids, in ascending order.
     fn rows()(rows in prop::collection::btree_map(0..CAPACITY, (prop::option::of(0_i64..6), 0_i64..100), 0..12)) -> Vec<LeaseRow> {
         let row = |(worker, (token, expiry))| {
             LeaseRow { worker, token, expiry: UnixMicros(expiry), leased: UnixMicros(0) }
@@ -76,7 +76,7 @@ proptest! {
         prop_assert_eq!(search.choose(&rows), wanted(&search, &rows));
     }
 
-    /// Whatever is chosen: no other server may hold it.
+    /// No other server holds the chosen worker id.
     #[test]
     fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
         let preferred = Preferred::from(worker);
@@ -89,7 +89,7 @@ proptest! {
         }
     }
 
-    /// A server and its next seven successors keep apart, however few worker ids each of them has to choose from.
+    /// A server and its next seven successors never share a worker id, however few each can choose from.
     #[test]
     fn timelines_share_no_worker_id(
         system_identifier: u64,
@@ -105,7 +105,7 @@ proptest! {
             let number = u32::try_from(timeline).unwrap() + 1;
             let preferred = Preferred::alone(system_identifier, number, home, own_capacity);
             prop_assert!(preferred.only && preferred.worker < own_capacity);
-            // It takes all that it may.
+            // The server takes all worker ids that it may.
             let mut rows: Vec<LeaseRow> = Vec::new();
             let search = |rows: &[LeaseRow]| {
                 Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW, former_leases: None }.choose(rows)
@@ -160,7 +160,7 @@ fn a_row_that_was_given_back_is_no_servers_own() {
     assert_eq!(search.choose(&[row]), None, "its expiry has not passed");
 }
 
-/// However many exceptions and worker ids there are, each is looked at a few times: this does not end otherwise.
+/// Each exception and each worker id is looked at only a few times. A slower search would not end here.
 #[test]
 fn a_search_among_very_many_takes_no_longer_than_reading_them() {
     const MANY: u32 = 1_000_000;
@@ -204,7 +204,7 @@ fn a_clock_may_differ_up_to_the_limit() {
     assert_eq!(check(100, Some(i64::MIN)), Ok(()), "others may be behind");
 }
 
-/// Where a shared registry begins to look, by a random number.
+/// Where the search in a shared registry begins, for a random number.
 fn shared(timeline: u32, capacity: u32, random: u32) -> u32 {
     let preferred = Preferred::shared(timeline, capacity, random);
     assert!(!preferred.only, "others may be had when these are taken");
@@ -221,7 +221,7 @@ fn a_shared_registry_begins_anywhere_in_the_eighth_of_its_timeline() {
     assert_eq!([shared(1, 0, 5), shared(5, 1, 5)], [0, 0]);
 }
 
-/// A server that comes after a promotion gets a worker id that the standby need not have heard of.
+/// After a promotion, new servers get worker ids from the next eighth: the standby may have missed the former primary's last leases.
 #[test]
 fn after_a_promotion_one_of_the_next_eighth_is_leased() {
     let choose = |timeline, rows: &[LeaseRow]| {
@@ -237,7 +237,7 @@ fn after_a_promotion_one_of_the_next_eighth_is_leased() {
     assert_eq!(choose(2, &full), Some(Choice::New { worker: 256 }), "those of other eighths come last");
 }
 
-/// A registry that was made anew leases to a server what that had, or has here already, and nothing else.
+/// A recreated registry leases a server only the worker id that it had before, or one that it has here already.
 #[test]
 fn a_registry_that_was_made_anew_leases_what_a_server_has() {
     let held = |worker, expiry| LeaseRow {
@@ -270,7 +270,7 @@ fn a_registry_that_was_made_anew_leases_what_a_server_has() {
 }
 
 proptest! {
-    /// Eight timelines in a row begin with ids that no other of them begins with.
+    /// Eight timelines in a row each begin in a different eighth.
     #[test]
     fn timelines_of_a_shared_registry_begin_apart(timeline in 1_u32..u32::MAX - 8, capacity in 32_u32..1 << 22, random: u32) {
         let begins: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity, random)).collect();
@@ -285,7 +285,7 @@ proptest! {
     }
 }
 
-/// A server keeps the worker id that it has from a former registry, unless the former primary may have leased it to another.
+/// A server keeps its worker id from a former registry, unless the former primary may have leased that id to another server.
 #[test]
 fn a_worker_id_from_elsewhere_is_kept() {
     let kept = |worker, timeline| Preferred::kept(worker, timeline, 1_024);
@@ -297,14 +297,13 @@ fn a_worker_id_from_elsewhere_is_kept() {
 /// The longest setting.
 const LONGEST: u64 = i32::MAX.cast_unsigned() as u64;
 
-/// The pauses between so many renewals of leases that are asked for so long, and granted for no longer than another time;
-/// and what was granted.
+/// Pauses between renewals of a lease that is requested for `asked` and granted for at most `most`; and the length granted.
 fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Duration) {
     let granted = asked.min(most);
-    // Renewed at the instant when it is due: nothing is gone of it, and it is not known yet that it was granted.
+    // The lease was renewed at this instant, so all of it is left.
     let first = until_renewal(granted, asked, Some(granted), Some(Duration::ZERO));
     let next = |pause: &Duration| {
-        // Looked at half way, as the launcher may at any time.
+        // The launcher may check at any time; here it checks half way.
         let half = *pause / 2;
         let left = until_renewal(granted.saturating_sub(half), asked, Some(granted), Some(half));
         Some(half + left)
@@ -313,14 +312,14 @@ fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Du
 }
 
 proptest! {
-    /// However short a registry's leases are, and whatever was asked for, a quarter of one goes by before the next renewal.
+    /// However short the leases, and whatever was requested, a quarter of a lease passes before the next renewal.
     #[test]
     fn a_registry_that_grants_less_is_not_asked_all_the_time(asked in 60..=LONGEST, most in 1..=LONGEST) {
         let (pauses, granted) = renewals(Duration::from_secs(asked), Duration::from_secs(most), 20);
         for pause in pauses {
             prop_assert!(pause >= RENEWAL_PAUSE, "{pause:?}");
             prop_assert!(pause >= granted / 4, "renewed after {pause:?} of {granted:?}");
-            // And never so late that there is less than three quarters left, unless it is for a few seconds only.
+            // The renewal comes while three quarters of the lease are left, or after the shortest pause.
             prop_assert!(pause <= granted.saturating_sub(granted / 4 * 3).max(RENEWAL_PAUSE), "{pause:?} of {granted:?}");
         }
     }
@@ -332,11 +331,11 @@ fn what_was_granted_counts_where_it_is_known_and_no_more_than_was_asked_for() {
     let due = |left, granted| until_renewal(hours(left), hours(24), granted, None);
     assert_eq!(due(24, None), hours(6));
     assert_eq!(due(18, None), Duration::ZERO);
-    // Asked for 24 hours and granted 8.
+    // The server asked for 24 hours and was granted 8.
     assert_eq!(due(8, None), Duration::ZERO);
     assert_eq!(due(8, Some(hours(8))), hours(2));
     assert_eq!(due(6, Some(hours(8))), Duration::ZERO);
-    // A row keeps an expiry that was asked for when the setting was longer.
+    // The row's expiry was requested when the setting was longer.
     assert_eq!(due(48, Some(hours(48))), hours(30));
     assert_eq!(
         until_renewal(hours(1), hours(24), None, Some(Duration::from_secs(4))),

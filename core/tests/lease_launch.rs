@@ -12,7 +12,7 @@ const ARRIVED: End = End { arrived: true, found: None };
 const NOT_ARRIVED: End = End { arrived: false, found: None };
 const NO_CHANGES: RegistryChanges = RegistryChanges { ended: None, under_way: false, unsettled: false };
 
-/// A server with databases 1 to 3 but for one that is dropped.
+/// A server with databases 1 to 3, except a dropped one.
 #[derive(Default)]
 struct Server(Option<u32>);
 
@@ -25,7 +25,7 @@ impl Databases for Server {
     }
 }
 
-/// What is done for sessions that wait.
+/// The next action while sessions wait.
 fn next(launch: &mut Launch, known: KnownRegistry) -> LaunchAction {
     launch.next(true, true, known, NO_CHANGES, &Server(None), ZERO)
 }
@@ -34,7 +34,7 @@ fn looked(found: DatabaseUse) -> End {
     End { arrived: true, found: Some(found) }
 }
 
-/// Looks into databases until something else is to be done; these are where a registry is in use.
+/// Looks into databases until another action comes. `used`: the databases that use a registry.
 fn look(launch: &mut Launch, mut action: LaunchAction, used: &[u32]) -> (Vec<u32>, LaunchAction) {
     let mut seen = Vec::new();
     while let LaunchAction::Start(LeaseTask::Look, database) = action {
@@ -73,7 +73,7 @@ fn a_server_that_knows_nothing_looks_into_all_databases_until_it_finds_a_registr
     }
 }
 
-/// A server of a cluster may be the registry of another one.
+/// A server may use one registry and be the registry of another server.
 #[test]
 fn a_database_that_draws_from_a_registry_comes_before_one_that_is_one() {
     for node in [Some(1), None] {
@@ -180,7 +180,7 @@ fn one_worker_at_a_time_and_a_pause_after_one_that_did_not_get_through() {
     assert!(matches!(then(&mut launch), LaunchAction::Start(..)));
     launch.not_started(pause);
     assert!(launch.is_short());
-    // Whenever a place may have become free.
+    // A worker slot may be free by now.
     assert!(matches!(then(&mut launch), LaunchAction::Start(..)));
     assert!(!launch.is_short());
 }
@@ -194,7 +194,7 @@ const LEASE: Lapse = Lapse {
     has_jumped: false,
 };
 
-/// A renewal that has seen the server's start over.
+/// A renewal after the server's start is over.
 fn started() -> Renewal {
     let mut renewal = Renewal::default();
     assert!(!renewal.round(LEASE, ZERO).ask);

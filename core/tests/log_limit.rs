@@ -1,4 +1,4 @@
-//! What the log is told once.
+//! Repeated messages in the log are limited.
 
 use snowflake_ids_core::worker::log_limit::{AGAIN, LogLimit};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a row of a named generator may say.
+//! Valid and invalid rows of named generators.
 
 use snowflake_ids_core::generator::named::{GeneratorRow, MAX_CACHE, Named, NamedError, check_name};
 use snowflake_ids_core::generator::rules::{Rules, SequenceStart};
@@ -81,10 +81,10 @@ fn a_name_is_short_and_on_one_line() {
 fn a_name_says_no_other_layout() {
     let web = Named::new(&WEB).unwrap();
     assert_eq!(web.check_name("web"), Ok(()));
-    // Not a layout, as they are written.
+    // `a/b` is no layout; `javascript` is the preset name of this generator's own layout.
     assert_eq!(web.check_name("a/b"), Ok(()));
     assert_eq!(web.check_name("javascript"), Ok(()));
-    // The same layout, and not its name.
+    // These texts read as layouts, and none is the preset name of this generator's layout.
     for name in ["twitter", "Javascript", " javascript", "41/0/3/9 epoch=2019-12-24T16:00:00Z", "41/5/5/12"] {
         assert!(matches!(web.check_name(name), Err(NamedError::Layoutlike { .. })), "{name}");
     }

@@ -1,17 +1,17 @@
-//! How often servers that share no registry come to the same worker id: the figures that README and docs/guarantees.md give.
+//! How often servers without a common registry choose the same worker id: the figures in README and docs/guarantees.md.
 
 use snowflake_ids_core::ids::layout::Layout;
 use snowflake_ids_core::registry::lease::{Preferred, capacity};
 use std::collections::HashSet;
 
-/// So many groups of servers are drawn.
+/// The number of groups of servers.
 const GROUPS: u64 = 20_000;
 
-/// The parts of a group's servers are drawn from this.
+/// A generator of random numbers for the servers of a group.
 struct Numbers(u64);
 
 impl Numbers {
-    /// The next below `end`, by xorshift.
+    /// The next number below `end`, by xorshift.
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -19,13 +19,13 @@ impl Numbers {
         self.0 % end
     }
 
-    /// The identifier of a cluster that was made some time in a year, as initdb makes it.
+    /// A system identifier as initdb makes it, for a cluster created some time in a year.
     fn identifier(&mut self) -> u64 {
         let second = 1_790_000_000 + self.below(31_536_000);
         second << 32 | self.below(1_000_000) << 12 | self.below(4_096)
     }
 
-    /// The worker id that a server chooses first.
+    /// The first worker id that a server chooses.
     fn first_choice(&mut self, identifier: u64, capacity: u32) -> u32 {
         let home =
             format!("born {}.{:09} {}", identifier >> 32, self.below(1_000_000_000), self.below(10_000));
@@ -33,7 +33,7 @@ impl Numbers {
     }
 }
 
-/// Of 1,000 groups of so many servers, those in which two chose the same. `image`: whether all are out of one.
+/// In how many of 1,000 groups of this size two servers choose the same worker id. `image`: all servers come from one image.
 fn clashes(layout: &str, servers: usize, image: bool) -> u64 {
     let layout: Layout = layout.parse().unwrap();
     let (mut numbers, capacity) = (Numbers(0x1234_5678_9abc_def1), capacity(&layout));

@@ -1,11 +1,11 @@
-//! What a process shows of a long call, and what others see of it.
+//! The progress that a process shows during a long call, as other processes see it.
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::report::progress::{Call, Command, Phase, ProgressSlot};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// A call all of whose figures are this one.
+/// A call whose figures are all this number.
 fn call(figure: u32) -> Call {
     Call {
         command: Command::Audit,

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 const UNITS: [u64; 8] = [1, 100, 1_000, 10_000, 500_000, 1_000_000, 2_000_000, 86_400_000_000];
 
 prop_compose! {
-    /// Any layout that adds up.
+    /// Any valid layout.
     fn layouts()(
         ticks in 1_u8..=45, datacenter in 0_u8..=31, worker in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
         first in any::<bool>(), unit in prop::sample::select(&UNITS[..]), epoch in 0_i64..=4_102_444_800_000,
@@ -25,7 +25,7 @@ fn valid_layouts() -> impl Strategy<Value = Layout> {
     layouts().prop_filter_map("widths add up", |layout| layout)
 }
 
-/// A value of a field, out of all that it can hold.
+/// A value of a field, out of all that fit.
 fn part(layout: &Layout, field: Field, any: u64) -> u32 {
     u32::try_from(any % (layout.max(field) + 1)).unwrap()
 }
@@ -115,8 +115,8 @@ proptest! {
         let _ = format.decode(&text);
     }
 
-    /// Whatever the clock does and however much is asked for: positions grow, and stay within the drift of
-    /// the clock that allowed them.
+    /// Whatever the clock does and however much is requested: positions grow, and stay within the drift of the clock reading that
+    /// allowed them.
     #[test]
     fn positions_grow_and_stay_within_the_drift(
         layout in valid_layouts(),
@@ -142,7 +142,7 @@ proptest! {
         }
     }
 
-    /// A block gives what it was filled with, once and in order, however it is asked.
+    /// A block gives its positions once and in order, whatever the sizes of the requests.
     #[test]
     fn a_block_gives_each_position_once(from in 0_u64..1 << 60, count in 1_u64..1000, asks in prop::collection::vec(0_u64..50, 1..100)) {
         let block = Block::empty();

@@ -1,5 +1,5 @@
-//! Rows that are locked for long: the refill worker that ships waits for one of them in a round, for each in its turn, and serves the
-//! other tags in each.
+//! Rows that stay locked for long. The shipped refill worker waits for one such row per round, each in its turn, and serves the
+//! other tags in every round.
 
 mod alone;
 pub mod slot;
@@ -26,25 +26,25 @@ use std::time::Duration;
 const LOCKED: usize = 50;
 const FREE: &str = "free";
 
-/// The worker's process, its memory and its database.
+/// The worker's process, memory and database.
 struct Host {
     slots: Vec<Slot>,
     rounds: Cell<usize>,
     here: Here,
 }
 
-/// The database: the rows of all tags but one are locked.
+/// The database. The rows of all tags except one are locked.
 #[derive(Default)]
 struct Here {
-    /// The tags whose rows were waited for in this round.
+    /// The tags whose rows the worker waited for in this round.
     waited: RefCell<Vec<Tag>>,
     max_id: Cell<i64>,
-    /// Whether the table is locked, too.
+    /// Whether the table is locked as well.
     is_locked: Cell<bool>,
     transactions: Cell<usize>,
 }
 
-/// Something is locked.
+/// The error for a locked row or table.
 struct Locked;
 
 struct Tx<'h>(&'h Here);
@@ -92,7 +92,7 @@ impl TagRows for Tx<'_> {
     }
 
     fn create(&mut self, tag: &Tag, _: Share) -> Result<(), Locked> {
-        // Another transaction makes it, too, and does not end.
+        // Another transaction creates the tag too, and does not end.
         self.0.waited.borrow_mut().push(*tag);
         Err(Locked)
     }
@@ -153,7 +153,7 @@ impl Tables for Tx<'_> {
     }
 }
 
-/// With the lifetime of the host.
+/// A connection that borrows from the host.
 struct Connected<'h>(&'h Here);
 
 impl<'h> Database for Connected<'h> {
@@ -173,7 +173,7 @@ impl<'h> Database for Connected<'h> {
 struct Process<'h> {
     host: &'h Host,
     database: Connected<'h>,
-    /// What is looked at when a round is over.
+    /// Called when a round is over.
     check: &'h dyn Fn(&Host),
 }
 
@@ -286,7 +286,7 @@ impl Host {
         host
     }
 
-    /// A call of each tag wants an id, and would have the tag made.
+    /// Records a request for an id of each tag, which may create the tag.
     fn ask(&self) {
         for slot in &self.slots {
             slot.segment.clear();
@@ -304,7 +304,7 @@ impl Host {
 #[test]
 fn one_of_the_rows_is_waited_for_in_a_round_and_the_others_hold_up_nothing() {
     let (host, waited) = (Host::new(), RefCell::new(BTreeSet::new()));
-    // They are found locked first.
+    // The first round finds the rows locked, without waiting.
     host.run(1, &|host| assert_eq!(host.here.waited.borrow().len(), 0));
     host.run(LOCKED, &|host| {
         assert!(host.slots[LOCKED].segment.buffer_states().left() > 0, "the tag whose row is free has ids");

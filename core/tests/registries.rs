@@ -1,20 +1,22 @@
-//! Nodes and the registries that they share: the shipped refill worker, the shipped requests and responses, and the shipped
-//! code by which registries serve them and nodes come to them and leave them. Each process of a server is a coroutine that stops at each call of what it touches;
-//! there others come first, and there it may be killed.
+//! Nodes and the registries that they share. The shipped code runs here: the refill worker, the requests and responses, the
+//! service of registries, and the joining and leaving of nodes. Each process of a server is a coroutine that stops at each call
+//! of its surroundings. At each stop other processes may run, and the process may be killed.
 //!
-//! Questions and answers get lost, come late or twice; registries hang, end, fail over, come back as former primaries, and are
-//! restored; nodes crash, stop, join, leave, attach columns that have ids, and go from one registry to several. Deterministic: what happens follows from
-//! the seed. Every id is compared with all others, and when all faults are over, every node has to issue ids again.
+//! Requests and responses are lost, delayed or duplicated. Registries hang, end, fail over, return as former primaries, and are
+//! restored. Nodes crash, stop, join, leave, attach columns that have ids, and change from one registry to several. The run is
+//! deterministic: it follows from the seed. Every id is compared with all others. After all faults, every node has to issue ids
+//! again.
 //!
-//! One case is not covered, and counted apart: a registry that was restored to an earlier snapshot of itself does not know what
-//! it reserved since. A node that received it refuses; one that did not may be given it again, until an operator raises the tag.
+//! One case is not covered, and counted separately: a registry that was restored to an earlier snapshot of itself does not know
+//! its later reservations. A node that received one of them refuses the registry. Another node may get the ids again, until an
+//! operator raises the tag.
 //!
-//! What operators have to see to is done here as it should be: a former primary is cut off from nodes that do not know its
-//! successor; a registry restored from a dump is raised before a node is introduced to it; tags are older than a standby's lag;
-//! rows are made shares of one another, then raised, before a node uses several registries.
+//! Operators do here what the documents ask of them. They cut a former primary off from nodes that do not know its successor.
+//! They raise a registry restored from a dump before they introduce a node to it. Tags are older than a standby's lag. Rows are
+//! made shares of one another, then raised, before a node uses several registries.
 //!
-//! `SNOWFLAKE_IDS_SEEDS` says how many runs there are, `SNOWFLAKE_IDS_FULL=1` makes it 10,000, `SNOWFLAKE_IDS_SEED` runs
-//! one seed and shows what happened.
+//! `SNOWFLAKE_IDS_SEEDS` sets the number of runs, `SNOWFLAKE_IDS_FULL=1` sets it to 10,000, and `SNOWFLAKE_IDS_SEED` runs one
+//! seed and shows its events.
 
 mod change;
 mod database;
@@ -53,7 +55,7 @@ fn no_two_nodes_get_one_id_and_service_resumes() {
     assert!(total.again > 0, "no run met the case that is not covered");
 }
 
-/// One that hangs costs a session no more than the time until another is asked: a fifth of the time limit.
+/// A hung registry delays a session only until another registry is asked: a fifth of the time limit.
 #[test]
 fn one_that_hangs_costs_a_second_where_there_is_another() {
     let world = World::of_several(1, 2, 3);
@@ -71,12 +73,12 @@ fn one_that_hangs_costs_a_second_where_there_is_another() {
     let wait = longest_wait(300 * SECOND);
     assert!(world.borrow().silent(None).is_empty());
     assert!(wait < 2 * SECOND, "{wait}");
-    // No session waits for one that is asked again.
+    // No session waits for the hung registry when it is asked again.
     let wait = longest_wait(500 * SECOND);
     assert!(wait < SECOND / 2, "{wait}");
 }
 
-/// What waits is served within the second after which it is asked again, however long it was gone.
+/// However long a registry was gone, waiting sessions are served within a second of its return.
 #[test]
 fn one_that_was_gone_for_long_is_noticed_within_a_second() {
     let world = World::of_several(1, 1, 3);

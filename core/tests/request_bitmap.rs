@@ -1,4 +1,4 @@
-//! Places with requests are found, all of them and no others, and those without are looked at no more than once.
+//! Slots with requests: a look finds all of them and no others, and looks at slots without requests at most once.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::request_bitmap::{RequestBitmap, words};
@@ -54,7 +54,7 @@ proptest! {
     }
 }
 
-/// A request that was noted before the worker looks is found by that look, whatever is asked and answered meanwhile.
+/// A look finds every request that was recorded before it, whatever is requested and answered meanwhile.
 #[test]
 fn no_request_is_missed_while_another_is_answered() {
     const CALLS: usize = 20_000;
@@ -111,7 +111,7 @@ fn an_answer_counts_for_those_who_asked_before_it() {
     assert_eq!((request.answer_to(second), request.pending()), (Some(Answer::Supplied), None));
 }
 
-/// A caller whose request is over makes no tag for others.
+/// A request that was answered creates no tag for later callers.
 #[test]
 fn a_tag_is_made_for_who_wants_that_and_is_not_answered() {
     let request = Tickets::default();

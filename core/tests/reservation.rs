@@ -1,4 +1,4 @@
-//! Reserving from a row: never below what any server knows to be handed out, and never from a row that must not be used.
+//! Reserving from a row: never at or below an id that any server knows to be handed out, and never from an unusable row.
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
@@ -19,7 +19,7 @@ const DEFINITION: Definition = Definition {
     remainder: 0,
     max_value: i64::MAX,
 };
-/// The version that a row gets.
+/// The version that a reservation gives the row.
 const NEXT: i64 = -90;
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(1_728_086_400_000_000) };
 
@@ -58,7 +58,7 @@ fn range(first: i64, count: u32) -> Range {
     Range { first, count, increment: 1 }
 }
 
-/// The last hundred ids of the row, as they were left over.
+/// The last hundred ids of the row, as a saved range.
 fn saved_range() -> SavedRange {
     SavedRange { version: 7, day: None, range: range(401, 100) }
 }
@@ -104,7 +104,7 @@ fn ids_begin_above_the_high_water_mark_of_the_same_period() {
     assert_eq!(high_water_mark((19_999, 507)), 501, "that was yesterday");
 }
 
-/// One that was noted before the tag was dropped and created again, or forced back, is of another generation.
+/// A mark from before the tag was dropped and created again, or forced back, belongs to an earlier generation.
 #[test]
 fn a_high_water_mark_counts_in_one_generation_of_the_tag() {
     let recorded = |tag_generation| {
@@ -120,7 +120,7 @@ fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
     let lags = |cluster, timeline| may_lag(cluster, timeline, (77, 3));
     assert!(lags(Some(77), Some(2)) && !lags(Some(77), Some(3)));
     assert!(!lags(Some(77), None), "not known");
-    // As after pg_upgrade: what this cluster has written since is not in the row yet.
+    // After pg_upgrade, the row does not have this cluster's number yet.
     for other in [Some(78), None] {
         let another = |timeline, here| may_lag(other, Some(timeline), (77, here));
         assert!(!another(1, 1) && !another(5, 1), "no standby was promoted here");
@@ -156,7 +156,7 @@ fn a_row_that_was_set_back_is_refused() {
     );
 }
 
-/// Others would be given again what was received.
+/// Other servers would get the received ids again.
 #[test]
 fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
     assert_eq!(demand().unfit_to_create(), None);
@@ -176,7 +176,7 @@ fn a_new_day_is_not_behind_what_was_received_the_day_before() {
     assert_eq!(received(20_001, 1), set_back(1, 500, true), "it is a day behind");
 }
 
-/// Numbers that were received would come again: those of a day and those without one are the same to a column.
+/// Received numbers would repeat, because a column cannot tell numbers of a day from numbers without one.
 #[test]
 fn a_tag_that_becomes_dated_or_undated_is_refused() {
     let received = |day, id| Demand { received: Some((day, id)), ..demand() };
@@ -195,10 +195,10 @@ fn a_tag_that_becomes_dated_or_undated_is_refused() {
 }
 
 const DAY: i64 = 86_400_000_000;
-/// Within the day of [`TODAY`].
+/// An instant within [`TODAY`].
 const NOW: UnixMicros = UnixMicros(20_000 * DAY + DAY / 2);
 
-/// The row stays as it is, so that ids go on when the clocks are right again.
+/// The row stays unchanged, so that ids continue once the clocks are right.
 #[test]
 fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
     let at =
@@ -215,7 +215,7 @@ fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
     assert!(hint.contains("segment_set('it''s', id, true)"), "{hint}");
 }
 
-/// An answer of a registry that changes a tag from undated to dated and back.
+/// A response from a registry that makes a tag dated or undated.
 #[test]
 fn an_answer_that_changes_datedness_is_not_believed() {
     let check = |row: TagRow, received| {
@@ -229,7 +229,7 @@ fn an_answer_that_changes_datedness_is_not_believed() {
     assert_eq!(check(of_today(DEFINITION), Some((19_999, 9_000))), Ok(()), "another day");
     assert!(check(of_today(DEFINITION), Some((20_000, 501))).is_err(), "received before");
     assert!(check(row(DEFINITION), Some((0, 501))).is_err(), "received before");
-    // Whatever came before: back from dated, numbers would begin anew.
+    // This holds for any earlier id, because numbers begin anew after a change from dated to undated.
     assert!(check(of_today(DEFINITION), Some((0, 10))).is_err());
     assert!(check(row(DEFINITION), Some((20_000, 10))).is_err());
 }
@@ -241,7 +241,7 @@ fn an_answer_of_another_day_than_about_now_is_not_believed() {
         let dated =
             TagRow { period: Period { day, until }, format: "{YYYY}{MM}{DD}-{n}".into(), ..row(DEFINITION) };
         let now = UnixMicros(now * DAY + DAY / 2);
-        // The registry's own clock is as it likes.
+        // The registry's own clock does not matter.
         reserved(&dated, &demand()).check(&demand(), UnixMicros(0), now).is_ok()
     };
     assert!(check(20_000, 1, 20_000));
@@ -267,7 +267,7 @@ fn an_answer_with_a_format_that_none_could_be_is_not_believed() {
     }
 }
 
-/// A server that lies can't use up the numbers of all by saying that it has handed them out.
+/// A lying server cannot use up everybody's numbers by claiming that it has handed them out.
 #[test]
 fn a_high_water_mark_of_another_server_is_within_two_segments_of_the_row() {
     let admit = |row: &TagRow, high_water_mark, here| {
@@ -278,7 +278,7 @@ fn a_high_water_mark_of_another_server_is_within_two_segments_of_the_row() {
     let too_far = |high_water_mark| Err(Unfit::HighWaterMark { high_water_mark, max_id: 500 });
     assert_eq!(admit(&row, Some((0, 2_501)), None), too_far(2_501));
     assert_eq!(admit(&row, Some((0, i64::MAX)), None), too_far(i64::MAX));
-    // What is known here counts however far it is, and whatever others say.
+    // A mark known here counts however far it is, and whatever other servers claim.
     assert_eq!(admit(&row, None, Some((0, 9_000))), Ok(Some((0, 9_000))));
     assert_eq!(admit(&row, Some((0, 600)), Some((0, 9_000))), Ok(Some((0, 9_000))));
     assert_eq!(admit(&row, Some((0, 9_100)), Some((0, 9_000))), Ok(Some((0, 9_100))));
@@ -327,7 +327,7 @@ fn what_was_left_over_is_given_up_when_the_row_has_changed() {
     assert_eq!(fresh.supply.range.first, 501);
 }
 
-/// Ids that a rolled back transaction handed out may be among those that were left over.
+/// A saved range may include ids that a rolled-back transaction handed out.
 #[test]
 fn what_was_left_over_is_given_up_where_the_high_water_mark_is_not_below_it() {
     let high_water_mark =
@@ -377,7 +377,7 @@ fn a_row_of_another_share_is_refused() {
     }
 }
 
-/// A row with an increment below 1 counts by ones.
+/// An increment below 1 counts as 1.
 #[test]
 fn no_share_holds_without_an_increment() {
     for increment in [0, -2, i64::MIN] {
@@ -396,7 +396,7 @@ fn one_id_may_be_reserved_above_what_was_issued() {
 }
 
 prop_compose! {
-    /// Terms that make sense, with little room, so that borders are met.
+    /// Valid definitions with few ids left, so that tests reach their limits.
     fn definition()(increment in 1_i64..12, any in 0_i64..12, max_id in -1_i64..200, max_step in 1_i64..40, step in 1_i64..40) -> Definition {
         Definition { max_id, start: 0, step: step.min(max_step), max_step, increment, remainder: any % increment, max_value: 210 }
     }
@@ -441,7 +441,7 @@ fn ids(range: Range) -> impl Iterator<Item = i64> {
 }
 
 proptest! {
-    /// What is reserved is above all that is known to be handed out, within the bounds, and on the row's terms.
+    /// Reserved ids are above all ids known to be handed out, within the limits, and on the row's terms.
     #[test]
     fn what_is_reserved_was_never_reserved_before(row in rows(), demand in demands()) {
         let Outcome::Reserved(reserved) = row.reserve(&demand, NEXT) else { return Ok(()) };
@@ -461,7 +461,7 @@ proptest! {
         }
     }
 
-    /// A row is used exactly if it is of the share and not behind what was received.
+    /// A row is used exactly if it fits the share and is not behind the received ids.
     #[test]
     fn a_row_is_unfit_for_a_reason(row in rows(), demand in demands()) {
         let Definition { max_id, increment, remainder, .. } = row.definition;
@@ -480,7 +480,7 @@ proptest! {
         }
     }
 
-    /// What was left over is taken up as it is, or not at all.
+    /// A saved range is used whole or not at all.
     #[test]
     fn what_was_left_over_comes_whole_or_never(row in rows(), demand in demands(), version in 0_i64..3, count in 0_u32..20) {
         let Definition { max_id, increment, .. } = row.definition;
@@ -498,7 +498,7 @@ proptest! {
         }
     }
 
-    /// Reservations one after the other, by any server: no id twice.
+    /// Consecutive reservations by any servers repeat no id.
     #[test]
     fn one_after_the_other_no_id_comes_twice(mut row in rows(), demands in prop::collection::vec(demands(), 1..8)) {
         let mut last = row.definition.max_id;
@@ -512,7 +512,7 @@ proptest! {
         }
     }
 
-    /// Registries that are never compared serve no id twice, whatever increments their rows have.
+    /// Registries with different shares give no common id, whatever increments their rows have.
     #[test]
     fn two_shares_have_no_id_in_common(of in 2_u32..5, index in 0_u32..5, other in 0_u32..5, one in definition(), two in definition()) {
         let (index, other) = (index % of, other % of);
@@ -528,7 +528,7 @@ proptest! {
         prop_assert!(all(index, one).iter().all(|id| !two.contains(id)));
     }
 
-    /// Terms hold exactly if all their ids leave the share's remainder.
+    /// A share accepts terms exactly if all their ids leave the share's remainder.
     #[test]
     fn a_share_holds_what_leaves_its_remainder(of in 2_u32..6, index in 0_u32..6, increment in 1_i64..40, any in 0_i64..40) {
         let remainder = any % increment;
@@ -536,7 +536,7 @@ proptest! {
         prop_assert_eq!(Share { index, of }.holds(increment, remainder), mine);
     }
 
-    /// Whatever a row and a demand hold, nothing overflows, and what is reserved is within the bounds.
+    /// No row and no demand make a calculation overflow; reserved ids are within the limits.
     #[test]
     fn any_row_and_any_wish_are_safe(
         numbers in any::<[i64; 8]>(),

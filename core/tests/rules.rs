@@ -1,5 +1,5 @@
-//! Rules that take another process in the middle of a call to show: each is kept by the code that ships, and broken
-//! where it is left out.
+//! Guards that matter only when another process acts in the middle of a call. Each test passes with the shipped code, and fails
+//! without the guard.
 
 pub mod needs;
 
@@ -60,7 +60,7 @@ fn request() -> LeaseRequest {
     }
 }
 
-/// Rows as they were read first, one of which another server takes before it is locked.
+/// Rows as first read. Another server takes one of them before it is locked.
 struct Rows {
     seen: LeaseRow,
     now: LeaseRow,
@@ -120,7 +120,7 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
     });
 }
 
-/// A registry that has leased no worker id, and whose own server issues as 0 under a lease of another one.
+/// A registry that has leased no worker id. Its own server uses worker id 0 under another registry's lease.
 #[test]
 fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     struct Empty(Option<LeaseRow>);
@@ -180,7 +180,7 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
 
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };
 
-/// A clock during the reading of which another node begins to issue.
+/// A clock that lets another node begin to issue while it is read.
 struct Succession<'a> {
     generator: &'a Generator,
     node_bits: NodeBits,
@@ -199,7 +199,7 @@ fn many(count: u32) -> NonZeroU32 {
     NonZeroU32::new(count).unwrap()
 }
 
-/// The ids that a generator gives next.
+/// The next ids of a generator.
 fn take(generator: &Generator, clock: &impl Clock, count: u32) -> impl Iterator<Item = i64> {
     let TakenPositions { positions, node_bits } =
         generator.take(&layout(), &RULES, clock, many(count)).unwrap();

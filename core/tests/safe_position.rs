@@ -1,4 +1,4 @@
-//! Safe positions to read from: records of ended transactions, and the answers of one transaction.
+//! Safe positions for readers: records of ended transactions, and the answers within one transaction.
 
 use super::rules::needs::needs;
 use snowflake_ids_core::generator::safe_position::{
@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 
 const DATABASE: u32 = 5;
 
-/// A record with room for some, of transactions whose announcements are a tenth of their xids.
+/// A record with room for `room` transactions. Each transaction's announcement is a tenth of its xid.
 fn recorded(room: usize, xids: impl IntoIterator<Item = u64>) -> EndedTransactions {
     let mut ended = EndedTransactions::new(vec![EndedTransaction::default(); room].leak());
     for xid in xids {
@@ -53,7 +53,7 @@ fn a_transaction_that_was_dropped_may_be_one_that_the_snapshot_does_not_see() {
         let unknown = |snapshot| unseen(&ended, &snapshot, DATABASE).1;
         unknown(snapshot(130, &[100])) == Some(vec![100]) && unknown(snapshot(99, &[])) == Some(vec![99, 100])
     });
-    // A transaction with a higher xid than all dropped ones would be in the record.
+    // The record would have any transaction whose xid is above all dropped xids.
     let ended = recorded(2, [100, 110, 120]);
     assert_eq!(unseen(&ended, &snapshot(130, &[105]), DATABASE), (None, Some(vec![])));
     assert_eq!(unseen(&ended, &snapshot(130, &[110]), DATABASE), (Some(Position(11)), Some(vec![])));
@@ -82,7 +82,7 @@ fn a_snapshot_has_one_answer() {
     needs(Guard::OneAnswer, || {
         let mut answers = Answers::new();
         answer(&mut answers, &snapshot(100, &[90]), 1) == Ok(1)
-            // A prepared transaction's xid may be there twice.
+            // A prepared transaction's xid may be listed twice.
             && answer(&mut answers, &snapshot(100, &[90, 90]), 2) == Ok(1)
     });
 }

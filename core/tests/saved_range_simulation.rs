@@ -1,9 +1,10 @@
-//! The saved-range file of a server, beside the row of a tag, transactions that change the tag, and all of it set back to
-//! different moments. What runs is the code that ships, as processes that may end between any two of its calls. Deterministic: what happens follows from the seed.
+//! The saved-range file of a server, the row of a tag, and transactions that change the tag. All of these are set back to
+//! different moments. The shipped code runs as processes that may end between any two of its calls. The run is deterministic: it
+//! follows from the seed.
 //!
-//! No id comes twice in one history of the tables, and no id that was left over comes twice in all of them together. What a
-//! transaction handed out and rolled back comes no more, unless the server crashed or the tables were set back before it was
-//! noted; after a tag is forced back, ids go on there.
+//! No id comes twice in one history of the tables. No saved id comes twice in all histories together. A rolled-back id does not
+//! come again, unless the server crashed or the tables were set back before the id was recorded. After a tag is forced back, ids
+//! continue from there.
 
 mod file;
 mod world;
@@ -12,7 +13,7 @@ use super::simulation::{chance, process};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use world::World;
 
-/// How many runs there are, and how many a missing rule may take to show.
+/// The number of runs, and the number within which a missing guard must show.
 const SEEDS: u64 = 2_000;
 
 #[test]

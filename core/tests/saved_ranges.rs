@@ -1,5 +1,4 @@
-//! What is left when the server stops goes through its file, serves once, and is not kept for good; a file of another
-//! release is not misread.
+//! Saved ranges go through their file at a stop, are used once, and expire. A file of another release is never misread.
 
 use proptest::prelude::*;
 use rustc_hash::FxHashSet;
@@ -54,7 +53,7 @@ proptest! {
         prop_assert_eq!(from_text(&text), Ok(records));
     }
 
-    /// However much of the last line reached the disk: what is said to be taken up before is, and all others are left.
+    /// The last line may be incomplete on disk. Ranges recorded earlier as consumed stay consumed, and all others are left.
     #[test]
     fn what_was_taken_up_is_not_left(records in records(), which: prop::sample::Index, lost in 0_usize..600) {
         prop_assume!(records.left.len() > 1);
@@ -71,7 +70,7 @@ proptest! {
         }
     }
 
-    /// A line in the middle that can't be read may have said that ids were taken up.
+    /// An unreadable line in the middle may have recorded a range as consumed.
     #[test]
     fn damage_leaves_nothing_over_and_the_high_water_marks_there_are(records in records(), junk in "[^\n]{1,20}") {
         let mut text = to_text(records.clone()).unwrap();
@@ -146,7 +145,7 @@ thread_local! {
     static STEPS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A key that counts how often it is looked at.
+/// A key that counts comparisons and hashes.
 struct Counted(u32);
 
 impl PartialEq for Counted {
@@ -165,7 +164,7 @@ impl Hash for Counted {
     }
 }
 
-/// 50,000 tags in use, 200,000 noted: steps of the order of their sum, not of their product.
+/// With 50,000 tags in use and 200,000 records, the steps grow with the sum, not with the product.
 #[test]
 fn a_stop_looks_at_each_note_a_few_times() {
     let in_use: FxHashSet<Counted> = (0..50_000).map(|tag| Counted(4 * tag)).collect();
@@ -194,7 +193,7 @@ fn a_stop_looks_at_each_note_a_few_times() {
     assert_eq!(looked.get(), 7, "each database once");
 }
 
-/// As the first form had it: lines without checksums.
+/// A file in the first form, whose lines have no checksums.
 const OF_FORM_1: &str = r#"{"version":1,"release":"0.1.0"}
 {"floor":{"of":{"database":1,"source":9,"tag":"floor"},"stops":2,"what":{"life":4,"day":0,"id":50}}}
 {"left":{"of":{"database":1,"source":9,"tag":"left"},"stops":0,"what":{"version":7,"day":null,"first":11,"count":10,"increment":1}}}
@@ -215,7 +214,7 @@ fn the_file_of_an_older_release_is_read_and_written_anew() {
     assert_eq!(high_water_marks_of(of_form_1), Ok(read.high_water_marks.clone()));
     let left_over = reservation::SavedRange { version: 7, ..left(11) };
     assert_eq!(read.left, [record(name(1, "left"), left_over)]);
-    // What is taken up before the next stop is noted in the same file.
+    // Until the next stop, consumed ranges are recorded in the same file.
     let more = [of_form_1, &taken(name(1, "left"), 7).unwrap()].concat();
     assert_eq!(from_text(&more).unwrap(), SavedRecords { left: Vec::new(), ..read.clone() });
     let anew = to_text(read.clone()).unwrap();
@@ -223,7 +222,7 @@ fn the_file_of_an_older_release_is_read_and_written_anew() {
     assert_eq!(from_text(&anew), Ok(read));
 }
 
-/// A line that is still a line may say something else.
+/// A changed line may still be valid JSON with another meaning.
 #[test]
 fn a_changed_digit_is_damage() {
     let records = SavedRecords { left: vec![record(name(1, "t"), left(11))], ..SavedRecords::default() };

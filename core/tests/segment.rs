@@ -1,4 +1,4 @@
-//! The buffers of a tag, one step at a time and under threads. Interleavings are in `loom/segment.rs`.
+//! A tag's buffers, one step at a time and under threads. Interleavings are in `loom/segment.rs`.
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use std::thread;
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 const NOW: UnixMicros = UnixMicros(1_000);
 
-/// Fails the test when it is read.
+/// A clock that fails the test when it is read.
 struct NoClock;
 
 impl Clock for NoClock {
@@ -47,7 +47,7 @@ fn a_new_segment_is_dry_until_a_range_is_published() {
     assert_eq!(segment.take(0, ONE, &NoClock), Err(Miss::Empty));
 }
 
-/// Fails when a range may be published over one that no session has used yet.
+/// Fails if a range may be published over one that no session has used yet.
 #[test]
 fn there_is_room_for_one_range_beside_the_present_one() {
     let segment = Segment::default();
@@ -61,8 +61,8 @@ fn there_is_room_for_one_range_beside_the_present_one() {
     assert_eq!(segment.take(0, ONE, &NOW).unwrap().range.first, 21);
 }
 
-/// Fails when a range may be published that was reserved before the buffers were emptied: its ids may have been
-/// given to others since, for they were free.
+/// Fails if a range may be published that was reserved before the buffers were cleared. Other sessions may have received its ids
+/// since.
 #[test]
 fn what_was_reserved_before_a_clearing_is_not_published_after_it() {
     let segment = Segment::default();
@@ -139,8 +139,8 @@ fn the_shelves_tell_what_is_used() {
     assert_eq!(segment.take(9, ONE, &NOW), Err(Miss::Empty));
 }
 
-/// Eight takers and a publisher that also clears now and then: no id twice, none that was not published, and
-/// each is either taken or reported as left.
+/// Eight takers, and a publisher that also clears at times. No id comes twice, none was unpublished, and each is either taken or
+/// reported as left.
 #[test]
 fn threads_share_ranges_without_a_duplicate_or_a_loss() {
     const RANGES: i64 = if cfg!(miri) { 20 } else { 20_000 };

@@ -1,4 +1,4 @@
-//! Numbers as dated text: templates read and refused, keys rendered and never the same.
+//! Numbers as dated text: templates are accepted or refused, and rendered keys never repeat.
 
 use proptest::prelude::*;
 use snowflake_ids_core::series::serial::{FormatError, MAX_FORMAT_BYTES, NumberFormat, Reset};
@@ -173,7 +173,7 @@ fn resets() -> impl Strategy<Value = Option<Reset>> {
     prop::sample::select(&EACH[..])
 }
 
-/// Templates for a reset: the fields that it needs, and the number, in any order, with text between them.
+/// Templates for a reset: the fields that the reset needs and the number, in any order, with text between them.
 fn templates() -> impl Strategy<Value = (String, Option<Reset>)> {
     let fields = resets().prop_flat_map(|reset| {
         let dates: &[&str] = match reset {
@@ -196,7 +196,7 @@ fn templates() -> impl Strategy<Value = (String, Option<Reset>)> {
     )
 }
 
-/// The first day of the period that a day is in.
+/// The first day of the period of a day.
 fn first_day(day: i32, reset: Option<Reset>) -> i32 {
     let date = jiff_date(day);
     match reset {
@@ -217,7 +217,7 @@ proptest! {
         prop_assert_eq!(NumberFormat::parse(&format.to_string(), reset), Ok(format));
     }
 
-    /// The reason to check a template at all.
+    /// Different keys are why templates are checked at all.
     #[test]
     fn keys_of_different_periods_or_numbers_differ(
         (text, reset) in templates(), made in prop::collection::vec((0_i32..40_000, 0_i64..2_000), 2..40),
@@ -229,7 +229,7 @@ proptest! {
         prop_assert_eq!(keys.len(), made.len());
     }
 
-    /// As Postgres says a date, through another way of calculating it.
+    /// Dates equal those of another library, as Postgres prints them.
     #[test]
     fn days_are_those_of_the_calendar(day in -700_000_i32..2_900_000) {
         let format = NumberFormat::parse("{YYYY}-{MM}-{DD} {n}", Some(Reset::Day)).unwrap();

@@ -1,4 +1,4 @@
-//! Series: which rows are right, which keys and values fit, what a session remembers.
+//! Series: valid rows, valid keys and values, and the numbers that a session remembers.
 
 use proptest::prelude::*;
 use snowflake_ids_core::series::{
@@ -61,7 +61,7 @@ fn wrong_rows_are_refused() {
     assert!(refused(&SeriesRow { format: Some("{YYYY}{n}"), ..ROW }).contains("there is no reset"));
 }
 
-/// As `series_create` makes them.
+/// A row as `series_create` makes it.
 const MONOTONIC: SeriesRow<'static> =
     SeriesRow { kind: "monotonic", step: Some(1_000), max_step: Some(1_000_000), sections: Some(16), ..ROW };
 
@@ -69,7 +69,7 @@ const MONOTONIC: SeriesRow<'static> =
 fn a_row_says_which_promise_it_makes() {
     let kind = |row: &SeriesRow<'_>| Series::new(row).map(|series| series.kind);
     assert_eq!(kind(&ROW), Ok(SeriesKind::Gapless));
-    // Of 0.2, until its SQL is that of this version.
+    // A row of version 0.2, until the extension's SQL is upgraded.
     let dense = SeriesRow { kind: "dense", step: Some(10), max_step: Some(10_000), ..ROW };
     assert_eq!(kind(&dense), Ok(SeriesKind::Gapless));
     assert_eq!(kind(&MONOTONIC), Ok(SeriesKind::Monotonic(16)));
@@ -194,11 +194,11 @@ fn names_are_bounded_and_break_no_lines() {
     assert_eq!(check_name(b"invoices", 8), Ok(()));
 }
 
-/// More than are remembered.
+/// More keys than a session remembers.
 const KEYS: i64 = 3_000;
 
 proptest! {
-    /// Of the keys that it used last a session remembers the last number, and of not many more.
+    /// A session remembers the last number of each key that it used recently, and of few other keys.
     #[test]
     fn the_last_keys_are_remembered(keys in prop::collection::vec(0..KEYS, 1..4_000)) {
         let mut recent = Recent::default();

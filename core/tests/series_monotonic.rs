@@ -1,4 +1,4 @@
-//! Keys of monotonic series in memory: each key's numbers grow, whatever leaves.
+//! Keys of monotonic series in memory: each key's numbers grow, whichever keys leave memory.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::Range;
@@ -21,7 +21,7 @@ fn key(number: i64) -> Hash {
     Hash::of(7, 1, &Key::Bigint(number))
 }
 
-/// Sections, each with what its tag reserved last and what each of its keys got.
+/// Sections, with the last reserved number of each tag and the last number of each key.
 struct Model {
     buckets: Vec<Bucket>,
     sections: Vec<Section>,
@@ -29,7 +29,7 @@ struct Model {
     owners: u64,
     last: BTreeMap<(usize, i64), i64>,
     writes: u64,
-    /// Above which the numbers of a section are since it was closed.
+    /// After a section was closed: the number above which its next numbers lie.
     closed: BTreeMap<usize, i64>,
 }
 
@@ -57,7 +57,7 @@ impl Model {
         range
     }
 
-    /// What a session does that got no number.
+    /// Supplies a section as a session does that got no number.
     fn supply(&mut self, slot_index: usize, seen: Option<(u64, SectionBounds)>, step: u32, skip: i64) {
         match self.sections[slot_index].need(seen) {
             SectionNeed::Nothing(_) => panic!("there is but one session"),
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    /// What was reserved is given to nobody from here on.
+    /// Closes a section, so that nobody gets its reserved numbers.
     fn close(&mut self, slot_index: usize) {
         if self.sections[slot_index].owner() != 0 {
             self.sections[slot_index].close();
@@ -82,7 +82,7 @@ impl Model {
         self.closed.insert(slot_index, self.reserved[slot_index]);
     }
 
-    /// Takes a number, as a session does: what it needs is supplied.
+    /// Takes a number as a session does, and supplies the section if necessary.
     fn take(&mut self, slot_index: usize, number: i64, step: u32, skip: i64) -> Result<(), TestCaseError> {
         let got = loop {
             let section = &self.sections[slot_index];
@@ -131,7 +131,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// One or two buckets, so that keys leave all the time.
+    /// There are few buckets, so that keys leave all the time.
     #[test]
     fn numbers_of_a_key_grow(steps in prop::collection::vec(step(), 1..600), buckets_ in 1..4_usize) {
         let mut model = Model::new(buckets_, 3);
@@ -192,7 +192,7 @@ fn threads_get_no_number_twice() {
     assert!(got.is_sorted_by(|a, b| a < b), "a number was given twice");
 }
 
-/// At 16 bytes a key nearly all have room.
+/// With 16 bytes per key, nearly all keys have room.
 #[test]
 fn sixteen_bytes_a_key_are_enough() {
     let count: i64 = if std::env::var_os("SNOWFLAKE_IDS_FULL").is_some() { 10_000_000 } else { 1_000_000 };
@@ -245,7 +245,7 @@ fn a_section_is_opened_only_when_it_is_nobody_s_and_swept() {
     assert!(section.open(2, &range(1, 5, 1)));
 }
 
-/// Of several registries each gives numbers of its own.
+/// Each of several registries gives numbers of its own.
 #[test]
 fn numbers_leave_out_those_of_other_registries() {
     let (all, section) = (buckets(1), Section::default());
@@ -258,7 +258,7 @@ fn numbers_leave_out_those_of_other_registries() {
     assert_eq!([take(), take()], [Some(20), None]);
 }
 
-/// A key that were in another section would get its numbers again.
+/// A key in a second section would get its numbers again.
 #[test]
 fn no_range_comes_to_the_last_offset() {
     let (all, section) = (buckets(1), Section::default());

@@ -1,4 +1,4 @@
-//! Which ids are a shard's, and taking only those.
+//! Which ids belong to a shard, and taking only those.
 
 use proptest::prelude::*;
 use snowflake_ids_core::ids::shard::MAX_MODULUS;
@@ -34,7 +34,7 @@ fn id_of(layout: &Layout, taken: &TakenPositions) -> i64 {
     layout.id(taken.positions.from, taken.node_bits).cast_signed()
 }
 
-/// Hashes as Postgres 15 gives them, of ids of both signs and beyond 32 bits.
+/// Hashes computed by Postgres 15, for ids of both signs and beyond 32 bits.
 #[test]
 fn the_hash_is_the_servers() {
     const HASHES: [(i64, u64); 10] = [
@@ -138,7 +138,7 @@ fn what_does_not_fit_below_the_drift_and_the_high_water_mark_is_not_taken() {
         ids > 3 && matches!(error, GeneratorError::Drift(Drift { cause: Cause::Demand, .. })),
         "{error:?}"
     );
-    // Of a refused call nothing is used up.
+    // A refused call uses up nothing.
     let next = generator.next();
     generator.take_fitting(&layout, &rules(10_000), &at, ONE, &shard).unwrap_err();
     assert_eq!(generator.next(), next);
@@ -154,7 +154,8 @@ fn what_does_not_fit_below_the_drift_and_the_high_water_mark_is_not_taken() {
             }
         };
         assert_eq!(error, GeneratorError::Unreserved);
-        // The mark is raised from the next position on, and by less than it may take to the next that fits.
+        // The high-water mark is raised from the next position on. The raise may be shorter than the way to the next fitting
+        // position.
         assert_eq!(generator.next(), limit);
     }
     generator.close();
@@ -176,7 +177,7 @@ fn the_end_of_the_layout_is_the_end_of_its_shards() {
     assert_eq!(error, GeneratorError::Exhausted { last: layout.last_instant() });
 }
 
-/// A clock while whose first reading another node begins a term.
+/// A clock that lets another node begin a term, at its first or second reading.
 struct Interrupted<'a> {
     generator: &'a Generator,
     layout: Layout,
@@ -195,7 +196,7 @@ impl Clock for Interrupted<'_> {
     }
 }
 
-/// What was found for one node's ids is not taken for another's.
+/// Fitting is checked with the bits of the node that issues the id.
 #[test]
 fn an_id_fits_with_the_bits_of_the_node_that_issues_it() {
     let (layout, shard) = (layout(), shard("3/16"));
@@ -244,8 +245,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// From any layout, however sessions with and without a shard take in turns: each id fits, none comes twice, and none is
-    /// beyond the drift.
+    /// Sessions with and without a shard take ids in turns, from any layout. Each id fits, none comes twice, and none is beyond
+    /// the drift.
     #[test]
     fn ids_fit_grow_and_keep_to_the_drift(
         shard in shards(), sequence in 1_u8..14, first in any::<bool>(), node in 0_u64..8,

@@ -1,10 +1,10 @@
-//! Servers, clocks, crashes, copies and a registry, with the protocol of the server around the core's own code.
+//! Servers, clocks, crashes, copies and a registry: the core's own code with the server's protocol around it.
 //!
-//! Deterministic: what happens follows from the seed. Every id that was ever issued is checked against all others,
-//! and at the end of each run, when all faults are over, every server has to issue ids again.
+//! The run is deterministic: it follows from the seed. Every issued id is compared with all others. At the end of each run, after
+//! all faults, every server has to issue ids again.
 //!
-//! `SNOWFLAKE_IDS_SEEDS` says how many runs there are, `SNOWFLAKE_IDS_FULL=1` makes it 10,000, `SNOWFLAKE_IDS_SEED` runs
-//! one seed and shows what happened.
+//! `SNOWFLAKE_IDS_SEEDS` sets the number of runs, `SNOWFLAKE_IDS_FULL=1` sets it to 10,000, and `SNOWFLAKE_IDS_SEED` runs one
+//! seed and shows its events.
 
 pub mod chance;
 mod databases;

@@ -1,4 +1,4 @@
-//! What a server keeps of itself: taking it up, reserving, switching, and its text.
+//! The state that a server keeps: opening it, reserving in it, switching worker ids, and its text.
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
@@ -11,7 +11,7 @@ use snowflake_ids_core::{Explain, Kind, Layout, Node, Position, UnixMicros};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Some instant of the layout, on the second.
+/// An instant of the layout, on a full second.
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
 const FIXED: Identity = Identity::Fixed { datacenter: 0, worker: 3 };
 const LEASED: Identity = Identity::Leased { datacenter: 0 };
@@ -54,14 +54,14 @@ fn after(seconds: i64) -> Position {
     layout().position_after(UnixMicros(NOW.0 + seconds * 1_000_000))
 }
 
-/// A state under a number, with something reserved.
+/// A state under an operator's number, with positions reserved.
 fn fixed() -> State {
     let mut state = State::fresh(&here(FIXED));
     state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
     state
 }
 
-/// A state under a lease, with something reserved.
+/// A state under a lease, with positions reserved.
 fn leased() -> State {
     let mut state = State::fresh(&here(LEASED));
     state.take_up(lease(3));
@@ -165,7 +165,7 @@ fn file_identity(inode: u64, at: &str) -> FileIdentity {
     FileIdentity { inode, at: Some(at.to_owned()).filter(|at| !at.is_empty()) }
 }
 
-/// What is known where a state is read from this file.
+/// The facts for opening a state from this file.
 fn found_in(identity: Identity, file: &FileIdentity) -> Here {
     here(identity).with_file(file.clone())
 }
@@ -227,7 +227,7 @@ fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_pre
     assert_eq!(settled.blocked_workers(0, NOW), [3]);
 }
 
-/// A file system may keep no births, and begin to; inodes are compared in any case.
+/// A file system may have no birth times, and begin to keep them. Inodes are always compared.
 #[test]
 fn without_a_birth_the_inode_tells_a_file() {
     for (written, read, same) in [
@@ -247,7 +247,7 @@ fn without_a_birth_the_inode_tells_a_file() {
     }
 }
 
-/// Before files had identities, form 1 said nothing of them.
+/// Form 1 once had no identity of its file.
 #[test]
 fn a_state_that_names_no_file_is_taken_up_from_any() {
     let (_, state) = include_str!("state/form_1.json").trim_end().split_once(r#""state":"#).unwrap();
@@ -260,7 +260,7 @@ fn a_state_that_names_no_file_is_taken_up_from_any() {
     assert_eq!(read.open(&found).unwrap().node, Some(node(3, 0)));
 }
 
-/// A promotion tells more than a file does: point-in-time recovery, a base backup that became a standby.
+/// A promotion is stronger evidence than the file: point-in-time recovery, or a base backup that became a standby.
 #[test]
 fn a_state_that_was_put_back_and_promoted_is_promoted() {
     let found = found_in(FIXED, &file_identity(2, "11.5"));
@@ -368,7 +368,7 @@ fn an_end_is_noted_exactly() {
     assert_eq!(state.high_water_mark(node(3, 0)), after(-1));
 }
 
-/// Any state: of any marks, with or without a lease.
+/// Any state, with any high-water marks, with or without a lease.
 fn states() -> impl Strategy<Value = State> {
     let high_water_marks = prop::collection::btree_map((0_u32..32, 0_u32..4), 0_u64..1 << 40, 0..300);
     (high_water_marks, any::<bool>(), any::<Option<i64>>()).prop_map(
@@ -385,12 +385,12 @@ fn states() -> impl Strategy<Value = State> {
     )
 }
 
-/// The form that this release writes, by the head of what it writes.
+/// The number of the form that this release writes.
 fn present_form() -> u32 {
     serde_json::from_str::<Head>(&fixed().to_text().unwrap()).unwrap().version
 }
 
-/// The text of a state as a release of this name writes it in this form, with something that is not known here.
+/// The text of a state as a release of this name writes it in this form, with a field unknown to this release.
 fn of_release(release: &str, version: u32) -> String {
     let state = serde_json::to_string(&fixed()).unwrap().replacen('{', r#"{"unknown here":[],"#, 1);
     let checksum = crc32fast::hash(format!("{version} {release} {state}").as_bytes());
@@ -408,7 +408,7 @@ fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
         assert!(detail.contains(known), "{detail}");
     }
     assert!(hint.contains("at least version 9.1.0") && !hint.contains("reset"), "{hint}");
-    // Of whatever its seal and its state may look like then.
+    // This holds whatever the checksum and the state look like in that form.
     let other = br#"{"release":"12.0","version":7,"sealed":{"by":"another rule"}}"#;
     assert!(matches!(State::from_text(other), Err(StateError::Newer(_))));
 }
@@ -430,7 +430,7 @@ fn a_form_that_there_never_was_is_damage() {
     assert_eq!(none.kind(), Kind::Damaged);
 }
 
-/// Files that releases wrote in forms of before: what they say is what the present form says.
+/// Files that releases wrote in earlier forms read the same as the present form.
 #[test]
 fn the_state_of_an_older_release_is_upgraded() {
     let mut state = State::fresh(&here(LEASED));
@@ -461,7 +461,7 @@ fn a_state_says_which_release_wrote_it() {
 }
 
 proptest! {
-    /// So what is copied up to the length of a moment before is whole.
+    /// A copy of the file stays whole if it was made with the length of a moment before.
     #[test]
     fn a_state_that_grows_by_some_digits_keeps_its_length(state in states()) {
         let text = state.to_text().unwrap();
@@ -469,8 +469,8 @@ proptest! {
         prop_assert_eq!(State::from_text(text.trim_end().as_bytes()), Ok(state));
     }
 
-    /// However a state is put back, copied, promoted or adopted in turns: no server begins lower than before, and under a
-    /// number nothing is issued from a state that is not its own.
+    /// A state may be restored, copied, promoted or adopted in any order. No server begins lower than before. Under a number,
+    /// nothing is issued from another server's state.
     #[test]
     fn what_happens_to_a_file_lowers_no_high_water_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
         let mut state = state.in_file(file_identity(0, "0.5"));
@@ -487,7 +487,7 @@ proptest! {
                 prop_assert!(!own || was_copy, "its own is never refused");
                 continue;
             };
-            // An image, of which each server has a number.
+            // An image from which each server got its number.
             let is_unused = state.own.high_water_marks.is_empty() && state.own.minimum == Position(0) && state.others.layouts.is_empty();
             let is_image = is_unused && state.home.identity != here.home.identity;
             let is_own = own || promoted || adopts || was_copy || is_image;
@@ -495,7 +495,8 @@ proptest! {
             for worker in 0..32 {
                 let node = node(worker, 0);
                 let before = Some(state.high_water_mark(node)).filter(|high_water_mark| !adopts || *high_water_mark < Position(u64::MAX)).unwrap_or(Position(0));
-                // A lease that is forgotten is not begun below, but by another server that takes the row.
+                // If the lease is forgotten, this server does not begin below the former mark. Only a server that takes over the
+                // row does.
                 let before = if opened.lease == state.lease { before } else { before.min(state.own.minimum) };
                 prop_assert!(opened.high_water_mark(node) >= before, "{node:?}");
             }
@@ -509,7 +510,7 @@ proptest! {
         prop_assert_eq!(State::from_text(text.as_bytes()), Ok(state));
     }
 
-    /// A disk that changes a byte is noticed, unless what is read is the same.
+    /// A changed byte is noticed, unless the state read is still equal.
     #[test]
     fn no_flipped_byte_goes_unnoticed(state in states(), at in any::<prop::sample::Index>(), flip in 1_u8..=255) {
         let mut text = state.to_text().unwrap().into_bytes();
@@ -524,13 +525,13 @@ proptest! {
     #[test]
     fn no_torn_file_goes_unnoticed(state in states(), at in any::<prop::sample::Index>()) {
         let text = state.to_text().unwrap();
-        // Without the spaces and the line end it is still whole.
+        // The text is whole without its trailing spaces and line end.
         let at = at.index(text.trim_end().len());
         let torn = State::from_text(&text.as_bytes()[..at]);
         prop_assert_eq!(torn.unwrap_err().kind(), Kind::Damaged);
     }
 
-    /// Whatever is reserved, and however many nodes there are: none begins lower than before.
+    /// No node begins lower than before, whatever is reserved and however many nodes exist.
     #[test]
     fn reserving_lowers_no_high_water_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
         let at = UnixMicros(NOW.0 + seconds * 1_000_000);
@@ -558,7 +559,7 @@ fn high_water_marks_that_are_dropped_raise_the_minimum_of_all_others() {
     }
 }
 
-/// A worker id that is given back is free above all that was issued under it, also where the mark of that is not kept any more.
+/// The new holder of a returned worker id begins above all ids issued under it, even if its high-water mark was dropped.
 #[test]
 fn a_worker_id_is_free_above_its_high_water_mark_even_if_that_was_dropped() {
     let mut state = leased();
@@ -573,12 +574,12 @@ fn a_worker_id_is_free_above_its_high_water_mark_even_if_that_was_dropped() {
     assert!(layout().position_at(state.end_of(&lease(3))) > after(30));
 }
 
-/// The layout of the server that is to have another one.
+/// The layout that the server changes to.
 fn later() -> Layout {
     "41/5/5/2r/10 epoch=2015-01-01".parse().unwrap()
 }
 
-/// The smallest id of a position, and the largest.
+/// The smallest and the largest id of a position.
 fn ids(layout: &Layout, position: Position) -> (u64, u64) {
     let last = Node { datacenter: 31, worker: 31, rollback: 3 };
     (layout.id(position, layout.place(node(0, 0)).unwrap()), layout.id(position, layout.place(last).unwrap()))
@@ -592,7 +593,7 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         assert!(matches!(refused, Err(StateError::Layout { .. })), "{refused:?}");
         let mut recorded = state.clone();
         recorded.next_layout = Some(later());
-        // Not at this start: the setting is as it was.
+        // At this start the setting is unchanged, so the layout stays.
         assert_eq!(recorded.clone().open(&here(identity)), Ok(recorded.clone()));
         let recorded = State::from_text(recorded.to_text().unwrap().as_bytes()).unwrap();
         let opened = recorded.clone().open(&with_later).unwrap();
@@ -600,10 +601,10 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         assert_eq!(opened.node, state.node);
         assert_eq!(opened.high_water_marks_of(&layout()), Some(&state.own), "the old marks are kept");
         assert_eq!(opened.clone().open(&with_later), Ok(opened.clone()));
-        // Nor is it another one's than was noted.
+        // A layout other than the recorded one is refused.
         let other = Here { layout: "twitter".parse().unwrap(), ..here(identity) };
         assert!(matches!(recorded.open(&other), Err(StateError::Layout { .. })));
-        // And back, above the ids of both.
+        // The way back leads above the ids of both layouts.
         let mut back = opened;
         back.reserve(&later(), NOW, Position(0), 3 * SECOND);
         let given = ids(&later(), Position(back.own.highest().0 - 1)).1;
@@ -625,7 +626,7 @@ fn a_lease_goes_on_in_another_layout() {
     assert_eq!(opened.lease.map(|lease| lease.worker), Some(3));
 }
 
-/// Whether ids go on above all of the layout before: however far this server had come, its clock having been ahead.
+/// Whether ids continue above all ids of the former layout, although the server's clock had been far ahead.
 fn goes_on_above() -> bool {
     let mut state = State::fresh(&here(FIXED));
     let ahead = NOW.plus(Duration::from_hours(10 * 365 * 24));

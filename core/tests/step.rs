@@ -1,4 +1,4 @@
-//! The size of segments: Leaf's rule, hunger, bounds that change.
+//! Sizes of segments: Leaf's rule, the multiplier, and limits that change.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::step::{Bounds, Pace, SlowStart, WAITED_LATELY};
@@ -123,7 +123,7 @@ fn bounds() -> impl Strategy<Value = Bounds> {
         .prop_map(|(max, index)| Bounds { min: 1 + u32::try_from(index.index(max as usize)).unwrap(), max })
 }
 
-/// Zero, and lengths around a target of a few seconds.
+/// Zero, and durations around a target of a few seconds.
 fn lengths() -> impl Strategy<Value = Duration> {
     (0_u64..20_000).prop_map(Duration::from_millis)
 }
@@ -175,7 +175,7 @@ proptest! {
         let at = Pace::prefetch_at(false, percent, ids);
         let later = Pace::prefetch_at(false, percent + 1, ids);
         prop_assert!(at <= later && later <= ids);
-        // Rounded up: this many are the share, and one less is not.
+        // The number is rounded up to reach the percentage; one less does not reach it.
         prop_assert!(u64::from(at) * 100 >= u64::from(ids) * u64::from(percent));
         prop_assert!(at == 0 || (u64::from(at) - 1) * 100 < u64::from(ids) * u64::from(percent));
     }

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 
-/// A clock that its readers push on, and now and then back.
+/// A clock that each reading advances, and sometimes sets back.
 struct Jumping(AtomicI64);
 
 impl Clock for Jumping {

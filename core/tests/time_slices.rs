@@ -1,4 +1,4 @@
-//! Taking turns where there is more to be served than can be at once.
+//! Time slices when more databases wait than there are slots.
 
 use proptest::prelude::*;
 use snowflake_ids_core::worker::time_slices::{
@@ -18,7 +18,7 @@ fn now<const N: usize>(waiting: [u32; N]) -> impl Iterator<Item = (u32, Urgency)
     waiting.into_iter().map(|one| (one, Urgency::Now))
 }
 
-/// All of these are served and at work: each at the place of its own number.
+/// All of these are being served and at work, each in the slot of its own number.
 fn busy<const N: usize>(served: [u32; N]) -> impl Iterator<Item = (usize, u32, bool)> {
     served.into_iter().map(|one| (usize::try_from(one).unwrap(), one, false))
 }
@@ -100,7 +100,7 @@ fn who_does_not_leave_is_ended_and_is_slow_from_then_on() {
     time_slices.record(now([1, 2]), [], at(2_000));
     let plan = time_slices.plan(2, 1, 0, at(2_000));
     assert_eq!((plan.begin, plan.due), (vec![2], Some(at(2_000) + PAUSE.first)), "not at once");
-    // Of four places, it and its like have two.
+    // The slow databases together get two of four slots.
     time_slices.ended(3, SliceEnd::Cut, at(2_000));
     time_slices.ended(4, SliceEnd::OutOfReach, at(2_000));
     time_slices.record(now([1, 3, 4]), [], at(2_001));
@@ -130,14 +130,14 @@ fn who_is_served_in_vain_waits_longer_each_time() {
     }
 }
 
-/// What happens to the one that is served, in a world of databases that behave one way or the other.
+/// The behaviour of a database while it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Served in so many milliseconds; it comes again after so many.
+    /// Is served within the first number of milliseconds, and returns after the second.
     Sound(u64, u64),
-    /// It hangs until it has to give up.
+    /// Hangs until it has to give up.
     Hangs,
-    /// It hangs until it is ended by force.
+    /// Hangs until it is ended by force.
     Stuck,
 }
 
@@ -155,14 +155,14 @@ struct Served {
     by: Option<u64>,
 }
 
-/// Times are in milliseconds.
+/// A pool and its databases. Times are in milliseconds.
 struct World<'a> {
     ways: &'a [Way],
     time_slices: Pool,
     served: BTreeMap<usize, Served>,
-    /// Since when each wants something, or from when on.
+    /// The time from which each database wants service.
     wants: Vec<u64>,
-    /// The longest time that each sound database waited for the end of a turn, and each other for the begin of one.
+    /// The longest wait of each database: until the end of its time slice if it is sound, else until the beginning.
     longest: Vec<u64>,
 }
 
@@ -217,7 +217,7 @@ impl World<'_> {
     }
 }
 
-/// Runs a pool; gives how long each waited at most.
+/// Runs a pool. Returns the longest wait of each database.
 fn longest_waits(ways: &[Way], slots: usize, time: u64) -> Vec<u64> {
     let mut world = World {
         ways,
@@ -237,7 +237,7 @@ fn longest_waits(ways: &[Way], slots: usize, time: u64) -> Vec<u64> {
     world.longest
 }
 
-/// The longest that one turn can take, with the pause before it and what looking now and then adds.
+/// The longest that one time slice can take, with the pause before it and the delay of periodic checks.
 fn bound(give_way: Duration) -> u64 {
     u64::try_from((TIME_SLICE + give_way + FORCE + PAUSE.most).as_millis()).unwrap() + 300
 }
@@ -251,14 +251,14 @@ fn who_is_served_and_wants_more_at_once_comes_after_those_that_wait() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Every database is served within a bounded number of turns, whatever the others do.
+    /// Every database is served within a bounded number of time slices, whatever the others do.
     #[test]
     fn none_starves(ways in prop::collection::vec(ways(), 1..16), slots in 1_usize..7) {
         let sound = ways.iter().filter(|way| matches!(way, Way::Sound(..))).count() as u64;
         let slow = ways.len() as u64 - sound;
         let longest = longest_waits(&ways, slots, 60_000);
-        // Each that is sound may have to wait for one turn of each of the others: a slow one's, only where there is one place.
-        // At first it is not known which are slow.
+        // A sound database may wait for one time slice of each other database. It waits for slow ones only if there is a single
+        // slot, or while they are not known to be slow.
         let unknown = slow * bound(GIVE_WAY.0);
         let shared = if slots == 1 { (sound + 1) * bound(GIVE_WAY.1) } else { 0 };
         let for_sound = unknown + shared + sound * 500 + 500;
@@ -269,7 +269,7 @@ proptest! {
         }
     }
 
-    /// Many that hang don't keep the others from being served, once that is known of them.
+    /// Many hanging databases do not keep the others from being served, once they are known to hang.
     #[test]
     fn the_sound_do_not_wait_for_the_slow(slow in 1_usize..40, sound in 1_usize..8, slots in 2_usize..7) {
         let mut time_slices = Pool::default();

@@ -1,4 +1,4 @@
-//! UUIDs of version 7: their bits, their order, and what is refused.
+//! UUIDs of version 7: their bits, their order, and the refused ones.
 
 use proptest::prelude::*;
 use snowflake_ids_core::{
@@ -11,7 +11,7 @@ fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// One of a tick, node and sequence, filled with ones.
+/// The UUID of a tick, node and sequence, filled with ones.
 fn uuid(layout: &Layout, tick: u64, node: Node, sequence: u64) -> Uuid {
     let position = Position(layout.first_of(Tick(tick)).0 | sequence);
     layout.uuid(Issued { position, node_bits: layout.place(node).unwrap() }, u128::MAX).unwrap()
@@ -49,7 +49,7 @@ fn other_versions_are_refused() {
     assert_eq!(error.kind(), Kind::BadArgument);
     assert_eq!(error.to_string(), "uuid 919108f7-52d1-4320-9bac-f847db4148a8 is not of version 7");
     assert_eq!(error.detail().unwrap(), "It is of version 4. Only version 7 holds a time and a node.");
-    // The variant of Microsoft's.
+    // Microsoft's variant.
     let of_others = Uuid(0x017F_22E2_79B0_7CC3_D8C4_DC0C_0C07_398F);
     assert_eq!(of_others.timestamp().unwrap_err().detail().unwrap(), "Its variant is not that of RFC 9562.");
     assert!(Layout::default().decode_uuid(of_4).is_err());
@@ -87,7 +87,7 @@ fn after_the_last_millisecond_there_are_none() {
     assert_eq!((error, error.kind()), (UuidError::TooLate, Kind::Exhausted));
 }
 
-/// All positions of two ticks of each preset, by three nodes: the smallest, another one and the largest.
+/// All positions of two ticks of each preset, for the smallest node, the largest, and one between.
 #[test]
 fn no_two_of_a_preset_are_equal_and_those_of_a_node_are_in_order() {
     for (name, text) in PRESETS {
@@ -168,7 +168,7 @@ fn texts_are_ids_or_uuids_as_sql_reads_them() {
 const UNITS: [u64; 10] = [1, 8, 64, 100, 500, 1_000, 1_600, 10_000, 1_000_000, 86_400_000_000];
 
 prop_compose! {
-    /// Any layout that adds up, from the narrowest to the widest.
+    /// Any valid layout, from the narrowest to the widest.
     fn layouts()(
         ticks in 1_u8..=45, datacenter in 0_u8..=31, worker in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
         first in any::<bool>(), unit in prop::sample::select(&UNITS[..]), epoch in 0_i64..=4_102_444_800_000,
@@ -183,7 +183,7 @@ fn valid_layouts() -> impl Strategy<Value = Layout> {
     layouts().prop_filter_map("widths add up", |layout| layout)
 }
 
-/// A node whose fields are any that they can hold.
+/// A node with any values that its fields can hold.
 fn node(layout: &Layout, any: u64) -> Node {
     let part = |field, any: u64| u32::try_from(any % (layout.max(field) + 1)).unwrap();
     Node {
@@ -193,7 +193,7 @@ fn node(layout: &Layout, any: u64) -> Node {
     }
 }
 
-/// A position of a layout whose milliseconds 48 bits hold.
+/// A position whose milliseconds fit into 48 bits.
 fn position(layout: &Layout, any: u64) -> Position {
     let position = Position(any % layout.end_position().0);
     let last = layout.position_at(UnixMicros(9_000_000_000_000_000));

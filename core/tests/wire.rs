@@ -1,4 +1,4 @@
-//! Questions and answers go through text and back, whatever is in them; what can't be understood is refused.
+//! Requests and responses survive the way through text, whatever their content. Texts that cannot be understood are refused.
 
 use proptest::collection::vec;
 use proptest::option::of;
@@ -36,7 +36,7 @@ fn answer(said: ResponseBody) -> Response {
     Response { registry: registry("7/5/16400", 2), clock: UnixMicros(1_770_000_000_000_001), said }
 }
 
-/// Everything in it, for comparison.
+/// The whole content, for comparison.
 fn all(of: &impl Debug) -> String {
     format!("{of:?}")
 }
@@ -84,7 +84,7 @@ fn a_question_has_this_form() {
     };
     let want = ReserveRequest { tag: "gr\u{fc}n".into(), create: true, demand };
     let text = request(RequestBody::Reserve(vec![want])).to_text().unwrap();
-    // Servers of another build read it: what is there must not change without another VERSION.
+    // Servers of other builds read this text, so it may change only with a new VERSION.
     assert_eq!(
         text,
         concat!(
@@ -125,11 +125,11 @@ fn an_answer_has_this_form() {
     );
 }
 
-/// What 0.1.0 says. A server and its registry are upgraded one after the other, in any order: each understands the other.
+/// The texts of 0.1.0. A server and its registry are upgraded in any order, so each must understand the other.
 const QUESTIONS_0_1_0: &str = include_str!("wire/questions_0_1_0.jsonl");
 const ANSWERS_0_1_0: &str = include_str!("wire/answers_0_1_0.jsonl");
 
-/// Whether a text says all that another one does, in the same places. More is passed over by whoever does not know it.
+/// Whether a text contains everything of another, in the same places. Older releases ignore additional fields.
 fn says(new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
@@ -197,7 +197,7 @@ fn an_answer_that_says_something_unknown_is_refused() {
     }
 }
 
-/// A later release may tell more without another version.
+/// A later release may add fields under the same version.
 #[test]
 fn what_is_told_in_addition_is_passed_over() {
     let question = r#"{"version":1,"registry":{"identity":"a","timeline":1,"port":5432},"timeout":{"secs":1,"nanos":0},"ask":"Introduce","mood":"good"}"#;
@@ -220,7 +220,7 @@ fn tags_with_any_letters_pass_through_ascii() {
     }
 }
 
-/// One that makes no sense does not take the others with it.
+/// An outcome that makes no sense leaves the others valid.
 #[test]
 fn each_outcome_of_an_answer_is_understood_by_itself() {
     let good = r#"{"Exhausted":{"max_value":7}}"#;
@@ -303,7 +303,7 @@ fn bounds() -> LeaseRequest {
     }
 }
 
-/// A registry of another version passes over it, and a node of another version says nothing of it.
+/// A registry of another version ignores the field. A node of another version does not send it.
 #[test]
 fn a_wish_says_how_many_at_most_only_where_that_is_less_than_its_pace_gives() {
     let plain = Demand {
@@ -326,7 +326,7 @@ fn a_wish_says_how_many_at_most_only_where_that_is_less_than_its_pace_gives() {
     assert!(slow.ends_with(",\"most\":3}"), "{slow}");
 }
 
-/// Every field of a question that a server can ask is bounded.
+/// Every field of a request is bounded.
 #[test]
 fn a_question_out_of_bounds_is_refused_and_says_which_field() {
     let demand = Demand {
@@ -426,7 +426,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
     assert!(Request::accept(&identity.to_text().unwrap()).is_err());
 }
 
-/// What would take more memory to keep than it takes to write is given up while it is read.
+/// Lists that would take more memory than their text are refused while they are read.
 #[test]
 fn lists_that_no_server_sends_are_given_up() {
     let except = vec![0_u32; MAX_EXCEPT + 1];
@@ -457,7 +457,7 @@ fn shares() -> impl Strategy<Value = Share> {
     any::<(u32, u32)>().prop_map(|(index, of)| Share { index, of })
 }
 
-/// Those that a calendar has, and others.
+/// Instants within and outside of the calendar.
 fn instants() -> impl Strategy<Value = UnixMicros> {
     let of_calendars = -377_705_023_201_000_000_i64..253_402_207_200_999_999;
     prop_oneof![of_calendars, any::<i64>(), Just(i64::MIN), Just(i64::MAX)].prop_map(UnixMicros)
@@ -667,7 +667,7 @@ proptest! {
         prop_assert!(!matches!(Request::from_text(&text), Ok(Some(_))));
     }
 
-    /// A part of an answer, as a connection that breaks may leave it, is no answer.
+    /// A part of a response, as a broken connection may leave it, is refused.
     #[test]
     fn a_part_of_an_answer_is_none(said in saids(), cut: prop::sample::Index) {
         let text = answer(said).to_text().unwrap();

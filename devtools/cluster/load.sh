@@ -1,9 +1,10 @@
-# The load on the cluster of the demo: 8 sessions, and what they were told.
+# The load on the demo's cluster: 8 sessions, and the rows that they were told are committed.
 # shellcheck shell=bash
 # shellcheck source=devtools/cluster/nodes.sh
 source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
-# The rows of an INSERT; and of all, at least: so many that chance keeps four shards even to a fraction of 2 %.
+# The rows of one INSERT, and the least number of rows in all. With so many rows, chance keeps four shards even to a fraction of 2
+# %.
 rows_at_once=50
 rows_enough=200000
 
@@ -16,7 +17,7 @@ load_begin() {
   for n in shard_1 shard_2 shard_3 newest_shard; do session "$n" "$n" & done
 }
 
-# Inserts until the load is over. When its server is gone, it tries to come back.
+# Inserts until the load is over. If its server is gone, it connects again and again.
 session() {
   local name=$1 server=$2 again=()
   for _ in {1..20}; do again+=(--file=examples/cluster/insert.sql); done
@@ -26,13 +27,13 @@ session() {
   done
 }
 
-# The shard that the last session turns to when it connects anew.
+# Sets the shard to which the last session connects next time.
 call_newest() {
   ln -s "$1" "$cluster/$1.newest"
   mv -T "$cluster/$1.newest" "$cluster/newest_shard"
 }
 
-# Lets the load go on until there are enough rows, for a minute at most.
+# Lets the load run until there are enough rows, for a minute at most.
 load_end() {
   local deadline=$((SECONDS + 60))
   until [[ $(rows_in '*') -ge $rows_enough || $SECONDS -ge $deadline ]]; do sleep 0.2; done
@@ -40,8 +41,8 @@ load_end() {
   wait
 }
 
-# How many rows the session of this name was told are committed, all sessions for *.
+# Prints the number of rows that this session was told are committed; * means all sessions.
 rows_in() { find "$cluster/load" -name "$1.ids" -exec cat {} + | echo $(($(wc -l) * rows_at_once)); }
 
-# How many statements failed, with a SQLSTATE that begins so.
+# Prints the number of statements that failed with a SQLSTATE that begins like this.
 failures() { cat "$cluster/load/"*.errors | grep --extended-regexp --count "ERROR:  ($1)" || true; }

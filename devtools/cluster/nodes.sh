@@ -1,17 +1,17 @@
-# The nodes of the cluster's demo: a coordinator and shards, whose ids come from the registry.
+# The nodes of the demo's cluster: a coordinator and shards, whose ids come from the registry.
 # shellcheck shell=bash
 # shellcheck source=devtools/cluster/servers.sh
 source "$(dirname "${BASH_SOURCE[0]}")/servers.sh"
 
-# Which shard has which bucket.
+# The shard of each bucket.
 homes=(shard_{1,2,3} shard_{1,2,3} shard_{1,2,3} shard_{1,2,3})
 
-# A server becomes a node of the registry, and has its first id.
+# Makes a server a node of the registry, and has it take its first id.
 node_join() {
   on_with_secrets "$1" --set=registry_port="$(<"$cluster/registry/port")" --file=examples/cluster/node.sql
 }
 
-# Gives a node the tables, and tells it where their buckets are.
+# Gives a node the tables and the places of their buckets.
 node_route() {
   local shard bucket
   {
@@ -23,10 +23,10 @@ node_route() {
   } | on_with_secrets "$1" --file=examples/cluster/schema.sql --file=-
 }
 
-# The statement that tells a node of a shard.
+# Prints the statement that makes a shard known to a node.
 meet() { echo "CALL meet('$1', '$(<"$cluster/$1/port")', :'peer_password');"; }
 
-# shard_fill SHARD BUCKET...: moves buckets to a new shard, each first where it lives.
+# shard_fill SHARD BUCKET...: moves buckets to a new shard. The owner of a bucket moves it first.
 shard_fill() {
   local shard=$1 nodes=(coordinator shard_{1,2,3}) owners=("${homes[@]}") bucket node
   shift
@@ -41,7 +41,7 @@ shard_fill() {
   done
 }
 
-# Moving gives way to inserts, so it may take several attempts.
+# A move gives way to inserts, so it may need several attempts.
 bucket_move() {
   local node=$1 bucket=$2 shard=$3 table attempts
   for table in orders invoices; do

@@ -1,12 +1,12 @@
-# The servers of the cluster's demo.
+# The servers of the demo's cluster.
 # shellcheck shell=bash
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../demo-lib.sh"
 
-# The folder in which each server has one of its name.
+# The folder that has a folder for each server, with the server's name.
 cluster=
 
-# psql on a server. How to reach it is not exported: servers would inherit that, and so their connections to others.
+# Runs psql on a server. The connection's variables are not exported: servers would inherit them for their connections to others.
 on() {
   local server=$1
   shift
@@ -14,7 +14,7 @@ on() {
     PGDATABASE=postgres "$(pg bindir)/psql" --no-psqlrc --quiet --pset=pager=off --set=ON_ERROR_STOP=1 "$@"
 }
 
-# The same, knowing the passwords of roles.
+# The same, with the passwords of roles as psql variables.
 on_with_secrets() {
   local server=$1
   shift
@@ -25,7 +25,7 @@ value() { on "$1" --tuples-only --no-align --command="$2"; }
 
 address() { echo "postgresql://demo:$(<"$cluster/password")@127.0.0.1:$(<"$cluster/$1/port")/postgres"; }
 
-# Calls FUNCTION for each argument, all at once.
+# Calls FUNCTION for each argument, for all at the same time.
 each() {
   local function=$1 argument pid pids=()
   shift
@@ -36,7 +36,7 @@ each() {
   for pid in "${pids[@]}"; do wait "$pid"; done
 }
 
-# A folder, and a port that the server keeps when it is started again.
+# Makes a folder for a server, and chooses a port that the server keeps over restarts.
 server_place() {
   local port
   while port=$(free_port) && grep -qsx "$port" "$cluster"/*/port; do :; done
@@ -45,15 +45,15 @@ server_place() {
   echo "$port" >"$cluster/$1/port"
 }
 
-# PostgreSQL's hash of a bigint is that of its two halves folded into one. Sequences that all began at zero would
-# fold ids of one second and of the next into the same, and make shards less even than chance does.
+# PostgreSQL's hash of a bigint folds its two halves into one. If all sequences began at zero, ids of one second and of the next
+# would fold into the same value. Shards would then be less even than by chance.
 server_begin() {
   server_create "$cluster/$1" "$(<"$cluster/$1/port")" "$cluster/password" "cluster_name = '$1'" \
     'shared_buffers = 32MB' "snowflake_ids.sequence_start = 'random'"
   server_start "$cluster/$1"
 }
 
-# false_clock FOLDER: prints the library that gives a server the clock which the file FOLDER/clock says, such as -600 (seconds) or +2h.
+# false_clock FOLDER: prints the library that gives a server the clock in the file FOLDER/clock, such as -600 (seconds) or +2h.
 false_clock() {
   step_clock "$1" +0
   cc -shared -fPIC -DCLOCK="\"$1/clock\"" -o "$1/clock.so" pg_test/server/src/clock.c
@@ -61,15 +61,15 @@ false_clock() {
   echo "$1/clock.so"
 }
 
-# step_clock FOLDER OFFSET: +0 is the true time.
+# step_clock FOLDER OFFSET: sets the clock; +0 is the true time.
 step_clock() {
   echo "$2" >"$1/clock.new"
   chmod a+r "$1/clock.new"
   mv "$1/clock.new" "$1/clock"
 }
 
-# The postmaster and its children at once, as when a machine loses power. Where nobody reaps the postmaster it looks
-# alive for ever, so its lock files go, too.
+# Kills the postmaster and its children at once, as a loss of power does. A postmaster that nobody reaps would look alive for
+# ever, so its lock files are removed, too.
 server_kill() {
   local data=$cluster/$1/data processes
   while mapfile -t processes < <(processes_in "$data") && [[ ${#processes[@]} -gt 0 ]]; do
@@ -79,7 +79,7 @@ server_kill() {
   rm -f "$data/postmaster.pid" "$cluster/$1"/.s.PGSQL.*
 }
 
-# A server's processes all work in its data directory.
+# Prints the processes of a server, which all work in its data directory.
 processes_in() {
   local process
   for process in /proc/[0-9]*; do

@@ -1,4 +1,4 @@
-# What happens to the cluster of the demo while it is under load.
+# What happens to the demo's cluster under load.
 # shellcheck shell=bash
 # shellcheck source=devtools/cluster/load.sh
 source "$(dirname "${BASH_SOURCE[0]}")/load.sh"
@@ -27,7 +27,7 @@ INSERT INTO report (at, what, figures, ok) VALUES (:'at', :'what', :'figures', :
 SQL
 }
 
-# A new shard takes a bucket from each of the others.
+# Adds a shard, which takes a bucket from each other shard.
 shard_add() {
   local began failed joining joined
   echo 'adding a shard'
@@ -45,7 +45,7 @@ shard_add() {
     $((joined < 2000 && failed == 0))
 }
 
-# Its sessions come back, and it is who it was.
+# Kills a shard and starts it again. Its sessions have to connect again, and its worker id has to be the same.
 shard_kill() {
   local began gone failed rows worker again
   echo 'killing a shard, and starting it again'
@@ -66,7 +66,7 @@ shard_kill() {
 
 worker_id() { value "$1" 'SELECT coalesce(worker_id, -1) FROM snowflake_ids.status'; }
 
-# The registry stays away until a node has missed it. Sessions don't notice, and the node comes back to it by itself.
+# Stops the registry until a node has missed it. Sessions must not notice, and nodes must find the registry again by themselves.
 registry_stop() {
   local began gone failed rows missed
   echo 'stopping the registry, and starting it again'
@@ -89,7 +89,7 @@ registry_stop() {
     $((rows > 0 && failed == 0 && $(over_nodes failures_in_a_row) == 0))
 }
 
-# A sum of what all nodes say of the registry.
+# Prints a sum over the nodes' rows in registry_status.
 over_nodes() {
   local node sum=0
   for node in coordinator shard_{1..4}; do
@@ -98,7 +98,7 @@ over_nodes() {
   echo $sum
 }
 
-# Class 08, and 57P: a server is not there. Nothing else may have been in the way, least of all an id that was there.
+# Class 08 and 57P mean that a server is not there. No other failure may have happened, least of all for an id that came twice.
 load_report() {
   local failed
   failed=$(failures .)

@@ -1,4 +1,4 @@
-# The faults of the stage: how each is made, and how it is undone.
+# The faults of the stage: how each fault is made and undone.
 # shellcheck shell=bash
 # shellcheck source=devtools/monitoring/stage.sh
 source "$(dirname "${BASH_SOURCE[0]}")/stage.sh"
@@ -9,7 +9,8 @@ declare -A untried
 
 table=('| fault | alert | seconds until it fired |' '| --- | --- | --- |')
 
-# fault WORDS MAKE UNDO 'ALERT...' 'ALLOWED...': each of these alerts fires, and no other one but those that the fault may bring, too.
+# fault WORDS MAKE UNDO 'ALERT...' 'ALLOWED...': makes the fault. Each ALERT has to fire. No other alert may fire, except those in
+# ALLOWED.
 fault() {
   local words=$1 make=$2 undo=$3 alerts allowed alert began=$SECONDS others
   read -ra alerts <<<"$4"

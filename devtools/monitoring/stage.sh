@@ -1,13 +1,13 @@
-# Servers with an exporter each, and a Prometheus that knows their alerts, on this machine alone.
+# Servers with an exporter each, and a Prometheus that knows the alerts, on this machine alone.
 # shellcheck shell=bash
 # shellcheck source=devtools/cluster/servers.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/servers.sh"
 
-# node: under a false clock, its worker id is leased from itself. client: has a number, and draws its tags from the registry. twin: has
-# the same number; it runs only in one fault.
+# node: has a false clock, and leases its worker id from itself. client: has a worker id by number, and draws its tags from the
+# registry. twin: has the client's number, and runs only in one fault.
 stage=(node client registry twin)
 
-# Waits until COMMAND succeeds, or fails after so many SECONDS, and says then WHAT it waited for.
+# Waits until COMMAND succeeds. Fails after SECONDS, and then says WHAT it waited for.
 await() {
   local what=$1 deadline=$((SECONDS + $2))
   shift 2
@@ -17,7 +17,7 @@ await() {
   done
 }
 
-# begin NAME COMMAND...: in the background as the server's user; its process id, and what it says, go to the folder NAME.
+# begin NAME COMMAND...: runs COMMAND in the background as the server's user. Its process id and its output go to the folder NAME.
 begin() {
   local folder=$cluster/$1
   shift
@@ -27,7 +27,7 @@ begin() {
   await "$folder/pid is there" 30 test -s "$folder/pid"
 }
 
-# What was begun, and no other process that came by its id.
+# Ends what was begun under this name, and no other process that got its process id.
 end() {
   local folder=$cluster/$1 pid
   pid=$(cat "$folder/pid" 2>/dev/null) || return 0
@@ -50,7 +50,7 @@ server_settings() {
   esac
 }
 
-# The node alone has a false clock.
+# Only the node has a false clock.
 stage_server() {
   local name=$1 folder=$cluster/$1 settings
   mapfile -t settings < <(server_settings "$name")
@@ -67,7 +67,7 @@ stage_server() {
   } | on "$name"
 }
 
-# The exporter's password stands in a file that only the server's user can read.
+# The exporter's password is in a file that only the server's user can read.
 stage_exporter() {
   local name=$1 folder=$cluster/exporter_$1
   printf 'postgresql://exporter:%s@127.0.0.1:%s/postgres?sslmode=disable' "$(<"$cluster/password")" "$(<"$cluster/$name/port")" |
@@ -81,7 +81,7 @@ stage_exporter() {
 
 serves() { served "$1" | grep -q '^snowflake_ids_server_ready'; }
 
-# What an exporter serves.
+# Prints what an exporter serves.
 served() {
   { exec {connection}<>"/dev/tcp/127.0.0.1/$(<"$cluster/exporter_$1/port")"; } 2>/dev/null || return 1
   printf 'GET /metrics HTTP/1.0\r\n\r\n' >&"$connection"
@@ -89,7 +89,7 @@ served() {
   exec {connection}>&-
 }
 
-# The rules that ship, but sooner: only how long things last is another.
+# Prints the shipped rules with shorter durations, and otherwise unchanged.
 sooner() {
   sed -E 's/for: [0-9]+[mh]$/for: 5s/; s/\[1h\]/[40s]/; s/\[(15|10)m\]/[15s]/; s/\[5m\]/[10s]/' monitoring/alerts.yaml
 }
@@ -111,10 +111,10 @@ stage_prometheus() {
 
 answers() { [[ -n $(ask 'vector(1)') ]]; }
 
-# ask QUERY: of Prometheus; a line for each of the results.
+# ask QUERY: prints a line for each result of Prometheus.
 ask() { promtool query instant "http://127.0.0.1:$(<"$cluster/prometheus/port")" "$1" 2>>"$cluster/prometheus/asked"; }
 
-# The alerts that fire now, or fired in the last so many seconds.
+# The alerts that fire now, or that fired in the last seconds, as many as given.
 firing() { alert_names 'ALERTS{alertstate="firing"}'; }
 fired() { alert_names "count_over_time(ALERTS{alertstate=\"firing\"}[${1}s])"; }
 alert_names() { ask "$1" | sed -nE 's/.*alertname="([^"]+)".*/\1/p' | sort -u; }
@@ -144,8 +144,8 @@ stage_begin() {
   stage_prometheus
 }
 
-# load NAME SERVER STATEMENT: some times a second until load_end NAME, whatever comes of it. The server's own pg_sleep would go by the
-# false clock.
+# load NAME SERVER STATEMENT: runs the statement several times a second until load_end NAME, and ignores failures. The server's
+# own pg_sleep would follow the false clock.
 load() {
   local name=$1 server=$2 statement=$3
   mkdir -p "$cluster/load"
@@ -158,7 +158,7 @@ load() {
 
 load_end() { rm -f "$cluster/load/$1.going"; }
 
-# hold SERVER STATEMENT: in a transaction that stays open, until release.
+# hold SERVER STATEMENT: runs the statement in a transaction that stays open until release.
 hold() {
   on "$1" --command="BEGIN; $2; SELECT pg_sleep(600)" >/dev/null 2>>"$cluster/held" &
   holder=$1
@@ -178,7 +178,7 @@ show_logs() {
   done
 }
 
-# Stops all that was begun, by their process ids.
+# Stops everything that was begun, by process id.
 stage_end() {
   local name
   rm -f "$cluster"/load/*.going

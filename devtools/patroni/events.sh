@@ -1,9 +1,9 @@
-# What happens to the nodes while they are under load.
+# What happens to the nodes under load.
 # shellcheck shell=bash
 # shellcheck source=devtools/patroni/load.sh
 source "$(dirname "${BASH_SOURCE[0]}")/load.sh"
 
-# Three times: the primary is lost, comes back in one of three ways, and is made the primary again.
+# Three rounds: the primary is lost, returns in one of three ways, and becomes the primary again.
 trouble() {
   local back
   for back in rewound reinitialised emptied; do
@@ -12,7 +12,7 @@ trouble() {
   done
 }
 
-# The primary's Patroni and server are killed. When ids flow again, the node comes back.
+# Kills the primary's Patroni and server. The node returns when ids are given again.
 failover() {
   local how=$1 old
   old=$(primary) || fail 'There is no primary, or more than one.'
@@ -31,7 +31,7 @@ failover() {
   former=$old
 }
 
-# To the node that came back last.
+# Makes the node that returned last the primary.
 switchover() {
   local old
   old=$(primary) || fail 'There is no primary, or more than one.'
@@ -43,7 +43,7 @@ switchover() {
   event_report switchover "$(came_back "$old")"
 }
 
-# How a former primary became a standby: by pg_rewind, or it had nothing to undo.
+# Prints how a former primary became a standby: by pg_rewind, or with nothing to undo.
 came_back() {
   if tail -n "+$event_said" "$cluster/$1/said" | grep -q 'pg_rewind exit code=0'; then echo rewound; else echo followed; fi
 }
@@ -54,7 +54,7 @@ event_begin() {
   event_said=$(wc -l <"$cluster/$1/said")
 }
 
-# Waits until ids flow again, and takes the figures.
+# Waits until ids are given again, and takes the figures.
 event_end() {
   local port last last_number first first_number
   port=$(<"$cluster/$event_old/port")
@@ -68,7 +68,7 @@ event_end() {
   event_failures=$(($(failures) - event_failures)) event_worker+=", then $(worker_id "$event_new")"
 }
 
-# event_report WHAT HOW_BACK: a line for the table.
+# event_report WHAT HOW_BACK: prints a line for the table.
 event_report() {
   table+=("$(printf '| %s ' "$run" "$1" "$event_old to $event_new" "$event_pause" "$event_late" "$event_gap" \
     "$event_failures" "$event_worker" "$2")|")
@@ -79,7 +79,7 @@ other_primary() { local now && now=$(primary) && [[ $now != "$1" ]]; }
 
 rows_flow() { [[ -n $(first_elsewhere "$1" "$2") ]]; }
 
-# When a server began to take writes, by its log.
+# Prints when a server began to take writes, by its log.
 promoted_at() { awk '/ready to accept connections/ { at = $1 } END { print at }' "$cluster/$1/log"; }
 
 minus() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a - b }'; }

@@ -1,10 +1,10 @@
-# The load: 8 sessions that insert rows wherever they find the primary, and note what they were told.
+# The load: 8 sessions that insert rows on the primary, wherever it is, and note the answers.
 # shellcheck shell=bash
 # shellcheck source=devtools/patroni/nodes.sh
 source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
 sessions=()
-# What psql writes where a statement or a connection fails, with the SQLSTATE, if the server gave one.
+# What psql prints if a statement or a connection fails, with the SQLSTATE if the server gave one.
 failure='(ERROR|FATAL): +[0-9A-Z]{5}|connection to server was lost'
 
 load_begin() {
@@ -24,7 +24,7 @@ load_end() {
   sessions=()
 }
 
-# Connects to whichever of the three takes writes, for a hundred rows at a time. After a failure it waits a little.
+# Connects to the node that takes writes, for a hundred rows at a time. Waits a little after a failure.
 session() {
   local n=$1 again=()
   for _ in {1..100}; do again+=(--file=devtools/patroni/insert.sql); done
@@ -39,19 +39,19 @@ anywhere() {
     --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --set=VERBOSITY=verbose --no-align --tuples-only --field-separator=$'\t' "$@"
 }
 
-# When a line came.
+# Appends to each line the time at which it came.
 stamp() {
   local line
   while IFS= read -r line; do printf '%s\t%s\n' "$line" "$EPOCHREALTIME"; done
 }
 
-# When a session was told of the last row by the server at this port, and the largest number there.
+# Prints when a session got the last row from the server at this port, and the largest number from that server.
 last_at() {
   tail -qn 5000 "$cluster"/load/*.rows |
     awk -v port="$1" '$4 == port && $5 > at { at = $5 } $4 == port && $2 > number { number = $2 } END { print at, number }'
 }
 
-# The same of the first row by another server since then; nothing if there is none.
+# Prints the time and number of the first row from another server after a given time; nothing if there is none.
 first_elsewhere() {
   tail -qn 5000 "$cluster"/load/*.rows |
     awk -v port="$1" -v since="$2" '$4 != port && $5 > since && (!at || $5 < at) { at = $5; number = $2 }
@@ -60,7 +60,7 @@ first_elsewhere() {
 
 failures() { cat "$cluster"/load/*.errors | grep -cE "$failure" || true; }
 
-# How often which of them.
+# Prints how often each kind of failure came.
 failures_by_kind() {
   cat "$cluster"/load/*.errors | grep -oE "$failure" | sed -E 's/.*: +//' | sort | uniq -c |
     awk '{ n = $1; $1 = ""; printf "%s%d times%s", sep, n, $0; sep = ", " }'

@@ -4,10 +4,10 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/servers.sh"
 
 nodes=(a b c)
-# Whether they replicate synchronously, and whether each has a number instead of a lease.
+# Whether the nodes replicate synchronously, and whether each has a worker id by number, not by lease.
 synchronous=true numbered=false
 
-# Waits until COMMAND succeeds, or fails after so many SECONDS, and says then WHAT it waited for.
+# Waits until COMMAND succeeds. Fails after SECONDS, and then says WHAT it waited for.
 await() {
   local what=$1 deadline=$((SECONDS + $2))
   shift 2
@@ -17,7 +17,7 @@ await() {
   done
 }
 
-# begin NAME COMMAND...: in the background as the server's user; its process id, and what it says, go to the folder NAME.
+# begin NAME COMMAND...: runs COMMAND in the background as the server's user. Its process id and its output go to the folder NAME.
 begin() {
   local folder=$cluster/$1
   shift
@@ -26,7 +26,7 @@ begin() {
   await "$folder/pid is there" 10 test -s "$folder/pid"
 }
 
-# end NAME SIGNAL: what was begun, and no other process that came by its id.
+# end NAME SIGNAL: ends what was begun under this name, and no other process that got its process id.
 end() {
   local folder=$cluster/$1 pid
   pid=$(cat "$folder/pid" 2>/dev/null) || return 0
@@ -50,7 +50,7 @@ etcd_begin() {
     --listen-client-urls="$url" --advertise-client-urls="$url" \
     --listen-peer-urls="http://127.0.0.1:$(<"$cluster/etcd_peer/port")"
   await 'etcd answers' 60 etcd_ctl endpoint health
-  # Who can write here can have Patroni run anything.
+  # A user who can write to etcd can make Patroni run anything.
   etcd_ctl role add root
   etcd_ctl user add --interactive=false root <"$cluster/password"
   etcd_ctl user grant-role root root
@@ -61,7 +61,7 @@ etcd_ctl() {
   ETCDCTL_API=3 etcdctl --endpoints="127.0.0.1:$(<"$cluster/etcd/port")" "$@" >>"$cluster/etcd/ctl" 2>&1
 }
 
-# The settings that docs/failover.md shows are those that run here; the rest is this machine's.
+# The nodes run with the settings that docs/failover.md shows. The other settings are for this machine.
 node_settings() {
   local name=$1 password
   password=$(<"$cluster/password")
@@ -104,7 +104,7 @@ YAML
   [[ $numbered == false ]] || echo "    snowflake_ids.worker_id: $(worker_number "$name")"
 }
 
-# The number of node a is 1, that of b 2.
+# The worker id of node a is 1, that of node b is 2.
 worker_number() {
   local n
   for n in "${!nodes[@]}"; do
@@ -122,7 +122,7 @@ node_begin() {
   begin "$1" patroni "$cluster/$1/settings.yml"
 }
 
-# Patroni and the server at once, as when a machine loses power.
+# Kills Patroni and the server at once, as a loss of power does.
 node_kill() {
   kill -9 "$(<"$cluster/$1/pid")" "$(head -n 1 "$cluster/$1/data/postmaster.pid")"
   rm "$cluster/$1/pid"
@@ -133,10 +133,10 @@ node_kill() {
 
 server_is_gone() { [[ -z $(processes_in "$cluster/$1/data") ]]; }
 
-# patronictl, which any node's settings tell where the cluster is.
+# Runs patronictl. Any node's settings name the cluster.
 control() { as_server_user timeout 300 patronictl --config-file "$cluster/a/settings.yml" "$@"; }
 
-# The node that takes writes; none, or two, are a failure.
+# Prints the node that takes writes. No such node, or two, are a failure.
 primary() {
   local name found=()
   for name in "${nodes[@]}"; do
@@ -145,7 +145,7 @@ primary() {
   [[ ${#found[@]} -eq 1 ]] && echo "${found[0]}"
 }
 
-# All nodes run, and the standbys are ready to take over.
+# Checks that all nodes run and that the standbys are ready to take over.
 settled() {
   local leader members
   leader=$(primary) || return 1
@@ -158,14 +158,14 @@ settled() {
 
 worker_id() { value "$1" "SELECT coalesce(worker_id::text, state) FROM snowflake_ids.status"; }
 
-# What each node says of itself.
+# Prints the worker id that each node reports.
 worker_ids() {
   local name
   for name in "${nodes[@]}"; do printf '%s: %s  ' "$name" "$(worker_id "$name" 2>&1)"; done
   echo
 }
 
-# The ends of all logs.
+# Prints the ends of all logs.
 show_logs() {
   local log
   for log in "$cluster"/*/said "$cluster"/{a,b,c,registry}/log "$cluster/control" "$cluster"/load/*.errors; do
@@ -175,7 +175,7 @@ show_logs() {
   done
 }
 
-# Stops all that was begun, what is left of servers too, by their process ids.
+# Stops everything that was begun, and remaining processes of servers, by process id.
 nodes_end() {
   local name
   for name in "${nodes[@]}"; do end "$name" TERM; done

@@ -1,5 +1,5 @@
--- What held, on the primary at the end. Its rows, and those that sessions were told of, come together in one table: a row
--- that is stored and acknowledged is there once, by its key.
+-- What held, on the primary at the end. One table has the primary's rows and the rows that sessions were told of. A row that is
+-- both stored and acknowledged is in it once, because of its key.
 
 CREATE TABLE acknowledged (id bigint, number bigint, key uuid, port int, at numeric);
 \copy acknowledged FROM PSTDIN

@@ -1,5 +1,5 @@
--- The table that the sessions fill. Nothing in it is unique, so that an id that comes twice is stored twice and counted.
--- The key tells two rows with one id from one row that is seen twice: as acknowledged, and as stored.
+-- The table that the sessions fill. Nothing in it is unique, so that an id that comes twice is stored twice and counted. The key
+-- tells two rows with one id from one row that is seen twice, as acknowledged and as stored.
 
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS snowflake_ids;

@@ -1,10 +1,10 @@
--- One registry for a Citus cluster: the coordinator's database. Run on the coordinator, in the database that has Citus, as a
--- superuser; again whenever you like:
+-- One registry for a Citus cluster: the coordinator's database. Run this on the coordinator as a superuser, in the database that
+-- has Citus. You can run it again at any time:
 --
 --     psql -d app -f setup.sql
 --
--- Before: both libraries are preloaded on all nodes, the workers are added, and citus_set_coordinator_host has told them where
--- the coordinator is. Workers that are added later join by themselves. See docs/citus.md.
+-- Before that, preload both libraries on all nodes, add the workers, and call citus_set_coordinator_host, so that workers know
+-- where the coordinator is. Workers that are added later join by themselves. See docs/citus.md.
 
 \set ON_ERROR_STOP on
 

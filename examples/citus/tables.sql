@@ -1,4 +1,4 @@
--- Distributed tables with both kinds of keys. Run on the coordinator; again, it makes them anew.
+-- Distributed tables with both kinds of keys. Run this on the coordinator. Another run makes the tables again.
 
 \set ON_ERROR_STOP on
 
@@ -10,7 +10,7 @@ CREATE TABLE orders (
 );
 SELECT create_distributed_table('orders', 'id');
 
--- The key of a table that is distributed by another column has that column in it. No id comes twice even so.
+-- A table that is distributed by another column has that column in its key. Even so, no id comes twice.
 SELECT snowflake_ids.segment_create('invoices') WHERE NOT EXISTS (SELECT FROM snowflake_ids.segment WHERE tag = 'invoices');
 CREATE TABLE invoices (
     tenant_id bigint NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE invoices (
 );
 SELECT create_distributed_table('invoices', 'tenant_id');
 
--- From here on through any node.
+-- The following statements run on any node.
 INSERT INTO orders (amount) VALUES (9.50), (12.00), (3.20) RETURNING id;
 INSERT INTO invoices (tenant_id, customer) VALUES (1, 'Ada'), (2, 'Grace') RETURNING id;
 COPY orders (amount) FROM STDIN;

@@ -1,5 +1,5 @@
--- What a session does over and over. A line of ids is printed once their rows are committed, so these rows have to
--- be found in the end. After a failure the session waits a little, as any client should.
+-- The statements that a session repeats. A line of ids is printed once their rows are committed, so these rows have to be there
+-- in the end. After a failure the session waits a little, as any client should.
 
 WITH new AS (
     INSERT INTO orders (customer_id, amount)

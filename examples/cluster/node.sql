@@ -9,5 +9,5 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER registry OPTIONS (user 'shard', pass
 
 SELECT snowflake_ids.use_registry('registry') \g /dev/null
 
--- The first id: the registry is asked for a worker id.
+-- For the first id, the node asks the registry for a worker id.
 SELECT snowflake_nextval() \g /dev/null

@@ -1,4 +1,4 @@
--- How the rows of both tables are spread.
+-- The distribution of the rows of both tables.
 
 INSERT INTO report (what, figures, ok)
 SELECT 'shards even within 2 %',
@@ -11,7 +11,7 @@ FROM (
     GROUP BY shard
 ) AS s;
 
--- And whose worker ids are in orders: a node may have had several, but none that another had, too.
+-- The worker ids in orders. A node may have had several, but none that another node had, too.
 
 INSERT INTO report (what, figures, ok)
 SELECT 'no worker id twice',

@@ -1,4 +1,4 @@
--- What the union of all shards says of :table.
+-- Checks the union of all shards for :table.
 
 \set everywhere :table '_everywhere'
 
@@ -14,7 +14,7 @@ SELECT :'table' || ': no id twice',
        count(*) > 0 AND count(*) = count(DISTINCT id)
 FROM :"everywhere";
 
--- There may be rows that no client was told of: when one shard fails, those that an insert has committed on others stay.
+-- There may be rows that no client was told of: if one shard fails, rows that the insert has committed on other shards stay.
 INSERT INTO report (what, figures, ok)
 SELECT :'table' || ': all that was committed',
        format('%s rows acknowledged, %s of them missing; %s more of inserts that failed',

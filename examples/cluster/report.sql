@@ -1,4 +1,4 @@
--- Where the demo notes what happened, and what held.
+-- The demo's record of what happened and what held.
 
 CREATE TABLE report (
     n       int GENERATED ALWAYS AS IDENTITY,

@@ -1,11 +1,11 @@
--- Tables in 12 buckets by the hash of the id. Every node has all of them: those that live on it as tables, the
--- others as foreign tables. So a row may be inserted anywhere; it goes to where its id belongs.
+-- Tables in 12 buckets by the hash of the id. Every node has all buckets: its own as tables, the others as foreign tables. So a
+-- row may be inserted anywhere, and is stored where its id belongs.
 
--- As whom other nodes come to the buckets of this one.
+-- The role with which other nodes use this node's buckets.
 CREATE ROLE peer LOGIN PASSWORD :'peer_password';
 ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT ON TABLES TO peer;
 
--- Both ids are made by the node that a session is connected to, whose name made_on notes.
+-- The node that a session is connected to makes both ids. made_on is that node's name.
 
 CREATE TABLE orders (
     id          bigint         NOT NULL DEFAULT snowflake_nextval(),
@@ -20,7 +20,7 @@ CREATE TABLE invoices (
     made_on     text   NOT NULL DEFAULT current_setting('cluster_name')
 ) PARTITION BY HASH (id);
 
--- Tells this node of a shard, or, on that shard itself, does nothing.
+-- Makes a shard known to this node. Does nothing on that shard itself.
 CREATE PROCEDURE meet(shard name, port text, password text) LANGUAGE plpgsql AS $$
 BEGIN
     IF shard = current_setting('cluster_name') THEN
@@ -33,7 +33,7 @@ BEGIN
 END
 $$;
 
--- Adds a bucket that lives on a shard.
+-- Adds a bucket that is stored on a shard.
 CREATE PROCEDURE place(parent name, bucket int, shard name) LANGUAGE plpgsql AS $$
 DECLARE
     partition name := format('%s_%s', parent, bucket);
@@ -48,10 +48,10 @@ BEGIN
 END
 $$;
 
--- Moves a bucket to another shard, while rows come in. It is to be called first where the bucket lives, which moves
--- its rows, then on the other nodes; until they know, they send rows to where it was, and these are sent on.
--- Rather than make inserts wait for long it gives way: it fails with 55P03, and is to be called again.
--- The rows are committed there and then removed here. After a crash in between, empty the bucket there first.
+-- Moves a bucket to another shard while rows are inserted. Call it first on the node that stores the bucket: that call moves the
+-- rows. Then call it on the other nodes. Until then these nodes send rows to the old place, which sends them on. The procedure
+-- does not make inserts wait for long: it fails with 55P03, and has to be called again. The rows are committed on the new shard
+-- first, and then removed here. After a crash in between, empty the bucket on the new shard first.
 CREATE PROCEDURE move(parent name, bucket int, shard name) LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     partition name := format('%s_%s', parent, bucket);

@@ -1,5 +1,5 @@
-// Reads ids as a browser does, with JSON.parse, and compares them with their text. A line of the input is a table's, as
-// browser.sql gives it.
+// Reads ids with JSON.parse, as a browser does, and compares them with their text. Each input line is for one table, as
+// browser.sql prints it.
 
 import { readFileSync } from "node:fs";
 

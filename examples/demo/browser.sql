@@ -1,4 +1,4 @@
--- Ids as a browser gets them, a table a line: as numbers in JSON, and as text, which says what they are.
+-- Ids as a browser gets them, one line for each table: as numbers in JSON, and as text, which shows their true values.
 
 SELECT json_build_object('table', 'orders', 'ids', json_agg(id), 'texts', json_agg(id::text))
 FROM (SELECT id FROM orders ORDER BY id DESC LIMIT 10000) AS o;

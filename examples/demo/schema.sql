@@ -1,5 +1,5 @@
--- Orders in four shards, each cut into months. Both cuts go by the id alone: its hash chooses the shard, and
--- the time in it the month. In a cluster the shards would be on machines of their own.
+-- Orders in four shards, each partitioned by month. Both partitionings use only the id: its hash chooses the shard, and its time
+-- the month. In a cluster the shards would be on separate machines.
 
 CREATE EXTENSION snowflake_ids;
 
@@ -39,7 +39,7 @@ CREATE TABLE invoices (
     customer_id bigint NOT NULL
 );
 
--- Posts for the browser, with ids of 53 bits: all that a JavaScript number holds exactly.
+-- Posts for the browser, with ids of 53 bits. A JavaScript number holds no more bits exactly.
 
 SELECT snowflake_ids.generator_create('web', 'javascript') \g /dev/null
 

@@ -1,5 +1,5 @@
 # Turns CHANGELOG.md into Debian's form: one entry for each version, lines of 78 characters at most.
-# Variables: current and full (the version in Cargo.toml and the package's), revision, date, maintainer.
+# Variables: current (the version in Cargo.toml), full (the package's version), revision, date, maintainer.
 function flush_item(  words, count, i, line, indent) {
   if (item == "") return
   count = split(item, words, " ")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A node, as it is first set up: its ids come from the registry.
+# Sets up a new node, whose ids come from the registry.
 set -euo pipefail
 
 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The registry, as it is first set up: worker ids and tags of all nodes.
+# Sets up the new registry, for worker ids and tags of all nodes.
 set -euo pipefail
 
 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" \

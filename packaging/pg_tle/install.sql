@@ -1,8 +1,8 @@
--- snowflake_ids in plain SQL, version @VERSION@, as the extension snowflake_ids_plain of pg_tle. A member of pgtle_admin runs it in
--- each database that has pg_tle:
+-- snowflake_ids in plain SQL, version @VERSION@, as the extension snowflake_ids_plain of pg_tle. A member of pgtle_admin runs
+-- this file in each database that has pg_tle:
 --     psql -v ON_ERROR_STOP=1 -f FILE
 --     psql -c 'CREATE EXTENSION snowflake_ids_plain'          -- or ALTER EXTENSION snowflake_ids_plain UPDATE
--- It adds this version to earlier ones, with an upgrade from each.
+-- The file adds this version to earlier ones, with an upgrade from each.
 DO $install$
 DECLARE
     extension CONSTANT text := 'snowflake_ids_plain';

@@ -1,8 +1,8 @@
 #!/bin/sh
 # install.sh [PG_CONFIG]: installs snowflake_ids into the PostgreSQL @MAJOR@ that this pg_config describes.
-# install.sh --uninstall [PG_CONFIG]: removes it from there.
-# Without the argument the variable PG_CONFIG counts; without both, the first pg_config of PostgreSQL @MAJOR@ that is found in
-# the folders of the usual packages and in PATH. DESTDIR, where set, stands before every path.
+# install.sh --uninstall [PG_CONFIG]: removes it from that PostgreSQL.
+# Without the argument, the variable PG_CONFIG names the pg_config. Without both, it is the first pg_config of PostgreSQL @MAJOR@
+# in the folders of the usual packages and in PATH. DESTDIR, if set, is put before every path.
 set -eu
 
 major=@MAJOR@ version=@VERSION@ machine=@MACHINE@
@@ -64,7 +64,7 @@ fi
 missing=$(ldd "$here/lib/snowflake_ids.so" 2>&1 | grep 'not found' || true)
 [ -z "$missing" ] || fail "The library was built on a newer system. This one lacks:" "$missing" "Build from source here."
 
-# install(1) replaces a file. Writing into a library that a running server has mapped would crash the server.
+# install(1) replaces a file. Writing into the old file would crash a running server that has mapped the library.
 install -d "$library" "$scripts"
 install -m 755 "$here/lib/snowflake_ids.so" "$library"
 install -m 644 "$here"/extension/snowflake_ids* "$scripts"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# check.sh CONNECTION: what the tests check on the stand-in for Citus, on a real cluster. CONNECTION are libpq's options for the
-# coordinator's database, as a superuser who may log in on all nodes: 'host=... port=... dbname=...'. The libraries of Citus and of
-# this extension are preloaded on all nodes, and the nodes are added. No server is stopped, and nothing stays but the extension,
-# its registry, and the tags called snowflake_ids_check....
+# check.sh CONNECTION: checks on a real cluster what the tests check on the stand-in for Citus. CONNECTION are libpq's options for
+# the coordinator's database, as a superuser who may log in on all nodes: 'host=... port=... dbname=...'. All nodes preload the
+# libraries of Citus and of this extension, and the nodes are added. No server is stopped. Only the extension, its registry, and
+# the tags called snowflake_ids_check... stay.
 #
-#   ROWS   how many rows are written to see that shards are even (2300000: enough for 2 %)
+#   ROWS   the number of rows written to see that shards are even (2300000: enough for 2 %)
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/../../devtools/lib.sh"
@@ -13,7 +13,7 @@ connection=${1:?'check.sh CONNECTION, such as host=coordinator port=5432 dbname=
 rows=${ROWS:-2300000}
 failures=0
 
-# Runs SQL on a node, by default on the coordinator, and prints what it gives.
+# Runs SQL on a node, by default on the coordinator, and prints its result.
 on() {
   local node=$1
   shift
@@ -23,7 +23,7 @@ on() {
 
 sql() { on '' -c "$1"; }
 
-# Is what comes out of a command what should?
+# Is the output of a command the expected one?
 is() {
   local what=$1 expected=$2 seen
   shift 2
@@ -62,7 +62,7 @@ count=${#nodes[@]}
 printf '%s nodes, %s of them workers\n' "$count" "${#workers[@]}"
 
 say 'the registry'
-# A server that was not asked for ids since its start has no worker id yet, and is well.
+# A server that gave no ids since its start has no worker id yet, and is well.
 is 'nothing is wrong with any node' "$count|0|t" sql \
   'SELECT count(*), count(problem), count(worker_id) = count(DISTINCT worker_id) FROM snowflake_ids.citus_status()'
 is 'a worker says the same' "$count|0|t" on "${workers[0]}" -c \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# inside.sh MAJOR OLDER: what devtools/test-packages.sh runs in the fresh root. /packages/files is what a host of a release
-# serves: repositories, and an archive. The one for apt has the release OLDER as well. /packages/later has a next revision in
-# addition, and README's first example lies beside them.
+# inside.sh MAJOR OLDER: devtools/test-packages.sh runs this script in the fresh root. /packages/files is what the host of a
+# release serves: repositories, and an archive. Its apt repository also has the release OLDER. /packages/later also has a next
+# revision. README's first example is in /packages.
 set -euo pipefail
 
 major=$1 older=$2
@@ -26,7 +26,7 @@ server() { pg_ctlcluster "$major" main "$1" --mode=fast >>/packages/log 2>&1; }
 query() { runuser -u postgres -- psql --no-psqlrc --quiet --no-align --tuples-only --set=ON_ERROR_STOP=1 "$@"; }
 preload() { quietly pg_conftool "$major" main set shared_preload_libraries "$1"; }
 
-# Without trailing blanks: README has none.
+# Trailing blanks are removed: README has none.
 expected() { sed -nE 's/^-- ?( .*|-.*)$/\1/p' /packages/example.sql | sed 's/ *$//'; }
 printed() {
   runuser -u postgres -- psql --no-psqlrc --quiet --pset=footer=off --set=ON_ERROR_STOP=1 </packages/example.sql |
@@ -40,14 +40,15 @@ next_release() {
   quietly apt-get update -q
 }
 
-# Services are not started here: servers are, by pg_ctlcluster.
+# Services are not started here. pg_ctlcluster starts servers.
 printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
 chmod +x /usr/sbin/policy-rc.d
 
 cp $files/apt/snowflake_ids.sources /etc/apt/sources.list.d
 quietly apt-get update -q
 
-# From here to the first id is timed: PostgreSQL is fetched and installed on the way, without what is only recommended.
+# The time from here to the first id is measured. PostgreSQL is fetched and installed meanwhile, without packages that are only
+# recommended.
 start=$(now)
 quietly apt-get install -q -y --no-install-recommends "$name"
 [[ -e /usr/lib/postgresql/$major/lib/snowflake_ids.so ]] || fail "the library is not there"
@@ -69,7 +70,7 @@ for file in README.md docs/sql.md bench/results/latest.md monitoring/alerts.yaml
 done
 ok "the documents' package"
 
-# Sessions go on inserting while the next revision is installed, with the library that the server has loaded.
+# Sessions insert while the next revision is installed. They use the library that the server has loaded.
 query --command="CREATE TABLE upgraded (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n bigint DEFAULT segment_nextval('orders'))"
 touch /packages/load
 load() {
@@ -103,7 +104,7 @@ said=$(apt-get remove -q -y "$name" 2>&1) || fail "it cannot be removed: $said"
 quietly apt-get install -q -y --no-install-recommends "$name"
 ok "a removal names the cluster that would not start again"
 
-# What stands in preload and is not there keeps a server from starting; README.Debian says to take it out first.
+# A server does not start with a library in preload that is missing. README.Debian says to take it out first.
 last=$(query --command='SELECT max(id) FROM upgraded')
 dpkg -L "$name" "$name-doc" | sort -u >/packages/listed
 preload ''
@@ -123,7 +124,7 @@ query --command='INSERT INTO upgraded DEFAULT VALUES'
 [[ $(query --command="SELECT max(id) > $last, count(*) = count(DISTINCT n) FROM upgraded") == 't|t' ]] || fail "ids do not go on"
 ok "installed again, ids go on above the former ones"
 
-# Back to the release before, in a database of its own, and up again.
+# Installs the release before, in a database of its own, and upgrades again.
 quietly apt-get install -q -y --allow-downgrades "$name=$older-1"
 server restart || fail "the server does not start with $older's package"
 query --command='CREATE DATABASE grown'
@@ -139,7 +140,7 @@ query --dbname=grown --command='ALTER EXTENSION snowflake_ids UPDATE' --command=
   fail "the upgrade from $older"
 ok "apt upgrade from $older, and ALTER EXTENSION UPDATE"
 
-# The archive, into the same server, in place of the package.
+# The archive replaces the package in the same server.
 preload ''
 server restart || fail "the server does not start without the library"
 cp "/usr/lib/postgresql/$major/lib/snowflake_ids.so" /packages/packaged.so
@@ -168,7 +169,7 @@ left=$(find /usr/lib/postgresql /usr/share/postgresql -name '*snowflake*')
 ok "the archive: a wrong version and missing rights are told; installed, first id, removed"
 server stop || fail "the server does not stop"
 
-# A client of RPM repositories, on a system without any RPM package.
+# A client of RPM repositories, on a system without RPM packages.
 quietly apt-get install -q -y --no-install-recommends dnf rpm
 mkdir -p /etc/yum.repos.d
 cp $files/yum/snowflake_ids.repo /etc/yum.repos.d

@@ -1,4 +1,4 @@
--- 200 tags, some of them with names that a browser could take for something else than text, and ids whose parts are known.
+-- 200 tags, some with names that a browser could take for something other than text, and ids whose parts are known.
 CREATE EXTENSION snowflake_ids;
 
 CREATE TABLE hostile (name text);
@@ -18,7 +18,7 @@ SELECT snowflake_nextval('<b>web</b>');
 CREATE TABLE orders (id bigserial PRIMARY KEY);
 SELECT snowflake_ids.bind_sequence('orders_id_seq');
 
--- What is entered, the layout's option, and what the server makes of it, as texts: JSON's numbers are not exact everywhere.
+-- The input, the layout's option, and the server's decoding, as texts: JSON's numbers are not exact everywhere.
 CREATE TABLE known AS
     SELECT k.text, k.layout, (SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each_text(k.parts) AS e) AS parts
     FROM (

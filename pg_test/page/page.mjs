@@ -1,6 +1,6 @@
-// page.mjs PAGES PICTURES: looks at the pages in Chromium, in light and dark, wide and narrow. Each must be without errors in
-// the console, without requests, without violations that axe finds, with headings in order, and no wider than the window.
-// Names are text, and the form takes ids apart as the server does.
+// page.mjs PAGES PICTURES: checks the pages in Chromium, in light and dark, wide and narrow. Each page must have no console
+// errors, no requests, no violations that axe finds, headings in order, and no more width than the window. Names must be text,
+// and the form must decode ids as the server does.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const browser = await chromium.launch({
     '--disable-component-update', '--disable-sync'],
 });
 
-// The page of a state, and what it complained of.
+// Opens the page of a state, and collects its complaints.
 async function open(state, colorScheme, width = 1200) {
   const context = await browser.newContext({ colorScheme, viewport: { width, height: 1000 }, reducedMotion: 'reduce' });
   const page = await context.newPage();
@@ -29,7 +29,7 @@ async function open(state, colorScheme, width = 1200) {
 }
 
 async function looksRight({ page, complaints }, what) {
-  // What is folded is looked at, too.
+  // Folded parts are checked, too.
   await page.evaluate(() => document.querySelectorAll('details').forEach((details) => { details.open = true; }));
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document));
@@ -43,7 +43,7 @@ async function looksRight({ page, complaints }, what) {
   assert.deepEqual(complaints, [], what);
 }
 
-// The parts that the form shows, or what it refuses with.
+// Returns the parts that the form shows, or its refusal.
 async function decoded(page, text, layout) {
   await page.fill('#id', text);
   const options = await page.$$eval('#layout option', (all) => all.map((option) => option.textContent));
@@ -59,7 +59,7 @@ const micros = (at) => at.replace(/(\.\d+)?Z$/, (_, fraction = '.') => `${fracti
 async function decodes({ page, complaints }) {
   for (const { text, layout, parts } of JSON.parse(readFileSync(`${pages}/known.json`, 'utf8'))) {
     const found = await decoded(page, text, layout);
-    // Of a UUID the server tells no more than what is compared.
+    // The server tells no more of a UUID than what is compared.
     const told = Object.fromEntries(Object.keys(parts).map((name) => [name, found[name]]));
     assert.deepEqual({ ...told, timestamp: micros(told.timestamp) }, { ...parts, timestamp: micros(parts.timestamp) },
       `${text} in ${layout}`);

@@ -1,4 +1,4 @@
--- What has to come of the lines of docs/time.md.
+-- Checks the results of the lines of docs/time.md.
 INSERT INTO visits (note) VALUES ('now');
 INSERT INTO visits SELECT snowflake_compose(now() + i * interval '1 day', 0, 1, 1), 'later' FROM generate_series(1, 6) AS i;
 INSERT INTO sessions (note) VALUES ('now');
@@ -18,7 +18,7 @@ BEGIN
 END
 $$;
 
--- Days go that are 30 days before the highest id.
+-- Days that end 30 days before the highest id are dropped.
 SELECT partman.create_partition_id('public.visits', array[snowflake_min_id(date_trunc('day', now() + interval '40 days'))]) \g /dev/null
 INSERT INTO visits SELECT snowflake_compose(now() + interval '40 days', 0, 1, 1), 'much later';
 CALL partman.run_maintenance_proc();

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh CONNECTION: what docs/pgdog.md says, behind a real PgDog. CONNECTION are libpq's options for PgDog, as a role that may
-# create tables: 'host=... port=6432 dbname=...'. Its configuration has
+# check.sh CONNECTION: checks the statements of docs/pgdog.md behind a real PgDog. CONNECTION are libpq's options for PgDog, as a
+# role that may create tables: 'host=... port=6432 dbname=...'. PgDog's configuration has
 #
 #   [[sharded_tables]]
 #   database = "..."
@@ -8,8 +8,8 @@
 #   column = "id"
 #   data_type = "bigint"
 #
-# and each shard has the extension, the shard's number in snowflake_ids.shard, a worker id from a registry, and on the registry a tag
-# called snowflake_ids_check. No server is stopped, and the table and the generator of that name go at the end.
+# and each shard has the extension, the shard's number in snowflake_ids.shard, and a worker id from a registry. The registry has a
+# tag called snowflake_ids_check. No server is stopped. The table and the generator of that name are dropped at the end.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/../../devtools/lib.sh"
@@ -21,10 +21,10 @@ sql() {
   PGOPTIONS='' "$(pg bindir)/psql" -XqAt -v ON_ERROR_STOP=1 -d "$connection" "$@"
 }
 
-# On one shard.
+# Runs SQL on one shard.
 on() { sql -c "/* pgdog_shard: $1 */ $2"; }
 
-# Is what comes out of a command what should?
+# Is the output of a command the expected one?
 is() {
   local what=$1 expected=$2 seen
   shift 2
@@ -37,7 +37,7 @@ is() {
   fi
 }
 
-# The rows of a kind, as each shard counts them: their sum is what was stored.
+# Prints the rows of a kind as each shard counts them. Their sum is what was stored.
 stored() {
   local shard sum=0
   for ((shard = 0; shard < shards; shard++)); do

@@ -1,4 +1,4 @@
-//! What one call costs above the row it is made for.
+//! The cost of one call, beyond the row it is made for.
 
 use super::marginal::{self, Call, ROW, ROWS, TAGGED_ROW};
 use super::prelude::*;
@@ -10,7 +10,7 @@ const SEGMENT_OF_100: usize = 6;
 const CLOCK: usize = 7;
 const NEXTVAL: usize = 8;
 const NEXTVAL_1000: usize = 10;
-/// Left out of the picture, where it would flatten all the others.
+/// The contestant left out of the picture, where it would flatten all the others.
 const UUID: usize = 11;
 const SEGMENT_GRANTED: usize = 12;
 
@@ -30,8 +30,9 @@ const CALLS: [Call; 13] = [
     Call::of("segment_nextval('tag'), with privileges on it", "segment_nextval('granted')"),
 ];
 
-/// The tags, and the table they take turns in. By the time the tags have given so many ids, the steps of their
-/// segments have grown, and no slice waits for one. Without the vacuum the first to read the table would be the one to
+/// The tags, and the table in which they take turns. The tags give many ids first, until the steps of their segments have grown
+/// and no slice waits for a segment. Without the vacuum, the first session to read the table would write down that its rows are
+/// committed.
 /// write down that its rows are committed.
 const PREPARE: [&str; 7] = [
     "select snowflake_ids.segment_create('tag ' || i) from generate_series(0, 99) i",

@@ -1,6 +1,6 @@
-//! A table filled by one statement: `INSERT ... SELECT`, and `COPY`. Postgres gathers rows into batches
-//! (multi-insert) unless a column default is volatile and not `nextval`; COPY keeps them with ids of ours, and this says
-//! what that saves.
+//! A table filled by one statement, `INSERT ... SELECT` or `COPY`. Postgres gathers rows into batches (multi-insert) unless a
+//! column default is volatile and not `nextval`. COPY keeps the batches with this extension's ids, and the section shows what
+//! that saves.
 
 use super::prelude::*;
 
@@ -8,9 +8,9 @@ const INSERTED: [Key; 5] = [Key::SNOWFLAKE, Key::SNOWFLAKE_64, Key::SEGMENT, Key
 const SNOWFLAKE: usize = 0;
 const SEGMENT: usize = 2;
 const COPIED: [Key; 5] = [Key::SNOWFLAKE, Key::SNOWFLAKE_64, Key::SEGMENT, Key::IDENTITY, Key::PLAIN];
-/// Of both.
+/// The place of the identity column in both lists.
 const IDENTITY: usize = 3;
-/// The same in tables without an index, which takes more than half of the time otherwise.
+/// Keys in tables without an index. The index otherwise takes more than half of the time.
 const COPIED_BARE: [Key; 3] = [
     Key::SNOWFLAKE.without_index("bare_snowflake"),
     Key::SEGMENT.without_index("bare_segment"),
@@ -18,7 +18,7 @@ const COPIED_BARE: [Key; 3] = [
 ];
 const BARE_IDENTITY: usize = 2;
 
-/// What filling a table took and left.
+/// The cost of filling a table, and what it left on disk.
 struct Load {
     cost: Cost,
     wal: f64,
@@ -49,7 +49,7 @@ pub fn copy(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
     let rows = rows(effort);
-    // In the data folder, where the server may write and which goes away with it.
+    // The file is in the data directory: the server may write there, and the file goes away with it.
     let folder: String = session.value("select current_setting('data_directory')")?;
     let source = format!("from generate_series(1, {rows})");
     session.execute(&format!("copy (select '{NOTE}' {source}) to '{folder}/notes.txt'"))?;
@@ -86,7 +86,7 @@ pub fn copy(effort: Effort) -> Result<Outcome> {
     Ok(Outcome { method, goals, ..outcome })
 }
 
-/// Rows that a table is filled with.
+/// The number of rows that a table is filled with.
 fn rows(effort: Effort) -> u32 {
     effort.pick(1_000_000, 200_000)
 }

@@ -1,4 +1,4 @@
-//! What a call for an id of a named generator costs, beside one for an id of the server's own.
+//! The cost of a call for an id of a named generator, beside a call for the server's own id.
 
 use super::marginal::{self, Call, ROW, ROWS};
 use super::prelude::*;

@@ -6,7 +6,7 @@ const KEYS: [Key; 4] = [Key::SNOWFLAKE, Key::IDENTITY, Key::NEXTVAL_32, Key::UUI
 const SNOWFLAKE: usize = 0;
 const IDENTITY: usize = 1;
 
-/// How rows are inserted: the name of it, sessions, and `synchronous_commit`.
+/// Ways to insert rows: name, sessions, and `synchronous_commit`.
 const SETTINGS: [(&str, usize, &str); 4] = [
     ("1 session", 1, "on"),
     ("8 sessions", 8, "on"),
@@ -16,14 +16,14 @@ const SETTINGS: [(&str, usize, &str); 4] = [
 const DURABLE_1: usize = 0;
 const DURABLE_32: usize = 2;
 
-/// What one slice did.
+/// The work of one slice.
 struct Slice {
     per_second: f64,
     rows: f64,
     wal: f64,
 }
 
-/// What the inserts of a key left behind.
+/// What a key's inserts left behind.
 struct Left {
     rows: f64,
     index: f64,
@@ -60,7 +60,7 @@ fn slice(server: &Server, session: &mut Session, load: &Load) -> Result<Slice> {
     Ok(Slice { per_second: done.per_second, rows: done.statements, wal: wal::bytes(session)? - wal })
 }
 
-/// Of the slices by setting.
+/// The outcome of the slices of each setting.
 fn outcome(slices: &[Measured<Slice>], left: &Measured<Left>) -> Outcome {
     let panel = |((setting, ..), slices): (&(&str, _, _), &Measured<Slice>)| {
         let title = format!("Inserts, {setting}, thousand rows/s");

@@ -1,31 +1,30 @@
-//! What an expression costs above the row that it is evaluated for.
+//! The cost of an expression, beyond the row that it is evaluated for.
 
 use super::prelude::*;
 use std::thread;
 use std::time::Duration;
 
-/// An expression that is evaluated once a row.
+/// An expression that is evaluated once for each row.
 pub struct Call {
     label: &'static str,
     expression: &'static str,
-    /// Whether the rows are those of a table in which 100 tags take turns. Otherwise they are a nested loop's over two small
-    /// sets, the cheapest source that needs no table.
+    /// Whether the rows come from a table in which 100 tags take turns. Other rows come from a nested loop over two small sets,
+    /// the cheapest source that needs no table.
     tagged: bool,
-    /// What `snowflake_ids.cache` is set to, where it matters.
+    /// The value of `snowflake_ids.cache`, if it matters.
     cache: Option<u32>,
 }
 
-/// Rows of one slice.
+/// The number of rows in one slice.
 pub const ROWS: f64 = 100_000.0;
 
-/// The rows alone come first. A constant, or the tag itself, takes the place of the call, so that the call is the only
-/// difference.
+/// The place of the rows alone. A constant, or the tag itself, replaces the call there, so that the call is the only difference.
 pub const ROW: usize = 0;
-/// The second, where there are calls that take a tag of the row.
+/// The place of the rows with tags, if calls take a tag of the row.
 pub const TAGGED_ROW: usize = 1;
 
-/// What calls cost, rows included, in turns. The first of them, and the second where there are rows with tags, are [`ROW`] and
-/// [`TAGGED_ROW`].
+/// Measures in turns what calls cost, rows included. The first call has to be [`ROW`]. The second is [`TAGGED_ROW`] if there are
+/// rows with tags.
 pub fn measure(session: &mut Session, calls: &[Call], rounds: usize) -> Result<Measured<Cost>> {
     for call in calls {
         let row = &calls[call.row()];
@@ -36,7 +35,7 @@ pub fn measure(session: &mut Session, calls: &[Call], rounds: usize) -> Result<M
     in_turns(rounds)
 }
 
-/// What a call costs above the row without it, round by round, in nanoseconds.
+/// The cost of a call beyond its row without the call, round by round, in nanoseconds.
 pub fn above_row(calls: &[Call], costs: &Measured<Cost>) -> Measured<Cost> {
     costs.map(|whose, round, cost| {
         let row = costs.of[calls[whose].row()][round];
@@ -44,7 +43,7 @@ pub fn above_row(calls: &[Call], costs: &Measured<Cost>) -> Measured<Cost> {
     })
 }
 
-/// What a row alone takes of the processor, in nanoseconds.
+/// The processor time of a row alone, in nanoseconds.
 pub fn row_alone(costs: &Measured<Cost>, whose: usize) -> f64 {
     costs.median(whose, |cost| cost.cpu / ROWS * 1e9)
 }
@@ -56,34 +55,34 @@ impl Contestant for Call {
 }
 
 impl Call {
-    /// One whose rows need no table.
+    /// A call whose rows need no table.
     pub const fn of(label: &'static str, expression: &'static str) -> Self {
         Self { label, expression, tagged: false, cache: None }
     }
 
-    /// One that takes the tag of the row.
+    /// A call that takes the tag of the row.
     pub const fn by_tag(label: &'static str, expression: &'static str) -> Self {
         Self { tagged: true, ..Self::of(label, expression) }
     }
 
-    /// With this setting of `snowflake_ids.cache`.
+    /// The call with this setting of `snowflake_ids.cache`.
     pub const fn cached(self, cache: u32) -> Self {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The place of its row without a call.
+    /// The place of the row without the call.
     const fn row(&self) -> usize {
         if self.tagged { TAGGED_ROW } else { ROW }
     }
 
-    /// Evaluates it once a row; `count` has to, to see whether it is null.
+    /// The query that evaluates the expression once a row. `count` has to evaluate it, to see whether it is null.
     fn query(&self) -> String {
         let source =
             if self.tagged { "tagged" } else { "generate_series(1, 1000) a, generate_series(1, 100) b" };
         format!("select count({}) from {source}", self.expression)
     }
 
-    /// Measures it once.
+    /// Measures the call once.
     fn slice(&self, session: &mut Session) -> Result<Cost> {
         if let Some(cache) = self.cache {
             session.execute(&format!("set snowflake_ids.cache = {cache}"))?;
@@ -94,7 +93,8 @@ impl Call {
     }
 }
 
-/// A loop takes ids faster than the ticks of the layout hold them; each slice starts without such a lead.
+/// Waits until the clock has caught up. A loop takes ids faster than the layout's ticks hold them, but each slice starts without
+/// a lead.
 fn let_the_clock_catch_up(session: &mut Session) -> Result<()> {
     let ahead: f64 = session.value(
         "select coalesce(extract(epoch from greatest(drift, (select max(drift) from snowflake_ids.generator_status))), 0)::float8

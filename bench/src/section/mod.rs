@@ -1,4 +1,4 @@
-//! The sections of a run: each starts its own server, measures one thing and says what it found.
+//! The sections of a run. Each starts its own server, measures one thing and reports what it found.
 
 mod call;
 mod fill;
@@ -58,7 +58,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// The heading.
+    /// The heading of the section.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Call => "Cost of a call",
@@ -79,7 +79,7 @@ impl Section {
         }
     }
 
-    /// Measures it.
+    /// Measures the section.
     pub fn measure(self, effort: Effort) -> Result<Outcome> {
         let outcome = match self {
             Self::Call => call::measure(effort),

@@ -1,10 +1,10 @@
-//! What planning costs where the library is loaded, which looks at each statement for sequences that are bound.
+//! The cost of planning with the library, which looks for bound sequences in each statement.
 
 use super::prelude::*;
 use crate::session::DATABASE;
 use snowflake_ids_server_tests::Builder;
 
-/// What is planned, and what is claimed of it.
+/// Statements that are planned, and the claims about them.
 const STATEMENTS: [(&str, &str, &str); 2] = [
     (
         "a point query",
@@ -23,11 +23,11 @@ const STATEMENTS: [(&str, &str, &str); 2] = [
 const SERVERS: [&str; 3] = ["without the library", "nothing bound", "a sequence bound"];
 const WITHOUT: usize = 0;
 const UNBOUND: usize = 1;
-/// Plans of one slice.
+/// The number of plans in one slice.
 const PLANS: [f64; 2] = [20_000.0, 2_000.0];
 
-/// The allocator gives no memory back: whether it does after each plan hangs on what else is in memory, and costs more
-/// than what is measured.
+/// A server whose allocator gives no memory back. Otherwise other memory would decide whether it does so after each plan, and
+/// that costs more than the planning.
 fn builder() -> Builder {
     let keep = |builder: Builder, (name, value)| builder.environment(name, value);
     let memory = [("MALLOC_TRIM_THRESHOLD_", "1000000000"), ("MALLOC_TOP_PAD_", "16777216")];

@@ -1,4 +1,4 @@
-//! What all sections use.
+//! Items that all sections use.
 
 pub use crate::effort::Effort;
 pub use crate::key::{Key, NOTE};

@@ -1,11 +1,11 @@
-//! What a registry bears: requests of nodes for ids of tags, as many sessions ask at once as nodes would.
+//! The load that a registry can bear: requests for ids of tags, from as many sessions at once as there would be nodes.
 
 use super::prelude::*;
 use std::fs;
 use std::thread;
 use std::time::Duration;
 
-/// One kind of load: so many tags in a request, so many nodes that ask.
+/// One kind of load: the number of tags in a request, and the number of nodes that ask.
 #[derive(Clone, Copy)]
 struct Asking {
     tags: usize,
@@ -25,7 +25,7 @@ const ASKING: [Asking; 8] = [
 const ONE: usize = 0;
 const ONE_OF_16: usize = 2;
 const TEN_OF_16: usize = 5;
-/// Tags in all; each request draws from all of them.
+/// The number of tags. Each request draws from all of them.
 const TAGS: usize = 5_000;
 
 impl Contestant for Asking {
@@ -34,10 +34,10 @@ impl Contestant for Asking {
     }
 }
 
-/// What one slice did.
+/// The work of one slice.
 struct Slice {
     per_second: f64,
-    /// Milliseconds of the registry's sessions for a tag, beginning and ending of sessions included.
+    /// Processor time of the registry's sessions for a tag, in milliseconds. It includes the start and end of sessions.
     per_tag: f64,
 }
 
@@ -58,13 +58,13 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
     let in_turns = |rounds, seconds| {
         interleave(rounds, &ASKING, |asking| slice(&server, postmaster, *asking, Stop::Seconds(seconds)))
     };
-    // A thousand sessions take a second or two to begin.
+    // A thousand sessions take a second or two to start.
     let (rounds, seconds) = effort.pick((5, 6), (1, 5));
     in_turns(1, 4)?;
     Ok(outcome(&in_turns(rounds, seconds)?))
 }
 
-/// A table of two thousand requests as nodes send them, of so many tags each.
+/// Makes a table of two thousand requests as nodes send them. Each request has this number of tags.
 fn requests(tags: usize) -> String {
     let share = TAGS / tags;
     format!(
@@ -88,16 +88,16 @@ fn slice(server: &Server, postmaster: i32, asking: Asking, stop: Stop) -> Result
     let load = Load::new(nodes, ask, stop);
     let before = effort_of(postmaster)?;
     let done = load.run(server)?;
-    // What sessions took is the postmaster's to tell once they are gone.
+    // The postmaster knows the time that sessions took once they have ended.
     thread::sleep(Duration::from_secs(1));
     let effort = effort_of(postmaster)? - before;
     let asked = done.statements * f64::from(u32::try_from(tags)?);
     Ok(Slice { per_second: done.per_second, per_tag: effort / asked })
 }
 
-/// Milliseconds of processor time that processes of the server took which have ended.
+/// Processor time, in milliseconds, of the server's processes that have ended.
 fn effort_of(postmaster: i32) -> Result<f64> {
-    /// The kernel's unit.
+    /// The length of the kernel's clock tick.
     const TICK_MILLIS: f64 = 10.0;
     let stat = fs::read_to_string(format!("/proc/{postmaster}/stat"))?;
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

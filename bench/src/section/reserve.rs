@@ -1,21 +1,21 @@
-//! What it costs calls that time is reserved durably before ids of it are issued: how often the state is
-//! synced, by whom, and whether any call has to wait for it.
+//! The cost for calls of reserving time durably before its ids are issued: how often the state is synced, by whom, and whether a
+//! call has to wait for it.
 
 use super::prelude::*;
 use std::time::Instant;
 
 const SESSIONS: usize = 32;
-/// A call that takes longer waited for something; in milliseconds.
+/// The time after which a call must have waited for something, in milliseconds.
 const LATE: u32 = 50;
 const CALLS: [&str; 2] = ["select snowflake_nextval()", "select 1"];
 const OURS: usize = 0;
 const NOTHING: usize = 1;
-/// Calls a second of a session that calls once in a while.
+/// The rate of a session that calls once in a while, in calls a second.
 const NOW_AND_THEN: u32 = 20;
 /// The default of `snowflake_ids.reserve`, in seconds.
 const RESERVE: f64 = 3.0;
 
-/// What a load did, and how often the state was written meanwhile.
+/// The work of a load, and the number of state writes during it.
 struct Slice {
     done: Throughput,
     syncs: f64,

@@ -1,5 +1,5 @@
-//! What 32 sessions get out of one tag: once its steps have adapted to them, from the
-//! first moment, and what that costs in WAL.
+//! Ids that 32 sessions get from one tag: after its steps have adapted to the sessions, and from the first moment. Also their
+//! cost in WAL.
 
 mod cold;
 mod durable;

@@ -10,7 +10,7 @@ const SNOWFLAKE: usize = 0;
 const NEXTVAL: usize = 1;
 const SESSIONS: [usize; 2] = [1, 8];
 
-/// What one slice did.
+/// The work of one slice.
 struct Slice {
     per_second: f64,
     calls: f64,
@@ -36,7 +36,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
 fn slice(server: &Server, session: &mut Session, load: &Load) -> Result<Slice> {
     let (flushes, ids) = (wal::flushes(session)?, wal::transaction_ids(session)?);
     let done = load.run(server)?;
-    // Sessions report what they flushed as they leave, which takes them a moment.
+    // Sessions report their flushes when they end, which takes a moment.
     thread::sleep(Duration::from_millis(200));
     Ok(Slice {
         per_second: done.per_second,
@@ -50,13 +50,13 @@ fn outcome(slices: &Measured<Slice>) -> Outcome {
     let rate = |slice: &Slice| slice.per_second;
     let flushes = |slice: &Slice| slice.flushes.count;
     let ids = |slice: &Slice| slice.transaction_ids;
-    // Of as many sessions.
+    // `nextval` with the same number of sessions.
     let nextval = |whose: usize| whose / CALLS.len() * CALLS.len() + NEXTVAL;
     let to_nextval = |whose| slices.ratio(whose, nextval(whose), rate);
     let in_thousand = |whose, figure: &dyn Fn(&Slice) -> f64| {
         format!("{:.2}", slices.sum(whose, figure) / slices.sum(whose, |slice| slice.calls) * 1e3)
     };
-    // What a flush of one session takes decides how much a call that flushes loses.
+    // The time of one session's flush decides how much a call that flushes loses.
     let flush = slices.sum(NEXTVAL, |slice| slice.flushes.time) / slices.sum(NEXTVAL, flushes) * 1e3;
     let ours = |figure: &dyn Fn(&Slice) -> f64| -> f64 {
         slices.all().step_by(CALLS.len()).map(|first| slices.sum(first + SNOWFLAKE, figure)).sum()

@@ -1,14 +1,14 @@
-//! Ids of one shard: how many one session gets in a second, and how far they run ahead of the clock.
+//! Ids of one shard: how many a session gets in a second, and how far they are ahead of the clock.
 
 use super::prelude::*;
 use std::thread;
 use std::time::Duration;
 
-/// A generator that gives one id in so many.
+/// A generator that gives one of `modulus` ids.
 #[derive(Clone, Copy)]
 struct Part {
     modulus: u32,
-    /// How many ids a slice takes.
+    /// The number of ids in a slice.
     ids: u32,
 }
 
@@ -22,10 +22,10 @@ const PARTS: [Part; 5] = [
 const ALL: usize = 0;
 const ONE_IN_16: usize = 2;
 
-/// What one slice came to.
+/// The result of one slice.
 struct Slice {
     per_second: f64,
-    /// Seconds.
+    /// The drift in seconds.
     drift: f64,
 }
 
@@ -43,7 +43,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
     Ok(outcome(&in_turns(effort.pick(20, 5))?))
 }
 
-/// Takes its ids, and then waits for the clock, so that each slice begins without a lead.
+/// Takes the slice's ids, and then waits for the clock, so that each slice begins without a lead.
 fn slice(session: &mut Session, Part { modulus, ids }: Part) -> Result<Slice> {
     let cost = session.cost(&format!(
         "select count(snowflake_nextval('one in {modulus}'))

@@ -1,8 +1,8 @@
-//! How many ids one SQL session gets in a second.
+//! The number of ids that one SQL session gets in a second.
 
 use super::prelude::*;
 
-/// Ways to get a million ids: how they are shown, the query, and what `snowflake_ids.cache` is set to.
+/// Ways to get a million ids: the name, the query, and the value of `snowflake_ids.cache`.
 const SOURCES: [(&str, &str, u32); 4] = [
     (
         "snowflake_nextval()",

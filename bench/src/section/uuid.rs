@@ -1,11 +1,11 @@
-//! What a UUID costs above the row it is made for, beside those that Postgres makes.
+//! The cost of a UUID beyond the row it is made for, beside UUIDs that Postgres makes.
 
 use super::marginal::{self, Call, ROW, ROWS};
 use super::prelude::*;
 
 const UUID: usize = 1;
 const RANDOM: usize = 5;
-/// On servers that have it.
+/// The place of `uuidv7()`, which some servers have.
 const OF_SERVER: usize = 6;
 
 const CALLS: [Call; 7] = [

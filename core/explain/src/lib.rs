@@ -1,4 +1,4 @@
-//! `#[derive(Explain)]` writes `snowflake_ids_core::Explain` for an error, from attributes that stand beside `thiserror`'s message:
+//! `#[derive(Explain)]` implements `snowflake_ids_core::Explain` for an error, from attributes beside `thiserror`'s message:
 //!
 //! ```ignore
 //! #[derive(Debug, thiserror::Error, Explain)]
@@ -12,18 +12,18 @@
 //!
 //! | in `#[explain(...)]` | meaning |
 //! | --- | --- |
-//! | `NotReady` | the kind, a variant of `Kind`; it comes first |
-//! | `transparent`, `transparent = field` | all parts are those of the only field, or of this one; it comes first, too |
-//! | `detail = "...", arguments` | DETAIL, by a format as `thiserror` has them: `{0}`, `{name}`, or `{}` for an argument |
+//! | `NotReady` | the kind, a variant of `Kind`; written first |
+//! | `transparent`, `transparent = field` | takes all parts from the only field, or from the named field; written first |
+//! | `detail = "...", arguments` | DETAIL, a format as in `thiserror`: `{0}`, `{name}`, or `{}` for an argument |
 //! | `hint = "...", arguments` | HINT, likewise |
 //! | `kind_with = expression` | the kind, computed |
 //! | `detail_with = expression` | DETAIL, computed: a `String` or an `Option<String>` |
 //! | `hint_with = expression` | HINT, likewise |
 //! | `for_others = expression` | what `Explain::for_others` returns |
 //!
-//! Expressions name fields as `name` or `.name`, those of a tuple as `.0`; all are references. `Kind` is in scope. Parts that are written beside
-//! `transparent` replace those of the field. Parts may stand in one attribute or in several. Those of an enum's own attribute are
-//! the parts of all variants that do not write them.
+//! Expressions name fields as `name` or `.name`, and tuple fields as `.0`; all are references. `Kind` is in scope. Parts written
+//! beside `transparent` replace the field's parts. Parts may be in one attribute or in several. An enum's own attribute gives the
+//! parts for all variants that do not write them.
 //!
 //! Wrong attributes do not compile. A variant needs a kind:
 //!
@@ -45,7 +45,7 @@
 //! struct Busy;
 //! ```
 //!
-//! A part is one of those above:
+//! A part has one of the names above:
 //!
 //! ```compile_fail
 //! # use snowflake_ids_explain::Explain;
@@ -60,7 +60,7 @@ use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, LitStr, Member, Result, Token};
 
-/// Writes `Explain` for an enum or a struct.
+/// Implements `Explain` for an enum or a struct.
 #[proc_macro_derive(Explain, attributes(explain))]
 pub fn explain(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let implementation = syn::parse(input).and_then(|input| implementation(&input));
@@ -103,7 +103,7 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// A method with an arm for each variant that has the part; none where no variant has it.
+/// A method with an arm for each variant that has the part; no method if no variant has it.
 fn method(name: &str, output: &TokenStream, arms: &[TokenStream]) -> Option<TokenStream> {
     let name = format_ident!("{name}");
     (!arms.is_empty()).then(|| {
@@ -162,7 +162,7 @@ impl Arms {
     }
 }
 
-/// The variable that a field is bound to.
+/// The variable to which a field is bound.
 fn bound(field: &Member) -> Ident {
     match field {
         Member::Named(name) => name.clone(),
@@ -173,9 +173,9 @@ fn bound(field: &Member) -> Ident {
 /// The parts of one attribute, as expressions.
 #[derive(Default)]
 struct Parts {
-    /// True if a field has the parts that are not here.
+    /// Whether a field supplies the parts that are missing here.
     transparent: bool,
-    /// That field; None for the only one.
+    /// The field that supplies them; None: the only field.
     field: Option<Member>,
     kind: Option<TokenStream>,
     detail: Option<TokenStream>,
@@ -192,7 +192,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Those of the type where there are none of the variant's own.
+    /// Fills missing parts of a variant from the enum's own attribute.
     fn or(self, of_all: &Self) -> Self {
         if self.transparent {
             return self;
@@ -249,7 +249,7 @@ fn value(input: ParseStream) -> Result<TokenStream> {
     Ok(tokens)
 }
 
-/// The text of a format and its arguments.
+/// Builds the `format!` call from a format and its arguments.
 fn format(value: TokenStream) -> Result<TokenStream> {
     let parser = |input: ParseStream| Ok((input.parse::<LitStr>()?, input.parse::<TokenStream>()?));
     let (text, arguments) = parser.parse2(value)?;
@@ -258,7 +258,7 @@ fn format(value: TokenStream) -> Result<TokenStream> {
     Ok(quote!(::core::option::Option::Some(::std::format!(#format #arguments))))
 }
 
-/// A format with `{_0}` for `{0}`.
+/// Replaces `{0}` by `{_0}` in a format.
 fn numbered(format: &str) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();
@@ -276,7 +276,7 @@ fn numbered(format: &str) -> String {
     text
 }
 
-/// Tokens with `name` for `.name` and `_0` for `.0` where an expression begins.
+/// Replaces `.name` by `name`, and `.0` by `_0`, wherever an expression begins.
 fn with_fields(tokens: TokenStream) -> TokenStream {
     let mut found = TokenStream::new();
     let mut begins = true;
@@ -308,7 +308,7 @@ fn with_fields(tokens: TokenStream) -> TokenStream {
     found
 }
 
-/// The variable of `.0`, and what is behind it: `.0.1` has one literal.
+/// The variable for `.0` and any further index: `.0.1` is one literal.
 fn field(literal: &Literal) -> TokenStream {
     let text = literal.to_string();
     let mut found = TokenStream::new();

@@ -1,4 +1,4 @@
-//! `seeds FOLDER`: writes what each target begins with into FOLDER/TARGET, and names the targets.
+//! `seeds FOLDER` writes the seeds of each target to FOLDER/TARGET, and prints the targets' names.
 
 use snowflake_ids_fuzz::TARGETS;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What must hold for any bytes that others can write to us. Run by cargo-fuzz (`make fuzz`) and, with stable Rust, by
-//! core/tests/fuzz.rs. No target may panic but where something does not hold.
+//! Properties that must hold for any bytes from other processes or files. cargo-fuzz (`make fuzz`) runs them, and
+//! core/tests/fuzz.rs does so with stable Rust. A target panics only if its property does not hold.
 
 use snowflake_ids_core::error::EXCERPT_CHARS;
 use snowflake_ids_core::registry::hosts;
@@ -10,19 +10,19 @@ use snowflake_ids_core::server::saved_ranges;
 use snowflake_ids_core::server::state::State;
 use snowflake_ids_core::{Explain, Format, Layout, PrefixedFormat};
 
-/// Something that reads bytes of others.
+/// A parser of foreign bytes.
 pub struct Target {
-    /// What it is called.
+    /// The target's name.
     pub name: &'static str,
-    /// Checks what must hold for any bytes.
+    /// Checks the properties for any bytes.
     pub check: fn(&[u8]),
-    /// Bytes that it understands, to begin with.
+    /// Valid inputs, as seeds.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Whether it understands these bytes.
+    /// Whether the target accepts these bytes.
     pub understands: fn(&[u8]) -> bool,
 }
 
-/// All there are.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "layout",
@@ -80,7 +80,7 @@ pub const TARGETS: &[Target] = &[
     },
 ];
 
-/// The target of this name.
+/// The target with this name.
 pub fn find(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
 }
@@ -134,7 +134,7 @@ fn texts(all: &[&str]) -> Vec<Vec<u8>> {
     all.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// As SQL arguments are read.
+/// Decodes bytes as a text argument.
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
@@ -143,7 +143,7 @@ fn resets() -> impl Iterator<Item = Option<Reset>> {
     Reset::ALL.into_iter().map(Some).chain([None])
 }
 
-/// What an error says is short, and can be shown.
+/// Checks that an error's texts are short and have no control characters.
 fn is_fit(error: &impl Explain) {
     let parts = [error.to_string(), error.detail().unwrap_or_default(), error.hint().unwrap_or_default()];
     for said in parts {
@@ -152,7 +152,7 @@ fn is_fit(error: &impl Explain) {
     }
 }
 
-/// A layout says itself again, and its ids come apart as they were put together.
+/// Checks that a layout survives the way through text, and that its ids decode to their parts.
 fn layout(bytes: &[u8]) {
     match text(bytes).parse::<Layout>() {
         Ok(layout) => {
@@ -174,7 +174,7 @@ fn layout(bytes: &[u8]) {
     }
 }
 
-/// An id that a text says is said by a text again.
+/// Checks that an id read from text can be written and read again.
 fn id_text(bytes: &[u8]) {
     let text = text(bytes);
     for format in Format::ALL {
@@ -191,7 +191,7 @@ fn id_text(bytes: &[u8]) {
     PrefixedFormat::new(Format::Hex, &text).map_or_else(|error| is_fit(&error), drop);
 }
 
-/// A format says itself again, and keys of two numbers and of two periods differ.
+/// Checks that a format survives the way through text, and that keys differ for two numbers and for two periods.
 fn serial_format(bytes: &[u8]) {
     let text = text(bytes);
     text.parse::<Reset>().map_or_else(|error| is_fit(&error), drop);
@@ -207,7 +207,7 @@ fn serial_format(bytes: &[u8]) {
     }
 }
 
-/// A tag is its bytes.
+/// Checks that a tag keeps its bytes.
 fn tag(bytes: &[u8]) {
     match Tag::new(bytes) {
         Some(tag) => assert_eq!(tag.as_bytes(), bytes),
@@ -216,7 +216,7 @@ fn tag(bytes: &[u8]) {
     let _ = format!("{:?}", Tag::new(bytes));
 }
 
-/// A list of hosts comes apart into no more options than it has elements.
+/// Checks that a host list splits into no more options than it has elements.
 fn host_list(bytes: &[u8]) {
     let text = text(bytes);
     let (hosts, ports) = text.split_once('\n').unwrap_or((&text, ""));
@@ -229,9 +229,9 @@ fn host_list(bytes: &[u8]) {
     }
 }
 
-/// A question that is understood is understood again, and any encoding can hold it.
+/// Checks that an accepted request survives the way through text, which is ASCII and fits any encoding.
 fn question(bytes: &[u8]) {
-    // What a registry does not take is explained; what it takes, it understands.
+    // A refusal is explained in few words.
     if let Err(bad) = Request::accept(&text(bytes)) {
         assert!(bad.to_string().len() < 1_000 && bad.detail().is_none_or(|detail| detail.len() < 1_000));
     }
@@ -243,7 +243,7 @@ fn question(bytes: &[u8]) {
     }
 }
 
-/// The same of an answer.
+/// Checks the same of a response.
 fn answer(bytes: &[u8]) {
     if let Ok(answer) = Response::from_text(&text(bytes)) {
         let said = answer.to_text().expect("plain data");
@@ -255,7 +255,7 @@ fn answer(bytes: &[u8]) {
     }
 }
 
-/// A state that is taken for one is written and read again; and so is one whose checksum was made right.
+/// Checks that an accepted state can be written and read again, also after its checksum was corrected.
 fn state(bytes: &[u8]) {
     let read = |bytes: &[u8]| match State::from_text(bytes) {
         Ok(state) => {
@@ -268,7 +268,7 @@ fn state(bytes: &[u8]) {
     read(&sealed(bytes));
 }
 
-/// The bytes with the checksum that they ask for, so that what is behind it is fuzzed, too.
+/// Corrects the checksum in the bytes, so that the content behind it is fuzzed too.
 pub fn sealed(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let Err(error) = State::from_text(text.as_bytes()) else { return bytes.to_vec() };
@@ -283,7 +283,7 @@ pub fn sealed(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What is left over is written and read again.
+/// Checks that saved ranges can be written and read again.
 fn saved_ranges(bytes: &[u8]) {
     if let Ok(read) = saved_ranges::from_text(bytes) {
         assert!(read.damage.is_none() || read.left.is_empty());

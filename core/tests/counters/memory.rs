@@ -1,4 +1,4 @@
-//! A server in memory, one process of it.
+//! A server in memory, with one process.
 
 use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::lease::{Lease, Policy};
@@ -14,7 +14,7 @@ use std::io;
 use std::ops::DerefMut;
 use std::time::Duration;
 
-/// What outlives a server: its clock and its file.
+/// The clock and the file, which outlive the server.
 pub struct Machine {
     now: Cell<UnixMicros>,
     since_boot: Cell<u64>,
@@ -26,7 +26,7 @@ impl Machine {
         Self { now: Cell::new(now), since_boot: Cell::new(1_000_000_000), file: RefCell::default() }
     }
 
-    /// Sets the clock; time goes on by as much where that is forward.
+    /// Sets the clock. The time since boot grows by the same amount if the clock moves forward.
     pub fn set(&self, now: UnixMicros) {
         let passed = now.0 - self.now.get().0;
         self.since_boot.set(self.since_boot.get() + u64::try_from(passed).unwrap_or(0));
@@ -38,17 +38,17 @@ pub struct Server<'a> {
     machine: &'a Machine,
     pub shared: IssuerMemory,
     pub issuing: RefCell<Issuing>,
-    /// The database of whoever calls.
+    /// The calling database.
     pub database: Cell<u32>,
-    /// How far ahead is reserved.
+    /// How far ahead positions are reserved.
     pub settings: Cell<Duration>,
     pub switches: Cell<bool>,
     offered: RefCell<Option<Lease>>,
-    /// Why none is.
+    /// Why no lease is offered.
     pub trouble: RefCell<Option<LeaseError>>,
-    /// How often one was asked for,
+    /// How often a lease was requested.
     pub asked: Cell<u32>,
-    /// and the state was written.
+    /// How often the state was written.
     pub written: Cell<u32>,
 }
 
@@ -82,7 +82,7 @@ impl<'a> Server<'a> {
         self.machine.file.replace(Some(state.to_text().unwrap()));
     }
 
-    /// The lease that is taken when one is asked for next.
+    /// Sets the lease that the next request gets.
     pub fn offer(&self, lease: Lease) {
         self.offered.replace(Some(lease));
     }

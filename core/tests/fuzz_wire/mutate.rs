@@ -1,6 +1,6 @@
-//! Texts that were tampered with, from a seed. Without libraries, so that tests of servers use it as well.
+//! Texts tampered with by a seed. The module needs no libraries, so that tests with servers can use it as well.
 
-/// Questions as servers ask them.
+/// Requests as servers send them.
 pub const QUESTIONS: [&str; 15] = [
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":"Introduce"}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":100000000},"ask":{"Reserve":[{"tag":"t","create":false,"wish":{"carry_over":null,"pace":{"step":100,"depth":1},"lasted":{"secs":3,"nanos":5},"target":{"secs":900,"nanos":0},"hungry":true,"prefetch":50,"floor":null,"received":null,"share":null}}]}}"#,
@@ -19,7 +19,7 @@ pub const QUESTIONS: [&str; 15] = [
     r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":100000000},"ask":{"ReserveNumbers":{"series":"of uuids","terms":{"key_type":"uuid","start":1,"reset":null,"time_zone":""},"returns":[],"wants":[{"key":{"Uuid":[18446744073709551615,7]},"day":0,"waiting":1,"ahead":0,"max_value":1000,"received":null,"version":null}]}}}"#,
 ];
 
-/// What is put in place of a value: the ends of what there is, and what is none.
+/// Replacements for a value: extreme values and invalid ones.
 const VALUES: [&str; 30] = [
     "0",
     "-1",
@@ -53,11 +53,11 @@ const VALUES: [&str; 30] = [
     "\"\\ud800\"",
 ];
 
-/// Mutations, one after the other.
+/// A sequence of mutations.
 pub struct Mutator(u64);
 
 impl Mutator {
-    /// Those of a seed.
+    /// Mutations that follow from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -74,7 +74,7 @@ impl Mutator {
         usize::try_from(self.next()).unwrap_or(0) % bound.max(1)
     }
 
-    /// One of these texts, tampered with a few times. None in eight is left as it is.
+    /// Mutates one of these texts up to three times. One text in four stays as it is.
     pub fn mutate(&mut self, texts: &[&str]) -> String {
         let mut text = texts[self.below(texts.len())].as_bytes().to_vec();
         for _ in 0..self.below(4) {
@@ -93,13 +93,13 @@ impl Mutator {
             2 => text.insert(at, b"{}[]\":,0129eE-\\xn\x00\x7f\xff"[self.below(20)]),
             3 => text.truncate(at),
             4 => {
-                // Its beginning and another's end.
+                // Its beginning and the end of another text.
                 let other = texts[self.below(texts.len())].as_bytes();
                 text.truncate(at);
                 text.extend_from_slice(&other[self.below(other.len())..]);
             }
             5 => {
-                // A piece of it again.
+                // A piece of the text, repeated.
                 let end = (at + self.below(60)).min(text.len());
                 let piece = text[at..end].to_vec();
                 text.splice(at..at, piece);
@@ -109,7 +109,7 @@ impl Mutator {
                 text.splice(at..at, std::iter::repeat_n(letter, long));
             }
             _ => {
-                // Another value in place of one.
+                // Another value in place of the next one.
                 let value = VALUES[self.below(VALUES.len())].as_bytes();
                 let begins = (at..text.len()).find(|slot| text[*slot] == b':').map_or(0, |slot| slot + 1);
                 let ends = (begins..text.len()).find(|slot| b",}]".contains(&text[*slot])).unwrap_or(begins);

@@ -35,7 +35,8 @@ fn begun() -> Arc<Generator> {
     Arc::new(generator)
 }
 
-/// Runs one thread per list of ticks, each taking `want` at each of its ticks; gives what each got.
+/// Runs one thread per list of ticks. Each thread takes `want` positions at each of its ticks. Returns the positions of each
+/// thread.
 fn run(schedule: [&'static [u64]; 2], want: u32) -> (Arc<Generator>, Vec<Vec<u64>>) {
     let generator = begun();
     let threads = schedule.map(|ticks| {
@@ -87,7 +88,7 @@ fn ranges_that_borrow_ticks_give_no_duplicate() {
     });
 }
 
-/// A clock that only moves on, shared by all: the server's, which is not set.
+/// A clock that only advances, shared by all threads: the server's clock when nobody sets it.
 struct Steady(Arc<AtomicI64>);
 
 impl Clock for Steady {
@@ -96,8 +97,8 @@ impl Clock for Steady {
     }
 }
 
-/// Fails when the clock is read before the last observation is loaded: a slow thread's old reading then
-/// looks like a step back.
+/// Fails if the clock is read before the last observation is loaded: the old reading of a slow thread then looks like a step
+/// back.
 #[test]
 fn a_steady_clock_never_looks_like_a_step_back() {
     loom::model(|| {
@@ -144,8 +145,8 @@ impl Clock for Set {
     }
 }
 
-/// Fails when a later reading is noted by a plain store: one from before the step, noted after it, makes the
-/// next reading look like another step.
+/// Fails if a later reading is recorded by a plain store. A reading from before the step may be stored after it, and then the
+/// next reading looks like another step.
 #[test]
 fn a_reading_from_before_a_step_back_does_not_hide_it() {
     loom::model(|| {
@@ -177,7 +178,7 @@ fn a_reading_from_before_a_step_back_does_not_hide_it() {
 const A: NodeBits = NodeBits(1 << 2);
 const B: NodeBits = NodeBits(2 << 2);
 
-/// One position at tick 2, which is behind every term below; None where nothing is reserved.
+/// Takes one position at tick 2, which is behind every term below. None if nothing is reserved.
 fn try_one(generator: &Generator) -> Option<TakenPositions> {
     match generator.take(&layout(), &rules(), &at(2), ONE) {
         Ok(taken) => Some(taken),
@@ -186,7 +187,7 @@ fn try_one(generator: &Generator) -> Option<TakenPositions> {
     }
 }
 
-/// Lets a thread take a position while this one does something, and then one itself; gives both.
+/// Lets a thread take a position during `act`, and then takes one here. Returns both.
 fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> Vec<TakenPositions> {
     let taker = {
         let generator = Arc::clone(generator);
@@ -197,7 +198,7 @@ fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> 
     taker.join().unwrap().into_iter().chain(mine).collect()
 }
 
-/// Fails when the term is not read again after the take, and when it is not made odd before it changes.
+/// Fails if the term is not read again after the take, or is not made odd before it changes.
 #[test]
 fn a_position_is_made_with_the_bits_of_its_own_term() {
     model(|| {
@@ -212,8 +213,8 @@ fn a_position_is_made_with_the_bits_of_its_own_term() {
     });
 }
 
-/// Fails for the same reasons, and when the end of a term is not read and closed in one step: where the positions
-/// of both overlap, a mix-up is an id twice.
+/// Fails for the same reasons. It also fails if the end of a term is not read and closed in one step. The two terms' positions
+/// overlap, so that a mix-up repeats an id.
 #[test]
 fn two_terms_over_the_same_positions_share_no_id() {
     model(|| {
@@ -233,7 +234,7 @@ fn two_terms_over_the_same_positions_share_no_id() {
     });
 }
 
-/// Fails when the end is read before takers are kept out, instead of in one step with it.
+/// Fails if the end is read before takers are kept out, rather than in one step.
 #[test]
 fn nothing_is_handed_out_at_or_above_what_close_said() {
     model(|| {
@@ -268,9 +269,9 @@ fn nothing_is_handed_out_at_or_above_the_high_water_mark_before_it_is_raised() {
     });
 }
 
-/// Two layouts at one place, the second in place of the first: what a session takes is of its own. Fails when the generation
-/// is not read again after the take, and when it changes after the generator has begun for the second. With one switch less
-/// than the others: a place changes hands in many steps.
+/// The second layout replaces the first in a slot, and each session gets positions of its own layout. Fails if the generation is
+/// not read again after the take, or changes only after the generator has begun for the second layout. One preemption less than
+/// in other tests, because a slot changes hands in many steps.
 #[test]
 fn a_position_is_of_the_layout_that_has_the_slot() {
     model_with(2, || {

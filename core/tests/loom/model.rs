@@ -1,11 +1,12 @@
-//! How loom explores.
+//! Bounds for loom's exploration.
 
-/// Every interleaving with up to three preemptions, which is where such faults show; without a bound tests of three steps take hours.
+/// Explores every interleaving with up to three preemptions, which reveal such faults. Without a bound, tests of three steps take
+/// hours.
 pub fn model(test: impl Fn() + Sync + Send + 'static) {
     model_with(3, test);
 }
 
-/// Every interleaving with up to so many preemptions.
+/// Explores every interleaving with up to this many preemptions.
 pub fn model_with(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -26,13 +26,13 @@ fn now() -> UnixMicros {
     layout().instant(Tick(2))
 }
 
-/// A server with one writer, whose session holds positions of an earlier transaction.
+/// A server with one writer, whose session has positions left from an earlier transaction.
 struct Server {
     generator: Generator,
     frontier: Frontier,
     open: OpenTransaction,
     ended: Mutex<EndedTransactions>,
-    /// Whether others see the writer's row.
+    /// Whether other sessions see the writer's row.
     visible: AtomicBool,
 }
 
@@ -58,7 +58,7 @@ impl Server {
         block.pop(generation).unwrap()
     }
 
-    /// A transaction that takes a position, and commits a row with it.
+    /// Runs a transaction that takes a position and commits a row with it.
     fn write(&self, block: &Block) -> Position {
         self.open.announce(&self.frontier, DATABASE);
         let position = block.pop(self.generator.generation()).unwrap_or_else(|| self.take(block));
@@ -69,7 +69,7 @@ impl Server {
         position
     }
 
-    /// A statement: its snapshot, then the safe position. Gives whether it sees the row, and that.
+    /// Runs a statement: its snapshot, then the safe position. Returns whether the statement sees the row, and the position.
     fn read(&self) -> (bool, Position) {
         let sees = self.visible.load(Ordering::Acquire);
         let snapshot = SnapshotXids::new(XID + 1, if sees { vec![] } else { vec![XID] });
@@ -82,7 +82,7 @@ impl Server {
     }
 }
 
-/// A writer with positions left in its block, beside a reader of so many statements.
+/// Checks a writer with positions left in its block, beside a reader with this many statements.
 fn nothing_is_lost(statements: usize) {
     let server = Arc::new(Server::new());
     let writer = {
@@ -110,13 +110,13 @@ fn a_row_below_the_second_safe_position_is_seen() {
     model(|| nothing_is_lost(2));
 }
 
-/// Fails where announcing and taking may be seen in the other order.
+/// Fails if other processes may see the take before the announcement.
 #[test]
 fn a_transaction_announces_itself_first() {
     fails_without(Guard::AnnouncedFirst, || nothing_is_lost(1));
 }
 
-/// Fails where a writer announces the new frontier and uses up what it held under the old one.
+/// Fails if a writer announces the new frontier, and then uses positions that it took under the old one.
 #[test]
 fn held_positions_are_stale_before_the_frontier_moves() {
     fails_without(Guard::FrontierStales, || nothing_is_lost(2));

@@ -1,4 +1,4 @@
-//! The buffers of a tag under every interleaving that loom finds.
+//! A tag's buffers under every interleaving that loom finds.
 //!
 //! Run by `make loom`.
 
@@ -24,7 +24,7 @@ fn publish(segment: &Segment, supply: &Supply) -> bool {
     segment.publish(supply, segment.stamp())
 }
 
-/// Takes up to `calls` times; gives the ids.
+/// Takes an id up to `calls` times. Returns the ids.
 fn drain(segment: &Segment, slot_generation: u64, calls: usize) -> Vec<i64> {
     let take = |_| segment.take(slot_generation, ONE, &NOW).ok();
     (0..calls).filter_map(take).map(|taken| taken.range.first).collect()
@@ -36,8 +36,8 @@ fn sorted(lists: impl IntoIterator<Item = Vec<i64>>) -> Vec<i64> {
     all
 }
 
-/// Fails when a claim compares less of the generation than all of it: a taker that was held up with the first
-/// range's cursor then accepts it when the third, which lies in the same buffer, has come as far.
+/// Fails if a take compares only a part of the generation. The third range lies in the first range's buffer. A delayed taker with
+/// the first range's cursor would then succeed when the third range has come equally far.
 #[test]
 fn an_old_cursor_is_never_accepted_against_a_new_range() {
     model(|| {
@@ -75,7 +75,7 @@ fn takers_cross_from_one_buffer_to_the_next_without_a_gap() {
     });
 }
 
-/// Of each range, one taker is told to have the next fetched.
+/// For each range, exactly one taker is told to request the next.
 #[test]
 fn one_taker_asks_for_the_next_range() {
     model(|| {
@@ -90,8 +90,8 @@ fn one_taker_asks_for_the_next_range() {
     });
 }
 
-/// Fails when the cursor stays after a change of hands, and when the generation is looked at before the
-/// cursor: a session that knows the old owner then gets an id of the new one's.
+/// Fails if the cursor stays when the slot changes hands, or if the generation is read before the cursor. A session that knows
+/// the old owner then gets an id of the new owner.
 #[test]
 fn who_knows_the_old_owner_gets_nothing_of_the_new_one() {
     model(|| {
@@ -122,7 +122,7 @@ fn what_is_cleared_away_was_not_taken_and_never_will_be() {
             thread::spawn(move || drain(&segment, 0, 3))
         };
         let left = segment.clear();
-        // The buffer that was cleared is written again at once.
+        // The cleared buffer is filled again at once.
         assert!(publish(&segment, &supply(11, 1)));
         let rest = drain(&segment, 0, 2);
         let got = sorted([taker.join().unwrap(), rest]);
@@ -132,7 +132,7 @@ fn what_is_cleared_away_was_not_taken_and_never_will_be() {
     });
 }
 
-/// Fails when the answer is published before what it speaks of.
+/// Fails if the answer is published before the ids that it announces.
 #[test]
 fn who_is_told_of_a_supply_finds_it() {
     model(|| {
@@ -153,7 +153,7 @@ fn who_is_told_of_a_supply_finds_it() {
     });
 }
 
-/// Fails when the demand to have a tag made comes after its ticket.
+/// Fails if the request to create a tag is recorded after its ticket.
 #[test]
 fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
     model(|| {
@@ -178,7 +178,7 @@ fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
     });
 }
 
-/// A caller that asks while a worker looks, and finds that the request before was answered, is found by the next look.
+/// A caller requests ids while the worker looks, and finds the earlier request answered. The next look finds the new request.
 #[test]
 fn a_request_is_found_whenever_it_comes() {
     model(|| {

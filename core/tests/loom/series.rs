@@ -78,7 +78,7 @@ fn two_that_bring_a_key_into_memory_share_it() {
     fails_without(Guard::KeyOnce, two_bring_a_key_into_memory);
 }
 
-/// There is room for one of the two keys.
+/// There is room for one of two keys.
 fn a_key_leaves_while_it_is_used() {
     let memory = Memory::new(9);
     let first = memory.takes(A, 1);
@@ -96,8 +96,8 @@ fn a_key_that_leaves_comes_back_above() {
     fails_without(Guard::BaseFirst, a_key_leaves_while_it_is_used);
 }
 
-/// Numbers 3 to 10 are another server's. Fails where the ends of a range are two values, and are not read in the opposite order of
-/// that in which they are written.
+/// Numbers 3 to 10 belong to another server. Fails if the ends of a range are two separate values, unless they are read in the
+/// reverse order of writing.
 #[test]
 fn no_number_between_two_ranges_is_given() {
     model(|| {
@@ -111,7 +111,7 @@ fn no_number_between_two_ranges_is_given() {
     });
 }
 
-/// The section's place is given to another one, whose numbers lie above 100, and there to a key with the same label.
+/// The section's slot is given to another section, whose numbers are above 100. A key there has the same label.
 fn a_slot_changes_hands() {
     let memory = Memory::new(2);
     let first = memory.takes(A, 1);
@@ -134,7 +134,7 @@ fn who_knows_the_old_section_gets_nothing_of_the_new_one() {
     fails_without(Guard::SectionHeld, a_slot_changes_hands);
 }
 
-/// The key is in memory nowhere when the place changes hands.
+/// The key is not in memory when the slot changes hands.
 fn a_key_comes_to_a_slot_that_changes_hands() {
     let memory = Memory::new(2);
     let old = spawn(&memory, |memory| memory.takes(A, 2));

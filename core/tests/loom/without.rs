@@ -1,10 +1,10 @@
-//! Tests that leave a rule out.
+//! Tests that leave a guard out.
 
 use super::model::model;
 use snowflake_ids_core::guard::{Guard, leave_out};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Fails unless some interleaving goes wrong without a rule.
+/// Fails unless some interleaving goes wrong without the guard.
 pub fn fails_without(guard: Guard, test: fn()) {
     leave_out(Some(guard));
     let went = catch_unwind(AssertUnwindSafe(|| model(test)));

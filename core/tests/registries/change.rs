@@ -1,4 +1,4 @@
-//! How a node comes to registries, attaches columns, and leaves registries: the shipped code, at tables in memory.
+//! How a node joins registries, attaches columns and leaves registries: the shipped code, on tables in memory.
 
 use super::database::{DEFINITION, Line, Lock, Locked, Tx, record_received};
 use super::network::Net;
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How many ids an attached column has.
+/// The number of ids in an attached column.
 const ATTACHED: i64 = 40;
 /// How long a session waits for a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,7 +45,7 @@ impl Handed {
 }
 
 impl World {
-    /// Has an operator's session at a node do something, unless there is one already.
+    /// Starts work of an operator's session at a node, unless the node has such a session already.
     fn operate_at(&mut self, node: usize, work: impl FnOnce(&Env<'_>, Rc<Live>) + 'static) -> bool {
         let busy = self.nodes[node].operator.is_some_and(|pid| self.runs(pid));
         let Some(live) = self.nodes[node].live.clone().filter(|_| !busy) else { return false };
@@ -54,12 +54,13 @@ impl World {
         true
     }
 
-    /// Comes to these registries, from others or from its own rows: hands over what it knows of its tags.
+    /// Joins these registries, from others or from its own rows, and hands over what it knows of its tags.
     pub fn join(&mut self, node: usize, registries: Vec<usize>) -> bool {
         self.operate_at(node, move |env, live| join(env, node, &live, &registries))
     }
 
-    /// Attaches a column to a tag, which then goes on above its ids: some of them below what is in the buffers, some above.
+    /// Attaches a column to a tag, which then continues above the column's ids. The ids may lie below or above those in the
+    /// buffers.
     pub fn attach(&mut self, node: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let above = self.chance.between(-ATTACHED, ATTACHED);
@@ -68,14 +69,14 @@ impl World {
         true
     }
 
-    /// Goes on by itself, above all that it received.
+    /// Leaves its registries, and continues above all ids that it received.
     pub fn leave(&mut self, node: usize) -> bool {
         let alone = self.store_of(node, |store| store.endpoints.is_empty());
         !alone && self.operate_at(node, move |env, live| leave(env, &live))
     }
 }
 
-/// A node's tables, in a transaction of a session.
+/// A node's tables in a session's transaction.
 struct Here<'e> {
     tx: Tx<'e>,
     live: Rc<Live>,
@@ -86,7 +87,7 @@ impl<'e> Here<'e> {
         Self { tx: Tx::begin(env, SECOND), live: live.clone() }
     }
 
-    /// What it uses is looked at anew from then on.
+    /// Commits, and forgets the status of the registries that the node uses.
     fn commit(self) {
         let Self { tx, live } = self;
         tx.commit();
@@ -106,7 +107,7 @@ fn join(env: &Env<'_>, node: usize, live: &Rc<Live>, registries: &[usize]) {
     }
     let is_new = |registry: &usize| env.with(|world| world.registries[*registry].is(Trouble::Dump));
     if registries.iter().any(is_new) {
-        // It was replaced meanwhile, and is not raised yet.
+        // The registry was replaced meanwhile, and is not raised yet.
         return;
     }
     env.with(|world| {
@@ -133,7 +134,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
     match handover::seed(&mut here, &mut there(env, live), TAGS[tag], highest) {
         Ok(true) => seeded.add(tag, highest, clear),
         Ok(false) => {
-            // Its own row is locked to the end, and what was reserved before is taken away under that lock.
+            // The transaction locks the node's own row to its end, and discards earlier reservations under that lock.
             if here.tx.lock(Lock::Row(tag), true).is_err() {
                 return;
             }
@@ -160,7 +161,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
         here.tx.change(move |store| {
             for endpoint in store.endpoints.clone() {
                 let what = Received { reached: (0, highest), version: 0 };
-                // What was left over at a stop is the column's, too.
+                // The saved range from a stop may hold ids of the column.
                 record_received(store, &endpoint.seen.identity, tag, what).version = 0;
             }
         });
@@ -175,7 +176,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
 }
 
 impl Tx<'_> {
-    /// Has a tag, of this share, whose row is not behind.
+    /// Creates a tag with this share, or raises its row.
     fn raise(&mut self, tag: Tag, max_id: i64, share: Share) {
         let mut line = self.new_line();
         line.share(share);
@@ -199,7 +200,7 @@ impl Tx<'_> {
         })
     }
 
-    /// The next row after a tag, as far as it may have come.
+    /// The next row after a tag, with the highest id that may have been given.
     pub fn page(&self, after: Option<&str>) -> Vec<Box<RawValue>> {
         let (cluster, timeline) = self.env().with(|world| {
             let server = &world.servers[self.env().server];
@@ -223,8 +224,8 @@ impl Tx<'_> {
     }
 }
 
-/// Rows that a registry does not have are made; those that it has are raised. The timeline of a row is left as it is: what
-/// a reservation skips after a promotion is still to be skipped.
+/// Creates rows that the registry lacks, and raises the others. A row keeps its timeline, so that a reservation still skips ids
+/// after a promotion.
 impl RegistryTags for Tx<'_> {
     type Error = Locked;
 
@@ -294,7 +295,7 @@ impl RegistryTags for Here<'_> {
     }
 }
 
-/// It fails all the same.
+/// Either error lets the transaction fail.
 impl From<UnusableRegistry> for Locked {
     fn from(_: UnusableRegistry) -> Self {
         Self
@@ -396,7 +397,7 @@ impl NodeTables for Here<'_> {
     }
 
     fn max_clock_skew(&self) -> Duration {
-        // The clocks of all servers agree; a response may take long.
+        // All servers' clocks agree, but a response may take long.
         Duration::from_mins(1)
     }
 }

@@ -1,5 +1,5 @@
-//! The tables of a server, and transactions on them: each call of the core's traits is a statement, before which other
-//! processes run, and after any of which this one may be gone.
+//! A server's tables, and transactions on them. Each call of the core's traits is a statement: other processes run before it, and
+//! this process may be killed after it.
 
 use super::world::{Env, TAGS, Tag, World};
 use snowflake_ids_core::registry::link::Endpoint;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// What the terms of every tag are at first.
+/// Every tag's definition at first.
 pub const DEFINITION: Definition = Definition {
     max_id: 0,
     start: 1,
@@ -27,7 +27,7 @@ pub const DEFINITION: Definition = Definition {
     remainder: 0,
     max_value: i64::MAX,
 };
-/// What the table of tags is known by.
+/// The table of tags, as directories name it.
 pub const SOURCE: u32 = 1;
 
 /// A row of the table of tags.
@@ -35,7 +35,7 @@ pub const SOURCE: u32 = 1;
 pub struct Line {
     pub definition: Definition,
     pub version: i64,
-    /// The cluster that reserved last, and its timeline.
+    /// The cluster that reserved last, followed by its timeline.
     pub cluster: i64,
     pub timeline: u32,
 }
@@ -50,7 +50,7 @@ impl Line {
         self.definition.max_id = self.definition.max_id.max(max_id);
     }
 
-    /// Its terms as a cluster on a timeline sees them.
+    /// The row's definition, as a cluster on a timeline sees it.
     pub fn definition_on(&self, cluster: i64, timeline: u32) -> Definition {
         self.stored(cluster, timeline).now().definition
     }
@@ -69,19 +69,19 @@ impl Line {
     }
 }
 
-/// What is in the tables.
+/// The content of the tables.
 #[derive(Clone, Default)]
 pub struct Store {
-    /// The table of tags,
+    /// The table of tags.
     pub rows: BTreeMap<Tag, Line>,
-    /// the registries that are used instead,
+    /// The registries that are used instead.
     pub endpoints: Vec<Endpoint>,
-    /// and how far ids were received of each.
+    /// How far ids of each registry and tag were received.
     pub received: BTreeMap<(String, Tag), Received>,
 }
 
 impl Store {
-    /// The highest id of a tag that this server knows of.
+    /// The highest id of a tag that this server knows.
     pub fn highest(&self, tag: Tag) -> i64 {
         let received = self.received.iter().filter(|((_, of), _)| *of == tag);
         let received = received.map(|(_, received)| received.reached.1);
@@ -89,25 +89,25 @@ impl Store {
     }
 }
 
-/// What a transaction holds to its end.
+/// A lock that a transaction holds to its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lock {
     Row(Tag),
-    /// What says which registries are in use and what was received.
+    /// The table of registries in use and of received ids.
     Received,
 }
 
-/// A database: what is committed, and which process has what locked.
+/// A database: committed tables, and the locks of transactions.
 #[derive(Default)]
 pub struct Db {
     pub store: RefCell<Store>,
-    /// The transactions that hold each, and whether they let no other hold it.
+    /// The transactions that hold each lock, and whether a hold is exclusive.
     locks: RefCell<BTreeMap<Lock, Vec<(u64, bool)>>>,
     transactions: Cell<u64>,
 }
 
 impl Db {
-    /// Whether no transaction holds anything.
+    /// Whether no transaction holds a lock.
     pub fn is_free(&self) -> bool {
         self.locks.borrow().is_empty()
     }
@@ -137,20 +137,20 @@ impl Db {
     }
 }
 
-/// Why a statement failed.
+/// The error of a statement that waited for a lock in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locked;
 
-/// A transaction. Unless it is committed it is rolled back when it ends.
+/// A transaction, rolled back at its end unless it was committed.
 pub struct Tx<'e> {
     env: &'e Env<'e>,
     db: Rc<Db>,
     number: u64,
     cluster: i64,
     timeline: u32,
-    /// How long locks are waited for.
+    /// The longest wait for a lock.
     pub lock_timeout: u64,
-    /// What it sees: what is committed, and what it wrote to it.
+    /// The transaction's own changes, applied on top of the committed tables.
     written: Vec<Rc<Change>>,
 }
 
@@ -173,7 +173,7 @@ impl<'e> Tx<'e> {
         Self { env, db, number, cluster, timeline, lock_timeout, written: Vec::new() }
     }
 
-    /// A row as its server sees it.
+    /// The row as the transaction's server sees it.
     pub fn stored(&self, tag: Tag) -> Option<StoredRow> {
         self.look(|store| store.rows.get(&tag).map(|line| line.stored(self.cluster, self.timeline)))
     }
@@ -182,7 +182,7 @@ impl<'e> Tx<'e> {
         self.env
     }
 
-    /// What the transaction sees now.
+    /// Reads the tables as the transaction sees them.
     pub fn look<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
         if self.written.is_empty() {
             return look(&self.db.store.borrow());
@@ -192,12 +192,12 @@ impl<'e> Tx<'e> {
         look(&store)
     }
 
-    /// Writes something, under a lock that it holds.
+    /// Writes a change. The transaction holds the lock for it.
     pub fn change(&mut self, change: impl Fn(&mut Store) + 'static) {
         self.written.push(Rc::new(change));
     }
 
-    /// Waits for a lock, which it holds from then on.
+    /// Waits for a lock, and holds it to the transaction's end.
     pub fn lock(&mut self, lock: Lock, alone: bool) -> Result<(), Locked> {
         let until = self.env.now() + self.lock_timeout;
         while !self.db.take(lock, self.number, alone) {
@@ -209,12 +209,12 @@ impl<'e> Tx<'e> {
         Ok(())
     }
 
-    /// Makes it durable: all at once, and known to this process some time after.
+    /// Commits all changes at once. This process learns of the commit some time later.
     pub fn commit(self) {
         self.commit_and(|_| ());
     }
 
-    /// Does something, too, before others get what it has locked.
+    /// Commits, and calls `and` before the locks are released.
     pub fn commit_and(mut self, and: impl FnOnce(&mut World)) {
         self.env.turn();
         let slow = self.env.with(|world| !world.calm && world.chance.once_in(20));
@@ -231,7 +231,7 @@ impl<'e> Tx<'e> {
         });
         self.db.let_go(self.number);
         if slow {
-            // Standbys, and the commits that wait for them.
+            // The commit waits for standbys.
             let delay = self.env.with(|world| world.between(1, 300));
             self.env.sleep(delay);
         }
@@ -239,7 +239,7 @@ impl<'e> Tx<'e> {
     }
 }
 
-/// A tag's place in [`TAGS`].
+/// A tag's index in [`TAGS`].
 pub fn tag_of(tag: &directory::Tag) -> Tag {
     TAGS.iter().position(|name| name.as_bytes() == tag.as_bytes()).unwrap()
 }
@@ -311,7 +311,7 @@ impl TagRows for Tx<'_> {
         Ok(())
     }
 
-    /// Odd where many servers share the table.
+    /// Versions are odd in tables that several servers share.
     fn new_version(&mut self) -> i64 {
         let server = self.env.server;
         let number = self.env.with(|world| {
@@ -385,7 +385,7 @@ impl refill::Tables for Tx<'_> {
     }
 }
 
-/// Notes what was received, unless more was.
+/// Records how far ids were received. The record never falls.
 pub fn record_received<'s>(
     store: &'s mut Store,
     identity: &str,
@@ -409,7 +409,7 @@ impl TagRegistry for Tx<'_> {
     }
 }
 
-/// The database as a process of its server has it.
+/// A database as seen by a process of its server.
 pub struct Connected<'e>(pub &'e Env<'e>);
 
 impl<'e> refill::Database for Connected<'e> {
@@ -432,7 +432,7 @@ impl<'e> refill::Database for Connected<'e> {
     }
 }
 
-/// Milliseconds of a time.
+/// A duration in milliseconds.
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap()
 }

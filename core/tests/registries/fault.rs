@@ -1,4 +1,4 @@
-//! What goes wrong.
+//! Faults.
 
 use super::registry::{Origin, Trouble};
 use super::world::{Event, SECOND, TAGS, World};
@@ -40,7 +40,7 @@ pub const FAULTS: [Fault; 14] = [
 ];
 
 impl World {
-    /// One fault, somewhere, and the next one later.
+    /// Causes a fault somewhere, and schedules the next one.
     pub fn fault(&mut self) {
         if self.calm {
             return;
@@ -57,7 +57,7 @@ impl World {
         }
     }
 
-    /// Has a fault happen; whether it could.
+    /// Causes a fault. Returns whether that was possible.
     fn cause(&mut self, fault: Fault, node: usize, registry: usize) -> bool {
         let until = self.now + self.between(SECOND, 20 * SECOND);
         match fault {
@@ -67,7 +67,7 @@ impl World {
             Fault::Leave => {
                 self.nodes[node].alone_until = until;
                 let leaves = self.leave(node);
-                // At the same time a column is attached.
+                // A column is attached at the same time.
                 if leaves && self.chance.once_in(3) {
                     self.attach(node);
                 }
@@ -98,11 +98,11 @@ impl World {
         }
     }
 
-    /// An operator undoes the share of a row.
+    /// An operator replaces the share of a row by its former terms.
     fn alter(&mut self, registry: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let troubled = self.registries[registry].trouble.is_some();
-        // The first one may have nodes that use no other, and don't know that there are shares.
+        // Nodes of the first registry may use no other, and know of no shares.
         if !self.shared || registry == 0 || troubled || !self.is_free(registry) {
             return false;
         }
@@ -114,7 +114,7 @@ impl World {
         true
     }
 
-    /// A node ends: at once, or when its worker has come some calls further.
+    /// Crashes a node at once, or after some more calls of its worker.
     fn crash_somewhere(&mut self, node: usize) -> bool {
         let worker = self.nodes[node].live.as_ref().and_then(|live| live.worker.get());
         match worker.filter(|_| self.chance.once_in(2)) {

@@ -1,8 +1,8 @@
-//! The rules that the protocol rests on, each of which a run can leave out of the code that ships.
+//! The guards of the protocol. A run can leave out each of them in the shipped code.
 
 use snowflake_ids_core::guard::{self, Guard};
 
-/// What a run keeps to: everything, or all but one.
+/// The guards that a run keeps: all, or all except one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Guards(Option<Guard>);
 
@@ -11,7 +11,7 @@ impl Guards {
         Self(Some(guard))
     }
 
-    /// Has the shipped code on this thread keep to it.
+    /// Makes the shipped code on this thread keep these guards.
     pub fn impose(self) {
         guard::leave_out(self.0);
     }

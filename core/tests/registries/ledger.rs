@@ -1,45 +1,45 @@
-//! Every id that was ever issued, and whether it was issued before.
+//! A record of every issued id, to notice repeated ones.
 
 use super::world::TAGS;
 use rustc_hash::{FxHashMap, FxHashSet};
 use snowflake_ids_core::sequence::definition::Range;
 
-/// The node that issued an id, and when.
+/// The node that issued an id, and the time.
 type Taker = (usize, u64);
 
 /// All ids of a run.
 #[derive(Default)]
 pub struct Ledger {
-    /// What each node issued: nothing twice, wherever it came from.
+    /// The ids of each node, from any registry: none may repeat.
     own: FxHashMap<(usize, usize, i64), u64>,
-    /// Ids of columns that a node attached: it has to give none of them from then on.
+    /// Ids of columns that a node attached. The node may not issue them from then on.
     attached: FxHashSet<(usize, usize, i64)>,
-    /// How often ids of registries were issued, and to whom last,
+    /// How often ids of registries were issued, and by which node last.
     shared: FxHashMap<(usize, i64), (u32, Taker)>,
-    /// and how often they were reserved by one that had been set back.
+    /// How often a registry that had been set back reserved an id.
     doubtful: FxHashMap<(usize, i64), u32>,
     pub issued: u64,
     pub twice: u64,
-    /// Issued twice where that is not covered.
+    /// Ids issued twice in the case that is not covered.
     pub again: u64,
     pub first_twice: Option<String>,
 }
 
 impl Ledger {
-    /// A registry that was set back has reserved these.
+    /// Records a range that was reserved by a registry that had been set back.
     pub fn doubt(&mut self, tag: usize, range: Range) {
         for offset in 0..range.count {
             *self.doubtful.entry((tag, range.at(offset))).or_default() += 1;
         }
     }
 
-    /// A column of a node has these ids, up to the highest of them. What was issued there before is another column's.
+    /// Records that a node's column has these ids. Ids that the node issued itself belong to another column.
     pub fn attach(&mut self, node: usize, tag: usize, ids: std::ops::RangeInclusive<i64>) {
         let ids = ids.map(|id| (node, tag, id)).filter(|id| !self.own.contains_key(id));
         self.attached.extend(ids);
     }
 
-    /// A node is a copy of another one.
+    /// Records that a node is a copy of another.
     pub fn copy(&mut self, of: usize, node: usize) {
         let own = self.own.iter().filter(|((owner, ..), _)| *owner == of);
         let own: Vec<_> = own.map(|((_, tag, id), then)| ((node, *tag, *id), *then)).collect();
@@ -49,7 +49,7 @@ impl Ledger {
         self.attached.extend(attached);
     }
 
-    /// Notes an id. Ids of a node's own rows are compared with its own only.
+    /// Records an id. Ids from a node's own rows are compared only with ids of that node.
     pub fn issue(&mut self, (node, now): Taker, tag: usize, id: i64, shared: bool) {
         self.issued += 1;
         let before = self.own.insert((node, tag, id), now).map(|then| (node, then));

@@ -1,4 +1,4 @@
-//! Connections between nodes and registries, and the processes that serve them: what is sent gets lost, comes late or twice.
+//! Connections between nodes and registries, and the processes that serve them. Messages are lost, delayed or duplicated.
 
 use super::database::{Locked, Tx, millis};
 use super::node::Live;
@@ -20,17 +20,17 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-/// What both ends of a connection have of it.
+/// A connection, as both of its ends see it.
 pub struct Connection {
     pub server: usize,
-    /// The process at the server,
+    /// The process at the server.
     backend: Pid,
-    /// and the one that connected.
+    /// The process that connected.
     client: Pid,
     requests: VecDeque<(RemoteStatement, String)>,
     responses: VecDeque<Result<String, ConnectionError>>,
     closed: bool,
-    /// How many requests are on their way.
+    /// The number of requests that have not arrived yet.
     coming: usize,
 }
 
@@ -75,7 +75,7 @@ impl World {
         self.wake(client);
     }
 
-    /// It is closed: the process that looks at it next notices.
+    /// Closes a connection. Each end notices when it next looks.
     pub fn close(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.closed = true;
@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// The client goes. What it has sent is still done.
+    /// Closes the client's end. Requests that it has sent are still served.
     fn hang_up(&mut self, id: u64) {
         self.close(id);
         let backend = self.connections.get(&id).map(|connection| connection.backend);
@@ -94,7 +94,7 @@ impl World {
         }
     }
 
-    /// Has a request arrive later.
+    /// Schedules a request's arrival.
     fn send(&mut self, id: u64, delay: u64, statement: RemoteStatement, text: String) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.coming += 1;
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// When a message arrives: soon, late, or never.
+    /// A message's delay: short or long; None: it is lost.
     fn travel(&mut self) -> Option<u64> {
         if !self.calm && self.chance.once_in(30) {
             return None;
@@ -112,7 +112,7 @@ impl World {
     }
 }
 
-/// Serves one connection, to its end.
+/// Serves a connection until it ends.
 fn serve(env: &Env<'_>, id: u64) {
     let mut block: Option<Tx<'_>> = None;
     loop {
@@ -151,7 +151,7 @@ fn serve(env: &Env<'_>, id: u64) {
     }
 }
 
-/// What `registry_serve` and `registry_take_over` do.
+/// Does the work of `registry_serve` and `registry_take_over`.
 fn answer<'e>(
     env: &'e Env<'e>,
     text: &str,
@@ -208,7 +208,7 @@ fn refused() -> ConnectionError {
 }
 
 impl Tx<'_> {
-    /// What is reserved of a registry that was set back may have been reserved before.
+    /// Records ranges of a registry that was set back, because it may have reserved them before.
     fn doubt(&self, tags: &[usize], outcomes: &[Outcome]) {
         self.env().with(|world| {
             let server = self.env().server;
@@ -223,7 +223,7 @@ impl Tx<'_> {
     }
 }
 
-/// The network as a process of a node has it.
+/// The network as seen by a process of a node.
 #[derive(Clone)]
 pub struct Net<'e> {
     pub env: &'e Env<'e>,
@@ -238,7 +238,7 @@ impl<'e> Network for Net<'e> {
         Duration::from_millis(self.env.now())
     }
 
-    /// All servers that are the registry, or were: the host list that an administrator gives.
+    /// Lists all servers that are or were the registry, as an administrator's host list does.
     fn options(&self, server: &str) -> Result<Options, RegistryError> {
         let hosts = self.env.with(|world| {
             let this = &world.registries[registry_of(server)];
@@ -284,7 +284,7 @@ impl<'e> Network for Net<'e> {
             if let Some(delay) = world.travel() {
                 world.send(id, delay, statement, argument.to_owned());
             }
-            // A pooler between them that sends it once more: no node waits for what comes of that.
+            // A pooler in between may send the request again. No node waits for that response.
             let server = world.connections.get(&id).map(|connection| connection.server);
             if let Some(server) = server
                 && statement == RemoteStatement::Serve
@@ -322,7 +322,7 @@ impl<'e> Network for Net<'e> {
 }
 
 impl World {
-    /// Whether one server gets to another. A former primary is cut off from nodes that do not know its successor.
+    /// Whether one server can reach another. A former primary is cut off from nodes that do not know its successor.
     fn is_reachable(&self, from: usize, to: usize) -> bool {
         if self.servers[to].down_until > self.now {
             return false;
@@ -335,7 +335,7 @@ impl World {
             self.registries.iter().enumerate().find_map(|(registry, this)| {
                 this.former.filter(is_former).map(|(_, until)| (registry, until))
             });
-        // Of those before it nothing is left.
+        // Earlier former primaries are gone.
         let Some((registry, until)) = former else { return false };
         let store = self.servers[from].db.store.borrow();
         let timeline = self.servers[to].who.timeline;
@@ -347,7 +347,7 @@ impl World {
     }
 }
 
-/// What is noted of a registry, in the memory of a node.
+/// A node's record of a registry's health, in its memory.
 pub struct Status<'e> {
     env: &'e Env<'e>,
     live: Rc<Live>,

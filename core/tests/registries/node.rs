@@ -1,4 +1,4 @@
-//! A node, which is a database of a cluster: its buffers, its sessions, and its refill worker, which is the one that ships.
+//! A node: a database of a cluster, with buffers, sessions and the shipped refill worker.
 
 use super::database::{Connected, SOURCE, Store, tag_of};
 use super::network::Net;
@@ -25,37 +25,37 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long a worker stays without work.
+/// How long a worker stays when it has no work.
 const STAY: u64 = 2 * SECOND;
-/// How many sessions a node has.
+/// The number of sessions per node.
 const SESSIONS: usize = 2;
 
 pub struct Node {
     pub server: usize,
-    /// The first node of its cluster: all of them run and end together.
+    /// The first node of the cluster. All nodes of a cluster start and end together.
     cluster: usize,
-    /// The database that it is there.
+    /// The node's database in the cluster.
     database: u32,
-    /// What a crash takes.
+    /// Everything that a crash loses.
     pub live: Option<Rc<Live>>,
-    /// What the last stop left over, in the file of its cluster; and as a backup of it has it.
+    /// The cluster's saved-range file after the last stop, and an earlier state of it in a backup.
     pub saved_range: Rc<RefCell<Option<Vec<u8>>>>,
     pub former_saved_range: Option<Vec<u8>>,
-    /// When it issued the last id of each tag.
+    /// The time of the last id of each tag.
     pub last: [u64; TAGS.len()],
-    /// An operator keeps it away from registries until then.
+    /// Until then, an operator keeps the node away from registries.
     pub alone_until: u64,
-    /// Whether it is to use all registries when their rows are shares.
+    /// Whether the node should use all registries once their rows are shares.
     pub wants_all: bool,
-    /// An operator's session that changes what it uses.
+    /// The operator's session that changes the node's registries.
     pub operator: Option<Pid>,
 }
 
-/// Memory that the processes of a node share.
+/// Memory shared by the processes of a node.
 #[derive(Default)]
 pub struct Live {
     pub slots: [Slot; TAGS.len()],
-    /// What is known of each registry.
+    /// The health of each registry, and its last failure.
     pub status: RefCell<BTreeMap<u32, (Health, String)>>,
     pub worker: Cell<Option<Pid>>,
     called: Cell<bool>,
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// Takes all processes and all memory of a node; it starts again after a while.
+    /// Kills all processes of a node's cluster, and clears the memory. Its nodes start again after a while.
     pub fn crash(&mut self, node: usize) -> bool {
         let delay = self.between(1, 8 * SECOND);
         let mut any = false;
@@ -137,13 +137,13 @@ impl World {
         any
     }
 
-    /// The nodes of a node's cluster.
+    /// The nodes in a node's cluster.
     pub fn cluster_of(&self, node: usize) -> Vec<usize> {
         let cluster = self.nodes[node].cluster;
         (0..self.nodes.len()).filter(|other| self.nodes[*other].cluster == cluster).collect()
     }
 
-    /// A node that starts later: a cluster of its own, or another database of one.
+    /// Adds a node that starts later, in a new cluster or as another database of a present one.
     pub fn add_node(&mut self, start: u64, cluster: Option<usize>) -> usize {
         let (node, server) = (self.nodes.len(), self.add_server());
         let cluster = cluster.unwrap_or(node);
@@ -156,7 +156,7 @@ impl World {
         node
     }
 
-    /// A copy of a cluster's directory runs beside it.
+    /// Starts a copy of a cluster's directory beside the original.
     pub fn copy(&mut self, node: usize) -> bool {
         const MOST: usize = 10;
         let (of, start) = (self.cluster_of(node), self.between(1, 20 * SECOND));
@@ -178,7 +178,7 @@ impl World {
         true
     }
 
-    /// What is in the buffers is noted: the next reservation goes on with it, if there was no other since.
+    /// Saves the buffers' ids at a stop. The next reservation uses them if no other reservation came in between.
     pub fn stop(&mut self, node: usize) -> bool {
         let mut in_use = Vec::new();
         for node in self.cluster_of(node).into_iter().map(|node| &self.nodes[node]) {
@@ -192,7 +192,7 @@ impl World {
         self.crash(node)
     }
 
-    /// The highest id of a tag that a node knows of.
+    /// The highest id of a tag that a node knows.
     pub fn highest(&self, node: usize, tag: Tag) -> i64 {
         self.store_of(node, |store| store.highest(tag))
     }
@@ -201,7 +201,7 @@ impl World {
         look(&self.servers[self.nodes[node].server].db.store.borrow())
     }
 
-    /// Wakes the refill worker of a node, or has one started.
+    /// Wakes the refill worker of a node, or starts one.
     fn call_worker(&mut self, node: usize, live: &Rc<Live>) {
         live.called.set(true);
         if let Some(pid) = live.worker.get().filter(|pid| self.runs(*pid)) {
@@ -212,7 +212,7 @@ impl World {
         live.worker.set(Some(pid));
     }
 
-    /// Another tag needs the place of one: that gets one again, and starts slowly.
+    /// Takes the slot of a tag for another tag. When the tag gets a slot again, it starts slowly.
     pub fn evict(&mut self, node: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let Some(live) = self.nodes[node].live.clone() else { return false };
@@ -221,14 +221,14 @@ impl World {
         true
     }
 
-    /// Takes the place of a tag away, with what is in its buffers: callers look again.
+    /// Takes a tag's slot away, with the ids in its buffers. Callers look for a slot again.
     pub fn vacate(&mut self, live: &Live, tag: Tag) {
         let slot = &live.slots[tag];
         slot.hand_over(self.number(), UnixMicros(0));
         live.sessions.borrow().iter().for_each(|pid| self.wake(*pid));
     }
 
-    /// Takes away what is in a node's buffers.
+    /// Discards the ids in a tag's buffers.
     pub fn clear(&mut self, live: &Live, tag: Tag) {
         live.slots[tag].clear();
         live.sessions.borrow().iter().for_each(|pid| self.wake(*pid));
@@ -245,7 +245,7 @@ fn session(env: &Env<'_>, node: usize, live: &Rc<Live>) {
     }
 }
 
-/// Takes ids of a tag, once there are any.
+/// Takes ids of a tag, and waits until there are some.
 fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32) {
     let (slot, since) = (&live.slots[tag], env.now());
     let mut ticket = None;
@@ -304,7 +304,7 @@ impl Clock for Host<'_> {
     }
 }
 
-/// Never the instant of the start, which stands for never.
+/// The uptime is never zero, because zero means never.
 fn uptime(env: &Env<'_>) -> Duration {
     Duration::from_millis(env.now() + 1)
 }
@@ -403,7 +403,7 @@ impl<'e> RefillHost for Host<'e> {
 }
 
 impl Host<'_> {
-    /// Until it is called, too, or has been.
+    /// Sleeps until a time, unless the worker was called or is called meanwhile.
     fn sleep_until(&self, until: u64) {
         if !self.live.called.replace(false) {
             self.env.wait(until, |_| self.live.called.replace(false).then_some(()));
@@ -436,7 +436,7 @@ impl TagSlot for Slot {
     fn set_format(&self, _: &str) {}
 }
 
-/// The saved-range file of a node, as a process has it; or as it is when there is none any more.
+/// The saved-range file of a node. `env`: the process that uses it; None after the processes have ended.
 struct File<'e> {
     env: Option<&'e Env<'e>>,
     text: Rc<RefCell<Option<Vec<u8>>>>,

@@ -1,4 +1,4 @@
-//! What operators do.
+//! Operators' actions.
 
 use super::database::{DEFINITION, Line};
 use super::registry::Trouble;
@@ -6,9 +6,10 @@ use super::world::{Event, SECOND, TAGS, World, registry_of};
 use snowflake_ids_core::registry::wire::Stranger;
 use snowflake_ids_core::sequence::reservation::Share;
 
-/// How long it takes them to notice. Longer than an answer is waited for: what is on its way would not be known.
+/// The time until operators notice a fault. It is longer than any wait for a response, because responses under way would not be
+/// known.
 const NOTICE: u64 = 14 * SECOND;
-/// How soon they try again where rows are locked.
+/// The pause before operators try again when rows are locked.
 const AGAIN: u64 = 7;
 
 impl World {
@@ -40,7 +41,7 @@ impl World {
         self.after(delay, Event::Operator);
     }
 
-    /// Changes a row of a registry, whose rows are not locked.
+    /// Changes a row of a registry. No row may be locked.
     pub fn change_row<T>(&mut self, registry: usize, tag: usize, change: impl FnOnce(&mut Line) -> T) -> T {
         let version = (self.number() << 1 | 1).cast_signed();
         let server = &self.servers[self.registries[registry].primary];
@@ -52,7 +53,7 @@ impl World {
         change(line)
     }
 
-    /// Raises a registry above the highest ids in use, and gives its rows their terms back.
+    /// Raises a registry above the highest ids in use, and restores the terms of its rows.
     pub fn repair(&mut self, registry: usize) {
         self.record(|| format!("registry {registry} is repaired"));
         let share = self.share(registry).filter(|_| self.shared);
@@ -74,7 +75,7 @@ impl World {
         (of > 1).then_some(Share { index, of })
     }
 
-    /// Makes the rows of all registries shares of one another. A node that comes to several raises them.
+    /// Makes the rows of all registries shares of one another. A node that joins several registries raises the rows.
     fn make_shares(&mut self) {
         self.record(|| "rows become shares".into());
         self.shared = true;
@@ -86,17 +87,17 @@ impl World {
         }
     }
 
-    /// Has a node use the registries that it should.
+    /// Makes a node use the registries that it should.
     fn direct(&mut self, node: usize) {
         let this = &self.nodes[node];
         let (alone_until, wants_all) = (this.alone_until, this.wants_all);
         let all: Vec<usize> = (0..self.registries.len()).collect();
         let mut wanted = if self.shared && wants_all { all } else { vec![0] };
         if self.calm && !wanted.iter().all(|registry| self.works(*registry)) {
-            // Some are gone for good. One that is left will do.
+            // Some registries are gone for good; one that is left will do.
             wanted.retain(|registry| self.works(*registry));
             wanted.truncate(1);
-            // No node may have come to several yet, by which this one would have been raised.
+            // That registry may not have been raised, because no node has joined several registries yet.
             if let Some(alone) = wanted.first().copied().filter(|alone| !self.registries[*alone].raised) {
                 if self.is_free(alone) {
                     self.repair(alone);
@@ -113,13 +114,13 @@ impl World {
             .collect();
         let used = endpoints.iter().map(|endpoint| registry_of(&endpoint.server));
         let right = used.eq(wanted.iter().copied()) && strangers.is_empty();
-        // No node is introduced to one restored from a dump before it is raised.
+        // An operator raises a registry restored from a dump before introducing any node to it.
         let known = wanted.iter().all(|registry| !self.registries[*registry].is(Trouble::Dump));
         if right || !known || wanted.is_empty() || self.now < alone_until {
             return;
         }
-        // Whose files were put back as they were before a failover cannot be told from a former primary, as long as it is
-        // known what was seen since.
+        // A registry may have been restored to its files from before a failover. The node cannot tell it from a former primary
+        // while the node remembers later timelines.
         if strangers.iter().any(|stranger| *stranger != Stranger::Another) {
             self.leave(node);
         } else {

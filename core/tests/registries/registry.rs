@@ -1,55 +1,55 @@
-//! A registry: the servers that have its rows, and what standbys and backups have of them.
+//! A registry: the servers that have its rows, and earlier states on standbys and in backups.
 
 use super::database::Store;
 use super::world::World;
 use snowflake_ids_core::registry::wire;
 use std::collections::BTreeMap;
 
-/// What an operator has to mend, once it is noticed.
+/// A fault that an operator mends after noticing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It is in an earlier state of itself.
+    /// The registry is in an earlier state of itself.
     SetBack,
-    /// It is a new one, made out of an earlier state.
+    /// The registry is a new one, made from an earlier state.
     Dump,
     /// The terms of a row are not those of its share.
     Altered,
 }
 
-/// What a registry is restored from.
+/// The source from which a registry is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A copy of its files: the same registry, on the timeline of then.
+    /// A copy of its files: the same registry, on the timeline of the copy.
     Copy,
-    /// A copy and an archive: recovered to a point in time, it is on a timeline of its own.
+    /// A copy and an archive: point-in-time recovery gives it a new timeline.
     Archive,
-    /// A dump: it is another registry.
+    /// A dump: it becomes another registry.
     Dump,
 }
 
-/// A state of a server that it may be restored to.
+/// An earlier state of a server, from which it may be restored.
 #[derive(Clone)]
 pub struct Backup {
     pub who: wire::RegistryName,
     pub store: Store,
 }
 
-/// A registry, over all servers that ever were it.
+/// A registry, over all of its servers in time.
 pub struct Registry {
     pub primary: usize,
-    /// The latest timeline of any server that was it.
+    /// The latest timeline of any of its servers.
     pub timeline: u32,
-    /// The server that was the primary before, until when it can be reached.
+    /// The former primary, and the time until which it can be reached.
     pub former: Option<(usize, u64)>,
-    /// Earlier states of the primary that a standby may be in,
+    /// Earlier states of the primary that a standby may be in.
     pub past: Vec<Store>,
-    /// and those that it may be restored to.
+    /// Earlier states that the registry may be restored to.
     pub backups: Vec<Backup>,
-    /// The highest id of each tag that any of these servers knew of.
+    /// The highest id of each tag that any of its servers knew.
     pub highest: BTreeMap<usize, i64>,
-    /// Whether its rows, as shares, are above all ids that were given before they were.
+    /// Whether its rows, as shares, are above all ids from before they were shares.
     pub raised: bool,
-    /// And since when.
+    /// The present fault, and its beginning.
     pub trouble: Option<(Trouble, u64)>,
 }
 
@@ -71,7 +71,7 @@ impl Registry {
         self.trouble.is_some_and(|(this, _)| this == trouble)
     }
 
-    /// The primary has committed; standbys follow.
+    /// Keeps the primary's new state for standbys to follow.
     fn follow(&mut self, store: &Store) {
         for (tag, line) in &store.rows {
             let highest = self.highest.entry(*tag).or_default();
@@ -83,7 +83,7 @@ impl Registry {
         }
     }
 
-    /// States of standbys that lag by no more than what is skipped after a promotion.
+    /// Standbys' states that lag by no more than a promotion skips.
     pub fn standbys(&self, primary: &Store) -> Vec<&Store> {
         let covers = |store: &&Store| {
             primary.rows.iter().all(|(tag, line)| {
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// An operator's statement: no standby is behind it.
+    /// Lets all standbys catch up, after an operator's statement.
     pub fn settle(&mut self, registry: usize) {
         let primary = self.registries[registry].primary;
         self.registries[registry].past.clear();
@@ -118,7 +118,7 @@ impl World {
         server.hung_until <= self.now && server.down_until <= self.now
     }
 
-    /// Whether no transaction holds rows of a registry.
+    /// Whether no transaction holds a lock on a registry's rows.
     pub fn is_free(&self, registry: usize) -> bool {
         self.servers[self.registries[registry].primary].db.is_free()
     }
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// A standby that lags is promoted. Its primary is cut off, and comes back when its successor is known.
+    /// Promotes a lagging standby. The former primary is cut off, and returns once its successor is known.
     pub fn fail_over(&mut self, registry: usize) -> bool {
         let this = &self.registries[registry];
         let former = this.primary;
@@ -161,7 +161,7 @@ impl World {
         true
     }
 
-    /// The registry is in an earlier state again.
+    /// Restores a registry to an earlier state.
     pub fn restore(&mut self, registry: usize, origin: Origin) -> bool {
         let this = &mut self.registries[registry];
         if this.trouble.is_some() || this.backups.is_empty() {

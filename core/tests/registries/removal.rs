@@ -1,4 +1,4 @@
-//! Every rule is needed: without it some run issues an id twice, or leaves a node without ids.
+//! Every guard is needed: without it, some run issues an id twice or leaves a node without ids.
 
 use super::database::Store;
 use super::guards::Guards;
@@ -7,7 +7,7 @@ use super::run::Run;
 use super::world::{SECOND, World, run_until};
 use snowflake_ids_core::guard::{self, Guard};
 
-/// The seeds that a missing rule may take to show.
+/// The number of seeds within which a missing guard must show.
 const SEEDS: u64 = 2_000;
 
 fn fails(what: &dyn std::fmt::Debug, guards: Guards, fails: impl Fn(&Run) -> bool) {
@@ -38,7 +38,7 @@ without! {
 }
 
 without! {
-    // What it has of its own is noted as received: so it is refused, rather than given that again.
+    // The ids of its own are recorded as received, so the registry is refused instead of giving the ids again.
     a_node_whose_ids_were_not_handed_over_gets_none: HandOverRaises leaves_silent;
     a_registry_set_back_to_before_it_was_raised_repeats_ids: HandOverRecorded issues_twice;
     a_node_that_goes_on_while_it_hands_over_repeats_ids: HandOverLocks issues_twice;
@@ -48,17 +48,17 @@ without! {
     shares_that_were_not_raised_repeat_ids: SharesRaised issues_twice;
 }
 
-/// What is set back to when a node stopped, beside the registry.
+/// What is set back to the node's stop, beside the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SetBack {
-    /// Its saved-range file, as by a backup that has it,
+    /// The node's saved-range file, restored from a backup.
     File,
-    /// or its tables, and not the file.
+    /// The node's tables, without the file.
     Tables,
 }
 
-/// How many ids come twice where a node takes up what was left over when it stopped, and all but one note of that is set back.
-/// `alone`: it uses no registry.
+/// Counts repeated ids after a node has used its saved range and all records of that except one are set back. `alone`: the node
+/// uses no registry.
 fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
     guards.impose();
     let world = World::of_several(1, 1, 1);
@@ -81,7 +81,7 @@ fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
     };
     let then = versions(&before);
     step_while(&|world| world.store_of(0, versions) == then);
-    // Sessions get some of them, and no more is reserved.
+    // Sessions get some of the saved ids, and no more is reserved.
     let issued = world.borrow().ledger.issued;
     step_while(&|world| world.ledger.issued == issued);
     {
@@ -92,7 +92,7 @@ fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
             SetBack::File => this.saved_range.borrow_mut().clone_from(&this.former_saved_range),
             SetBack::Tables => *world.servers[this.server].db.store.borrow_mut() = before,
         }
-        // What it has asked is over when the registry is set back.
+        // Requests from before the restore end there.
         let backup = world.registries[0].backups.last().cloned().unwrap();
         world.registries[0].backups = vec![backup];
         world.restore(0, Origin::Copy);
@@ -116,7 +116,8 @@ fn what_was_taken_up_is_not_left_over_any_more() {
     }
 }
 
-/// A tag that is dropped at a registry is not made anew for a node that has ids of it: others would get them again.
+/// A tag that was dropped at a registry is not created again for a node that has received ids of it. Other nodes would get these
+/// ids again.
 #[test]
 fn what_ids_were_received_of_is_not_made_anew() {
     let is_made_anew = |guards: Guards| {
@@ -139,17 +140,17 @@ fn what_ids_were_received_of_is_not_made_anew() {
     assert!(is_made_anew(Guards::without(Guard::Dropped)));
 }
 
-/// How many ids come twice where a registry that has lost its tags is used along with a second one, which is raised to what the
-/// tables say only. Each node knows what it received itself.
+/// Counts repeated ids if a registry that has lost its tags is used along with a second one. The second one is raised only by the
+/// tables of the joining node. Each node knows its own received ids.
 fn given_twice_by_the_second(guards: Guards) -> u64 {
     guards.impose();
     let world = World::of_several(1, 2, 3);
     {
         let mut world = world.borrow_mut();
         world.shared_from = 60 * SECOND;
-        // Only one node is to use both.
+        // Only one node uses both registries.
         world.nodes[1..].iter_mut().for_each(|node| node.wants_all = false);
-        // Before any tag was made.
+        // The backup is from before any tag was created.
         world.back_up(0);
     }
     while !world.borrow().shared {
@@ -174,7 +175,7 @@ fn a_registry_that_was_set_back_is_not_raised_by_a_node_that_joins() {
     assert!(given_twice_by_the_second(Guards::without(Guard::HandOverCompares)) > 0);
 }
 
-/// A tag that its registry has lost is not made there by a node that received ids of it, whatever that does.
+/// A node that received ids of a tag does not create it again at a registry that has lost it, whether the node joins or attaches.
 #[test]
 fn a_node_that_joins_again_or_attaches_does_not_make_what_was_lost() {
     let is_made = |change: &dyn Fn(&mut World) -> bool, guards: Guards| {
@@ -184,7 +185,7 @@ fn a_node_that_joins_again_or_attaches_does_not_make_what_was_lost() {
         run_until(&world, 60 * SECOND);
         assert!(world.borrow_mut().restore(0, Origin::Copy));
         assert!(change(&mut world.borrow_mut()));
-        // Before an operator has noticed.
+        // The operator has not noticed yet.
         run_until(&world, 70 * SECOND);
         guard::leave_out(None);
         let world = world.borrow();

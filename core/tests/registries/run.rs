@@ -1,4 +1,4 @@
-//! Runs: one a seed, and many of them on all cores.
+//! Runs: one per seed, and many at once on all cores.
 
 use super::fault::FAULTS;
 use super::guards::Guards;
@@ -9,10 +9,10 @@ use snowflake_ids_core::guard;
 use std::fmt;
 use std::ops::Range;
 
-/// Within this time every session has ids again.
+/// Within this time after the faults, every session has ids again.
 const RECOVERY: u64 = 75 * SECOND;
 
-/// What came of one seed.
+/// The result of one seed.
 pub struct Run {
     world: Shared,
     silent: Vec<usize>,
@@ -32,7 +32,7 @@ impl Run {
     fn of(world: Shared) -> Self {
         let faulty = world.borrow_mut().between(60 * SECOND, 240 * SECOND);
         run_until(&world, faulty);
-        // One registry works from now on. A node that uses it must have ids again.
+        // From now on one registry works. A node that uses it must have ids again.
         let one = {
             let world = world.borrow_mut();
             let registries = world.registries.len();
@@ -60,7 +60,7 @@ impl Run {
         !self.issues_twice() && !self.leaves_silent()
     }
 
-    /// What happened, for people.
+    /// The events, as text.
     pub fn story(&self) -> String {
         let world = self.world.borrow();
         let trace = world.trace.as_ref().map_or(String::new(), |trace| trace.join("\n"));
@@ -69,7 +69,7 @@ impl Run {
     }
 }
 
-/// The faults are over: for one registry, while the others are gone; or for all.
+/// Ends the faults: for one registry, while the others stay down; or for all.
 fn heal(shared: &Shared, one: Option<usize>) {
     {
         let mut world = shared.borrow_mut();
@@ -80,7 +80,7 @@ fn heal(shared: &Shared, one: Option<usize>) {
             world.kill(server);
         }
     }
-    // What they held is let go.
+    // The killed processes release their locks.
     let now = shared.borrow().now;
     run_until(shared, now + 1);
     let mut world = shared.borrow_mut();
@@ -96,7 +96,7 @@ fn heal(shared: &Shared, one: Option<usize>) {
     }
 }
 
-/// The world of a seed, before anything happens.
+/// The world of a seed, before its first event.
 fn set_up(seed: u64, guards: Guards) -> Shared {
     guards.impose();
     let registries = 1 + usize::try_from(seed % 3).unwrap();
@@ -107,9 +107,9 @@ fn set_up(seed: u64, guards: Guards) -> Shared {
     for _ in 0..2 + world.chance.below(4) {
         let start = world.between(1, 30 * SECOND);
         let node = world.add_node(start, cluster);
-        // The next one may be another database of the same cluster.
+        // The next node may be another database of the same cluster.
         cluster = cluster.or(Some(node)).filter(|_| world.chance.once_in(3));
-        // Some have rows of their own before.
+        // Some nodes begin with rows of their own.
         let alone = world.chance.one_of(&[0, 0, 10 * SECOND, 40 * SECOND]);
         world.nodes[node].alone_until = start + alone;
         world.nodes[node].wants_all = !world.chance.once_in(4);
@@ -120,7 +120,7 @@ fn set_up(seed: u64, guards: Guards) -> Shared {
     shared
 }
 
-/// What came of many.
+/// The sum of many results.
 #[derive(Default)]
 pub struct Total {
     pub runs: u64,

@@ -1,4 +1,4 @@
-//! Servers, their processes and what travels between them, one event after the other.
+//! Servers, their processes and the messages between them, one event after the other.
 
 use super::chance::Chance;
 use super::database::Db;
@@ -18,18 +18,18 @@ use std::rc::{Rc, Weak};
 
 /// Times are milliseconds since the run began.
 pub const SECOND: u64 = 1_000;
-/// A session that has had no id of a tag for so long is silent.
+/// A session without an id of a tag for this long is silent.
 const SILENCE: u64 = 15 * SECOND;
 
-/// The tags, by their place here.
+/// The tags; others refer to them by index.
 pub const TAGS: [&str; 2] = ["orders", "items"];
 pub type Tag = usize;
-/// A process.
+/// The number of a process.
 pub type Pid = u64;
 
 #[derive(Clone)]
 pub enum Event {
-    /// A process goes on, if it has not been woken before.
+    /// A process continues, unless it was woken before.
     Step {
         pid: Pid,
         turn: u64,
@@ -38,13 +38,13 @@ pub enum Event {
     Start {
         node: usize,
     },
-    /// A request comes to a server,
+    /// A request arrives at a server.
     Deliver {
         connection: u64,
         statement: RemoteStatement,
         text: String,
     },
-    /// and the response to its client.
+    /// A response arrives at its client.
     Reply {
         connection: u64,
         result: Result<String, ConnectionError>,
@@ -67,12 +67,12 @@ pub struct Server {
 }
 
 struct Running {
-    /// None while it runs.
+    /// None while the process runs.
     process: Option<Process>,
     server: usize,
-    /// How often it was stopped.
+    /// How often the process has stopped.
     turn: u64,
-    /// After how many more turns it is killed with its server.
+    /// The number of turns until it is killed with its server.
     doomed: Option<u32>,
 }
 
@@ -85,13 +85,13 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub registries: Vec<Registry>,
     pub connections: BTreeMap<u64, Connection>,
-    /// How many identities there are.
+    /// The number of identities so far.
     pub identities: usize,
-    /// Whether the rows of all registries are shares of one another,
+    /// Whether the rows of all registries are shares of one another.
     pub shared: bool,
-    /// and from when on they may be.
+    /// The time from which they may become shares.
     pub shared_from: u64,
-    /// Nothing goes wrong any more.
+    /// Whether faults are over.
     pub calm: bool,
     pub ledger: Ledger,
     pub faults: [u64; FAULTS.len()],
@@ -99,18 +99,18 @@ pub struct World {
     pub trace: Option<Vec<String>>,
     pub me: Weak<RefCell<World>>,
     processes: BTreeMap<Pid, Running>,
-    /// Those that were killed, until nothing is borrowed any more: what they held is let go then.
+    /// Killed processes. They are dropped once nothing is borrowed, because dropping releases their locks.
     killed: Vec<Process>,
-    /// In their order.
+    /// Events in their order.
     events: BTreeMap<(u64, u64), Event>,
     sequence: u64,
 }
 
-/// What a process has of the world.
+/// The world as seen by a process.
 pub struct Env<'p> {
     pause: &'p Pause,
     pub pid: Pid,
-    /// Where it runs.
+    /// The server on which the process runs.
     pub server: usize,
     world: Weak<RefCell<World>>,
 }
@@ -147,7 +147,7 @@ impl World {
         })
     }
 
-    /// One where nothing goes wrong by itself, and all nodes use all registries.
+    /// A world without random faults, in which all nodes use all registries.
     pub fn of_several(seed: u64, registries: usize, nodes: usize) -> Shared {
         let shared = Self::new(seed, registries);
         let mut world = shared.borrow_mut();
@@ -161,7 +161,7 @@ impl World {
         shared
     }
 
-    /// A new cluster, with an identity of its own.
+    /// Adds a cluster with an identity of its own.
     pub fn add_server(&mut self) -> usize {
         let who = wire::RegistryName { identity: format!("registry {}", self.identities), timeline: 1 };
         let cluster = i64::try_from(self.identities).unwrap();
@@ -180,7 +180,7 @@ impl World {
         self.events.insert((self.now + delay, self.sequence), event);
     }
 
-    /// A number that was not given before.
+    /// A number that was not used before.
     pub fn number(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
@@ -206,7 +206,7 @@ impl World {
         self.processes.contains_key(&pid)
     }
 
-    /// Has a process look again at what it waits for.
+    /// Makes a process check its condition again.
     pub fn wake(&mut self, pid: Pid) {
         if let Some(running) = self.processes.get(&pid).filter(|running| running.process.is_some()) {
             let turn = running.turn;
@@ -214,7 +214,7 @@ impl World {
         }
     }
 
-    /// Ends all processes of a server where they stand.
+    /// Kills all processes of a server.
     pub fn kill(&mut self, server: usize) {
         let theirs = self.processes.extract_if(.., |_, running| running.server == server);
         self.killed.extend(theirs.filter_map(|(_, running)| running.process));
@@ -226,12 +226,12 @@ impl World {
         }
     }
 
-    /// Has a node crash when this process of it has come so many calls further.
+    /// Crashes a node once this process has made this many more calls.
     pub fn doom(&mut self, pid: Pid, turns: u32) -> bool {
         self.processes.get_mut(&pid).map(|running| running.doomed = Some(turns)).is_some()
     }
 
-    /// Takes a process out of its place, to go on, if it is its turn.
+    /// Takes out a process to continue it, if this is its turn.
     fn begin_step(&mut self, pid: Pid, turn: u64) -> Option<Process> {
         let running = self.processes.get_mut(&pid).filter(|running| running.turn == turn)?;
         let hung_until = self.servers[running.server].hung_until;
@@ -270,7 +270,7 @@ impl World {
         self.after(until - self.now, Event::Step { pid, turn });
     }
 
-    /// Nodes that use this registry, or any, and had no id of some tag of late.
+    /// Nodes that lack recent ids of some tag. `registry`: only nodes that use it; None: any.
     pub fn silent(&self, registry: Option<usize>) -> Vec<usize> {
         let served = |node: &Node| {
             let used = self.used_by(node);
@@ -288,7 +288,7 @@ impl World {
     }
 }
 
-/// What nodes call a registry, and back.
+/// The name under which nodes know a registry; and the reverse.
 pub fn server_name(registry: usize) -> String {
     format!("r{registry}")
 }
@@ -297,7 +297,7 @@ pub fn registry_of(server: &str) -> usize {
     server[1..].parse().unwrap()
 }
 
-/// Runs what happens up to a time.
+/// Runs the events up to a time.
 pub fn run_until(shared: &Shared, end: u64) {
     loop {
         let event = {
@@ -324,7 +324,7 @@ pub fn run_until(shared: &Shared, end: u64) {
             Event::Fault => shared.borrow_mut().fault(),
             Event::Operator => shared.borrow_mut().operate(),
         }
-        // What they held is let go when nothing is borrowed.
+        // Dropping the killed processes releases their locks; nothing may be borrowed then.
         let killed = std::mem::take(&mut shared.borrow_mut().killed);
         drop(killed);
     }
@@ -336,7 +336,7 @@ impl Env<'_> {
         self.world.upgrade().unwrap()
     }
 
-    /// Looks at the world, or changes it: at once, while nothing else happens.
+    /// Reads or changes the world at once, while nothing else happens.
     pub fn with<T>(&self, work: impl FnOnce(&mut World) -> T) -> T {
         work(&mut self.world().borrow_mut())
     }
@@ -353,12 +353,12 @@ impl Env<'_> {
         UnixMicros(self.now().cast_signed() * 1_000)
     }
 
-    /// Others come before this process goes on.
+    /// Lets other processes run before this one continues.
     pub fn turn(&self) {
         self.pause.suspend(Wait::Turn);
     }
 
-    /// Sleeps until it is woken, and no longer than until then.
+    /// Sleeps until the process is woken, or until a time at the latest.
     pub fn sleep_until(&self, until: u64) {
         self.pause.suspend(Wait::Until(until.cast_signed()));
     }
@@ -370,7 +370,7 @@ impl Env<'_> {
         }
     }
 
-    /// Waits until something is there, and no longer than until then.
+    /// Waits until `look` finds something, or until a time at the latest.
     pub fn wait<T>(&self, until: u64, mut look: impl FnMut(&mut World) -> Option<T>) -> Option<T> {
         loop {
             if let Some(found) = self.with(&mut look) {

@@ -1,8 +1,8 @@
-//! Rules that a test leaves out.
+//! Tests that leave a guard out.
 
 use snowflake_ids_core::guard::{Guard, leave_out};
 
-/// Asserts that something holds with all rules, and not without this one.
+/// Asserts that something holds with all guards, and does not hold without this one.
 pub fn needs(rule: Guard, holds: impl Fn() -> bool) {
     assert!(holds(), "it does not hold with {rule:?}");
     leave_out(Some(rule));

@@ -1,4 +1,4 @@
-//! The saved-range file on a disk that keeps what was synced, and of the rest some beginning.
+//! The saved-range file on a disk. A failure keeps all synced bytes, and a part of the bytes after them.
 
 use super::chance::Chance;
 use super::process::{Pause, Wait};
@@ -6,16 +6,16 @@ use snowflake_ids_core::server::saved_range_file::SavedRangeFile;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What the disk has.
+/// The content of the disk.
 #[derive(Default)]
 pub struct Disk {
     pub text: Option<Vec<u8>>,
-    /// How much of its end is not synced.
+    /// The number of bytes at the end that are not synced.
     unsynced: usize,
 }
 
 impl Disk {
-    /// The machine fails.
+    /// Fails the machine.
     pub fn fail(&mut self, chance: &mut Chance) {
         if let Some(text) = &mut self.text {
             text.truncate(text.len() - chance.below(self.unsynced + 1));
@@ -24,7 +24,7 @@ impl Disk {
     }
 }
 
-/// The file, as a process has it.
+/// The file as a process uses it.
 pub struct File<'a> {
     pub disk: Rc<RefCell<Disk>>,
     pub pause: &'a Pause,

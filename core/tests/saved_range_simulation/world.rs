@@ -1,4 +1,4 @@
-//! A server with one tag: its row, its buffers, the refill worker, and what happens to them.
+//! A server with one tag: its row, its buffers, the refill worker and faults.
 
 use super::chance::Chance;
 use super::file::{Disk, File};
@@ -27,25 +27,25 @@ const DATABASE: u32 = 5;
 const SOURCE: u32 = 7;
 const TAG: &[u8] = b"t";
 
-/// What a backup of the tables holds.
+/// A backup of the tables.
 #[derive(Clone)]
 struct Tables {
     row: TagRow,
-    /// The ids of this history, but for those of transactions that were rolled back.
+    /// The ids of this history, except those of rolled-back transactions.
     given: BTreeSet<i64>,
 }
 
-/// What the server has in memory.
+/// The server's memory.
 #[derive(Default)]
 struct Memory {
     segment: Segment,
-    /// The row's version since the last reservation.
+    /// The row's version after the last reservation.
     version: i64,
     had_ids: bool,
     high_water_mark: Option<HighWaterMark>,
     /// Whether a session waits for ids.
     wanted: bool,
-    /// The note that the ids in the buffers were left over by.
+    /// The version of the saved range from which the buffers' ids came.
     of_record: Option<i64>,
 }
 
@@ -56,20 +56,20 @@ pub struct World {
     disk: Rc<RefCell<Disk>>,
     memory: Memory,
     numbers: i64,
-    /// Handed out by transactions that were rolled back.
+    /// Ids handed out by rolled-back transactions.
     rolled_back: BTreeSet<i64>,
-    /// Handed out of what was left over, by the note that said so.
+    /// Ids handed out from saved ranges, with the range's version.
     of_records: BTreeSet<(i64, i64)>,
-    /// Where the tag was forced back to, until an id has come since.
+    /// The id to which the tag was forced back, until the next id.
     forced: Option<i64>,
     wrong: Option<String>,
 }
 
-/// A transaction that has changed the tag: its row, as the transaction sees it.
+/// A transaction that has changed the tag, with the row as the transaction sees it.
 struct Transaction<'a> {
     row: RefCell<TagRow>,
     memory: RefCell<&'a mut Memory>,
-    /// The one that it writes.
+    /// The version that the transaction writes.
     version: i64,
 }
 
@@ -124,7 +124,7 @@ impl TransactionTagsHost<()> for Transaction<'_> {
 
 type Shared = Rc<RefCell<World>>;
 
-/// The world, and the refill worker that runs in it.
+/// The world and its refill worker.
 struct Run {
     world: Shared,
     worker: Process,
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// What went wrong in the run of a seed.
+    /// Runs a seed. Returns the first fault found.
     pub fn run(seed: u64) -> Option<String> {
         let world = Rc::new(RefCell::new(Self::new(seed)));
         let mut run = Run { worker: worker(&world), world };
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// A session takes an id; whether there was one.
+    /// Takes an id for a session. Returns whether there was one.
     fn take(&mut self) -> bool {
         let Ok(taken) = self.memory.segment.take(0, NonZeroU32::MIN, &UnixMicros(0)) else {
             self.memory.wanted = true;
@@ -226,7 +226,7 @@ impl World {
         true
     }
 
-    /// The refill worker's transaction: what it reserves, and which state of the buffers that is for.
+    /// Reserves as the refill worker's transaction does. Returns the ids, and the state of the buffers that they are for.
     fn reserve(&mut self, saved_range: Option<SavedRange>) -> (Reserved, Stamp) {
         let stamp = self.memory.segment.stamp();
         let row = &self.tables.row;
@@ -263,7 +263,7 @@ impl World {
         }
     }
 
-    /// A transaction that changes the tag, takes ids above the row, and is rolled back or committed.
+    /// Runs a transaction that changes the tag, takes ids above the row, and is committed or rolled back.
     fn change(&mut self) {
         let change = self.chance.one_of(&[Change::Tuned, Change::Moved, Change::Forced]);
         let commits = self.chance.once_in(2);
@@ -273,7 +273,7 @@ impl World {
             Change::Forced => {
                 row.definition.max_id = self.chance.one_of(&[0, 3, 10, 20, 39]);
                 row.tag_generation = self.number();
-                // To be compared with what was handed out, the buffers are taken away.
+                // Forcing back discards the buffers.
                 self.memory.segment.clear();
             }
             Change::Moved => row.definition.max_id += self.chance.between(1, 10),
@@ -314,19 +314,19 @@ impl World {
             self.rolled_back.extend(&ids);
         }
         if commits && change != Change::Tuned {
-            // It goes on there.
+            // Ids continue after the transaction's last one.
             self.forced = ids.last().copied();
         }
     }
 
-    /// No id above this is in use any more, as the tag's owner says.
+    /// Forgets all ids above the target, because the tag's owner says that none is in use.
     fn forget_above(&mut self, target: i64) {
         self.tables.given.retain(|id| *id <= target);
         self.rolled_back.retain(|id| *id <= target);
         self.forced = Some(target);
     }
 
-    /// The tag's owner says that no id above this is in use any more. No process is told of the commit.
+    /// Forces the tag back, in the owner's name. No process learns of the commit.
     fn force(&mut self) {
         let target = self.chance.one_of(&[0, 3, 10, 20, 39]);
         let (version, tag_generation) = (self.number(), self.number());
@@ -350,11 +350,11 @@ impl World {
         (*had_ids || high_water_mark.is_some()).then_some(in_use).into_iter().collect()
     }
 
-    /// What was not noted of rolled back transactions is not known any more.
+    /// Forgets ids of rolled-back transactions that were not recorded.
     fn forget_rolled_back(&mut self) {
         let row = &self.tables.row;
         let recorded = row.high_water_mark(self.memory.high_water_mark).map_or(0, |(_, id)| id);
-        // Forced back into what is left over, and rolled back.
+        // The ids may lie in a saved range, if a rolled-back transaction had forced the tag back.
         let text = self.disk.borrow().text.clone();
         let in_file = text.map(|text| from_text(&text).unwrap()).unwrap_or_default();
         let left: Vec<Range> = in_file.left.iter().map(|record| record.what.range).collect();
@@ -391,7 +391,7 @@ fn refill(world: &Shared, pause: &Pause) {
 }
 
 impl Run {
-    /// A session takes an id, and waits for it if it has to. The server may crash meanwhile.
+    /// Takes an id for a session, and waits for it if necessary. The server may crash meanwhile.
     fn take(&mut self) {
         while !self.world.borrow_mut().take() {
             if self.world.borrow_mut().chance.once_in(40) {
@@ -399,7 +399,7 @@ impl Run {
             }
             self.worker.step();
         }
-        // It goes on with what it has begun, or is slow.
+        // The worker continues its task, or is slow.
         if self.world.borrow_mut().chance.once_in(2) {
             self.worker.step();
         }
@@ -410,7 +410,7 @@ impl Run {
             let world = self.world.borrow();
             (world.disk.clone(), world.in_use())
         };
-        // Wherever it is.
+        // The worker ends wherever it is.
         self.worker = Process::new(|_| ());
         let mut postmaster = Process::new(move |pause| {
             let file = File { disk, pause };
@@ -447,7 +447,7 @@ impl Run {
         self.world.borrow_mut().forget_rolled_back();
     }
 
-    /// The tables are those of an earlier moment; the file stays.
+    /// Restores the tables of an earlier moment; the file stays.
     fn set_back(&mut self) {
         if self.world.borrow().backups.is_empty() {
             return;

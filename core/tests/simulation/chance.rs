@@ -1,8 +1,8 @@
-//! Chance that can be repeated: `SplitMix64` (Steele, Lea, Flood 2014).
+//! Repeatable random numbers: `SplitMix64` (Steele, Lea, Flood 2014).
 
 use std::cell::Cell;
 
-/// A stream of numbers that its seed decides.
+/// A stream of numbers that follows from its seed.
 pub struct Chance(Cell<u64>);
 
 impl Chance {
@@ -18,7 +18,7 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`, which is above 0.
     pub fn below(&self, end: usize) -> usize {
         usize::try_from(self.next() % end as u64).unwrap()
     }

@@ -1,5 +1,5 @@
-//! The databases of a server, one of which may draw from a registry; and the launcher's part in leases, as it ships: it looks for
-//! that database, and starts a lease worker there.
+//! A server's databases, one of which may use a registry. The launcher's shipped code looks for that database, and starts a lease
+//! worker in it.
 
 use super::event::Event;
 use super::host::Host;
@@ -15,30 +15,30 @@ use snowflake_ids_core::server::state::Chosen;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A database; its oid is its place among those of its server, from 1 on.
+/// A database. Its oid is its number among the server's databases, from 1.
 pub struct Database {
-    /// Whether it draws worker ids from the registry that servers share.
+    /// Whether the database uses the servers' common registry.
     pub draws: Cell<bool>,
-    /// The registry that it is, if it leases some to others.
+    /// The registry in this database, if it leases worker ids.
     pub registry: RefCell<Option<Rc<Registry>>>,
-    /// The table of worker ids that were chosen first, once the extension is there.
+    /// The table of first-chosen worker ids, once the extension is created.
     pub chosen: RefCell<Option<Vec<Chosen>>>,
 }
 
-/// The place for a lease worker among the processes of a server.
+/// The worker slot of a server's lease worker.
 #[derive(Default)]
 pub struct LeaseSlot {
-    /// The database that it is for; 0: it is free.
+    /// The slot's database; 0: the slot is free.
     pub database: Cell<u32>,
-    /// The lease worker among the processes of its server, while it runs.
+    /// The index of the running lease worker among the server's processes.
     pub process: Cell<Option<usize>>,
-    /// What the launcher is to know of the worker, once it has reached its database.
+    /// What the worker reports to the launcher, once it has reached its database.
     reached: Cell<Option<End>>,
     ended: Cell<bool>,
 }
 
 impl LeaseSlot {
-    /// Tells what the database is.
+    /// Reports to the launcher how the database uses registries.
     pub fn report(&self, found: DatabaseUse) {
         self.reached.set(Some(End { arrived: true, found: Some(found) }));
     }
@@ -49,7 +49,7 @@ impl LeaseSlot {
     }
 }
 
-/// What the launcher remembers of leases.
+/// The launcher's memory about leases.
 #[derive(Default)]
 pub struct Leases {
     launch: Launch,
@@ -110,7 +110,7 @@ impl Host<'_> {
         &self.server.databases[oid as usize - 1]
     }
 
-    /// Looks into a database.
+    /// Reads a database's chosen worker ids and use of registries.
     fn look(&self, oid: u32) {
         let database = self.database(oid);
         let chosen = database.chosen.borrow().clone();
@@ -127,7 +127,7 @@ impl Host<'_> {
         });
     }
 
-    /// Creates the extension, without which there are no ids; whether it is there.
+    /// Creates the extension, without which no ids are issued. Returns whether it exists now.
     pub fn install(&self) -> bool {
         let chosen = &self.database(1).chosen;
         if chosen.borrow().is_some() || !self.server.is_alone() {
@@ -145,10 +145,10 @@ impl Host<'_> {
     }
 }
 
-/// Does what a lease worker is started for, and leaves.
+/// Runs a lease worker's task, and ends.
 pub fn run(host: &Host<'_>, task: LeaseTask, database: u32, serve: impl FnOnce()) {
     let slot = &host.live.slot;
-    // Now and then it does not get into the database.
+    // The worker sometimes fails to reach the database.
     if !host.sim.happens_once_in(10) {
         slot.reached.set(Some(End { arrived: true, found: None }));
         host.call();

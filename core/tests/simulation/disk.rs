@@ -1,16 +1,16 @@
-//! What survives the end of the server, and what of it survives the end of the machine.
+//! The files that survive a server's end, and the part of them that survives the machine's end.
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::server::state::{FileIdentity, State, StateError};
 use std::rc::Rc;
 
-/// A file with a state.
+/// A file with a server state.
 #[derive(Clone)]
 pub struct File {
     pub text: String,
-    /// Which file of all that there ever were.
+    /// The file's number among all files ever created.
     pub inode: u64,
-    /// Whether the disk has the content.
+    /// Whether the content is on disk.
     pub synced: bool,
 }
 
@@ -19,7 +19,7 @@ impl File {
         State::from_text(self.text.as_bytes())
     }
 
-    /// The worker ids that it tells of.
+    /// The worker ids that the file names.
     pub fn workers(&self) -> Vec<u32> {
         self.state().map_or_else(
             |_| Vec::new(),
@@ -45,9 +45,9 @@ impl File {
 #[derive(Clone, Default)]
 pub struct Disk {
     pub file: Option<File>,
-    /// What is being written under another name.
+    /// The file that is being written under a temporary name.
     pub new: Option<Rc<File>>,
-    /// Which file has the name after the end of the machine.
+    /// The file that would have the name after the machine's end.
     pub named: Option<File>,
     pub marker_file: bool,
     /// The wall clock at the last checkpoint.
@@ -55,7 +55,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The machine ends. What was not synced is lost, or not, as it happens.
+    /// Ends the machine. What was not synced is lost at random.
     pub fn lose_unsynced(&mut self, name_is_lost: bool) {
         self.new = None;
         if name_is_lost {
@@ -67,7 +67,7 @@ impl Disk {
         self.named.clone_from(&self.file);
     }
 
-    /// Another file is put in place.
+    /// Puts another file in place.
     pub fn put(&mut self, file: Option<File>) {
         self.file.clone_from(&file);
         self.named = file;

@@ -1,54 +1,54 @@
-//! What happens in a run, and where.
+//! Events of a run.
 
 use snowflake_ids_core::registry::lease_launch::LeaseTask;
 use std::cmp::Ordering;
 
-/// When every run begins: some instant of 2026.
+/// The instant at which every run begins, in 2026.
 pub const BEGIN: i64 = 1_770_000_000_000_000;
 
-/// Where worker ids come from.
+/// The source of worker ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// One registry for all.
+    /// One registry for all servers.
     Shared,
-    /// The same, with hardly more worker ids than servers.
+    /// One registry, with hardly more worker ids than servers.
     Tight,
     /// Each server chooses its own.
     Alone,
-    /// Numbers that an operator chose.
+    /// An operator sets a number for each server.
     Numbers,
-    /// The same, with standbys that succeed under their number.
+    /// An operator sets the numbers; a promoted standby keeps its primary's number.
     Succession,
 }
 
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A process goes on, if it still waits for this turn.
+    /// A process continues, if this is still its turn.
     Run {
         server: usize,
         slot_generation: u64,
         process: usize,
         turn: u64,
     },
-    /// A request reaches the registry that servers share,
+    /// A request arrives at the common registry.
     Request {
         server: usize,
         slot_generation: u64,
         number: u64,
         text: String,
     },
-    /// which goes on serving it,
+    /// The registry continues to serve a request.
     Serve {
         process: usize,
     },
-    /// and its answer reaches the server.
+    /// The response arrives at the server.
     Answer {
         server: usize,
         slot_generation: u64,
         number: u64,
         answer: String,
     },
-    /// The lease worker is started in a database.
+    /// The lease worker starts in a database.
     LeaseWorker {
         server: usize,
         slot_generation: u64,
@@ -58,17 +58,17 @@ pub enum Event {
     Start {
         server: usize,
     },
-    /// The server is to stop,
+    /// A server begins to stop.
     Stop {
         server: usize,
         slot_generation: u64,
     },
-    /// and its launcher has ended.
+    /// The launcher of a stopping server has ended.
     Stopped {
         server: usize,
         slot_generation: u64,
     },
-    /// An operator has a server use the registry that was made anew.
+    /// An operator lets a server use the recreated registry.
     Introduce {
         server: usize,
     },
@@ -79,7 +79,7 @@ pub enum Event {
     Operator,
 }
 
-/// When an event happens, and which of those of that instant it is.
+/// An event's time, its number among all events, and the event.
 pub struct At(pub i64, pub u64, pub Event);
 
 impl PartialEq for At {
@@ -94,7 +94,7 @@ impl PartialOrd for At {
     }
 }
 impl Ord for At {
-    /// The earliest is the largest: a heap gives that first.
+    /// Orders the earliest event as the largest, because a heap returns the largest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.0, other.1).cmp(&(self.0, self.1))
     }

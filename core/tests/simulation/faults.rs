@@ -1,4 +1,4 @@
-//! What goes wrong, and what operators do about it.
+//! Faults, and actions of operators that cause trouble.
 
 use super::disk::{Disk, File};
 use super::event::{Event, Scope};
@@ -55,7 +55,7 @@ pub const FAULTS: [Fault; 18] = [
     Fault::Settings,
 ];
 
-/// How often each kind has happened.
+/// Counts of each kind of fault.
 #[derive(Clone, Default)]
 pub struct Faults(pub [u64; FAULTS.len()]);
 
@@ -71,31 +71,31 @@ impl Faults {
     }
 }
 
-/// What a standby has of its primary.
+/// A state that a standby has of its primary.
 #[derive(Clone)]
 pub struct Backup {
     pub at: i64,
     pub disk: Disk,
-    /// The table of worker ids that were chosen.
+    /// The table of chosen worker ids.
     pub chosen: Option<Vec<Chosen>>,
-    /// Whether it draws worker ids from the registry that servers share, and what its ids are unique in.
+    /// Whether the primary uses the common registry, followed by the scope of its ids.
     pub draws: bool,
     pub scope: u32,
     pub last_commit: Option<UnixMicros>,
-    /// The highest position that was issued.
+    /// The highest issued position.
     pub highest: Position,
 }
 
 impl Backup {
-    /// Whether all ids that a standby has were issued soon after its last commit. One whose primary's clock was stepped back
-    /// before that cannot know how far they came; the docs say so.
+    /// Whether all of the standby's ids were issued soon after its last commit. If the primary's clock was stepped back before
+    /// that commit, the standby cannot know how far ids came; the documents say so.
     fn tells_how_far_ids_came(&self, layout: &Layout) -> bool {
         self.last_commit.is_none_or(|at| self.highest < layout.position_after(UnixMicros(at.0 + MAX_DRIFT)))
     }
 }
 
 impl World {
-    /// One fault, somewhere, and the next one later.
+    /// Causes a fault somewhere, and schedules the next one.
     pub fn fault(&mut self) {
         if self.is_healed() {
             return;
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// Has a fault happen; whether it could.
+    /// Causes a fault. Returns whether that was possible.
     fn cause(&mut self, fault: Fault, server: usize) -> bool {
         let now = self.now();
         let this = Rc::clone(&self.servers[server]);
@@ -131,7 +131,7 @@ impl World {
                 }
                 runs
             }
-            // It counts itself.
+            // `stop` counts the fault itself.
             Fault::Stop => {
                 self.stop(server);
                 false
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// The wall clock is stepped.
+    /// Steps the wall clock.
     fn step(&mut self, back: bool, server: usize) -> bool {
         let most = [5 * SECOND, MAX_DRIFT + 5 * SECOND, 50 * SECOND, 3_600 * SECOND, 10 * YEAR];
         let step = self.chance.between(1, self.chance.one_of(&most));
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// The file is put back from a backup, into the same directory.
+    /// Restores the state file from a backup into the same directory.
     fn put_back(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
         let count = this.backups.borrow().len();
@@ -229,10 +229,10 @@ impl World {
         true
     }
 
-    /// A standby is promoted: its file is of an earlier moment than what it has replayed, and its primary goes on.
+    /// Promotes a standby, while its primary keeps running. The standby's file is older than the tables that it has replayed.
     pub fn fail_over(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
-        // A copy, and its standby, have no shares of worker ids.
+        // A copy and its standby have no shares of worker ids.
         let of_copy = self.scope == Scope::Alone && this.copied.get();
         let refuses = matches!(self.scope, Scope::Numbers | Scope::Tight) || !this.has_issued() || of_copy;
         let count = this.backups.borrow().len();
@@ -242,7 +242,7 @@ impl World {
         let base = self.chance.below(count);
         let replayed = base + self.chance.below(count - base);
         let (base, replayed) = (this.backups.borrow()[base].clone(), this.backups.borrow()[replayed].clone());
-        // One that was promoted before the extension came to it was never introduced to its primary.
+        // If the extension was not replayed before the promotion, the successor never learned of its primary.
         let is_stranger = !replayed.draws && replayed.chosen.is_none();
         if is_stranger || self.scope == Scope::Succession && !replayed.tells_how_far_ids_came(&self.layout) {
             return false;
@@ -258,18 +258,18 @@ impl World {
         self.start(successor.number);
         this.succeeded.set(true);
         if self.scope == Scope::Succession {
-            // What it issues from now on, and what was not replayed, is its own alone.
+            // Ids that the primary issues from now on, and ids that were not replayed, belong to its scope alone.
             let own = 1_000 + u32::try_from(server).unwrap();
             self.ledger.borrow_mut().split(server, replayed.at, this.scope.get(), own);
             this.scope.set(own);
-            // Its operator finds the primary's ids in the tables.
+            // The successor's operator finds the primary's ids in the tables.
             successor.highest.set(replayed.highest);
             successor.ticks.replace(this.ticks.borrow().range(..=replayed.highest).copied().collect());
         }
         true
     }
 
-    /// The data directory is copied, and the copy started; the original goes on, or is gone for good.
+    /// Copies the data directory and starts the copy. `takeover`: the original is gone for good; otherwise it keeps running.
     fn copy(&mut self, server: usize, takeover: bool) -> bool {
         let this = Rc::clone(&self.servers[server]);
         let refuses = self.scope == Scope::Tight || !this.has_issued();
@@ -287,7 +287,7 @@ impl World {
         copy.highest.set(this.highest.get());
         copy.ticks.replace(this.ticks.borrow().clone());
         if this.is_alone() {
-            // Two copies may choose the same worker id; but not one that was known before.
+            // Two copies may choose the same worker id, but no worker id that was known before.
             copy.scope.set(2_000 + u32::try_from(copy.number).unwrap());
             copy.of_original.replace(this.disk.borrow().file.as_ref().map(File::workers).unwrap_or_default());
         }
@@ -301,7 +301,7 @@ impl World {
         this.clocks.offset.get().abs() <= MAX_SKEW && this.highest.get() <= tick
     }
 
-    /// Another server out of one's data directory, on another machine.
+    /// Adds a server on another machine, made from one's data directory.
     fn offspring(&mut self, server: usize, disk: Disk, chosen: Option<Vec<Chosen>>) -> Rc<Server> {
         let new = self.add_server();
         let (parent, child) = (&self.servers[server], Rc::clone(&self.servers[new]));
@@ -322,8 +322,8 @@ impl World {
         child
     }
 
-    /// Another registry takes the place of the one that servers share, which use it one after another. The first one that does has a
-    /// lease, and shows it: until then the registry cannot know of any.
+    /// Replaces the common registry. The servers begin to use the new one at different times. The first one shows its lease,
+    /// because the new registry cannot know of any.
     fn make_registry_anew(&mut self, server: usize) -> bool {
         let this = &self.servers[server];
         let state = this.disk.borrow().file.as_ref().and_then(|file| file.state().ok());
@@ -341,7 +341,7 @@ impl World {
         true
     }
 
-    /// Has a server use the registry, which asks it for a worker id at once.
+    /// Lets a server use the new registry. The server asks it for a worker id at once.
     pub fn introduce(&mut self, server: usize) {
         let this = &self.servers[server];
         this.introduced.set(self.shared.generation.get());
@@ -350,7 +350,7 @@ impl World {
         }
     }
 
-    /// A session has a server use the registry that others share, or choose its worker id itself again.
+    /// Starts a session that makes a server join or leave the common registry. A server without one chooses its own worker id.
     pub fn change_registry(&mut self, server: usize, joins: bool) -> bool {
         let this = &self.servers[server];
         let may = self.scope == Scope::Alone && this.is_running() && this.has_issued();
@@ -362,7 +362,7 @@ impl World {
         true
     }
 
-    /// An operator takes a worker id away, or has its holder give it up.
+    /// Has an operator take a worker id away from its holder.
     fn release(&mut self, server: usize) -> bool {
         let this = &self.servers[server];
         let state = this.disk.borrow().file.as_ref().and_then(|file| file.state().ok());

@@ -1,5 +1,5 @@
-//! What a process of a simulated server touches: the core's traits in memory. At each call it may be stopped for a while,
-//! while other processes go on; and the server may end there.
+//! The surroundings of a simulated server's process: the core's traits in memory. At each call the process may be stopped while
+//! other processes run, and the server may end.
 
 use super::disk::File;
 use super::event::Event;
@@ -27,7 +27,7 @@ pub struct Host<'a> {
     pub server: Rc<Server>,
     pub live: Rc<Live>,
     pause: &'a Pause,
-    /// When the session's call has waited long enough.
+    /// The time at which the session's call stops waiting.
     until: Cell<i64>,
 }
 
@@ -41,14 +41,14 @@ impl<'a> Host<'a> {
         Issuer { shared: &self.live.shared, host: self }
     }
 
-    /// A call of something outside of the process, which may be its last.
+    /// Stops at a call out of the process, possibly for good.
     pub fn call(&self) {
         if self.sim.chance.once_in(3) {
             self.pause.suspend(Wait::Turn);
         }
     }
 
-    /// A call of the disk.
+    /// Stops at a call of the disk.
     fn disk(&self) {
         self.pause.suspend(Wait::Turn);
     }
@@ -70,7 +70,7 @@ impl<'a> Host<'a> {
         self.until.set(self.sim.now() + LIMIT);
     }
 
-    /// Notes what an operator has to decide about; None: what there was is over.
+    /// Records an error that needs an operator's decision. Success clears it, and returns the value.
     pub fn record<T>(&self, done: Result<T, IssuerError>) -> Option<T> {
         match done {
             Ok(done) => {
@@ -87,7 +87,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// The same of a session's call.
+    /// Records the error of a session's call in the same way.
     pub fn record_call(&self, error: SessionError) {
         if let SessionError::Issuer(error) = error {
             self.record::<()>(Err(error));
@@ -96,7 +96,7 @@ impl<'a> Host<'a> {
 }
 
 impl Host<'_> {
-    /// The process may be put off its processor.
+    /// May suspend the process for a while.
     fn preempt(&self) {
         let chance = &self.sim.chance;
         if chance.once_in(16) {
@@ -105,7 +105,7 @@ impl Host<'_> {
     }
 }
 
-/// The wall clock, as a session reads it: it may be stopped before and after.
+/// The wall clock as a session reads it. The session may be suspended before and after the reading.
 impl Clock for &Host<'_> {
     fn now(&self) -> UnixMicros {
         self.preempt();

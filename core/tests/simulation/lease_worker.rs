@@ -1,5 +1,4 @@
-//! The lease worker of a server, as it ships, and its way to the registry: requests to another server, any of which may be lost,
-//! or its answer.
+//! A server's lease worker as shipped, and its way to the registry: requests and responses that may be lost.
 
 use super::databases::{self, Database};
 use super::event::{Event, Scope};
@@ -27,16 +26,16 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
-/// How many rounds without work it stays.
+/// The number of idle rounds after which the worker ends.
 const IDLE: u32 = 10;
-/// How long an answer is waited for.
+/// The longest wait for a response.
 const LIMIT: i64 = 5 * SECOND;
 
 pub fn lease_worker(host: &Host<'_>, task: LeaseTask, database: u32) {
     databases::run(host, task, database, || look_after(host, database));
 }
 
-/// Looks after the lease whenever a session asks, or it is to be renewed, until there is nothing to do.
+/// Serves requests and renewals of the lease until there are none left.
 fn look_after(host: &Host<'_>, database: u32) {
     let server = LeaseServer { host, database: host.database(database), failed: Cell::new(None) };
     let mut worker = LeaseWorker::new(host.issuer(), server, &host.live.requests);
@@ -52,7 +51,7 @@ fn look_after(host: &Host<'_>, database: u32) {
     }
 }
 
-/// Asks for a renewal where one is due, as the launcher does.
+/// Requests a renewal when one is due, as the launcher does.
 pub fn renew(host: &Host<'_>, issuer: &Issuer<'_, &Host<'_>>, renewal: &mut Renewal) {
     let (live, uptime) = (&host.live, host.uptime());
     let Some(expiry) = live.shared.status.expiry().filter(|_| live.shared.is_issuing()) else {
@@ -86,11 +85,11 @@ impl Host<'_> {
     }
 }
 
-/// The server with its way to the registry.
+/// The server, with its connection to the registry.
 struct LeaseServer<'a> {
     host: &'a Host<'a>,
     database: &'a Database,
-    /// When the registry gave no answer last.
+    /// The time of the last request without a response.
     failed: Cell<Option<Duration>>,
 }
 
@@ -150,7 +149,7 @@ impl LeaseHost for LeaseServer<'_> {
     }
 }
 
-/// The registry that is the server's own database.
+/// The registry in the server's own database.
 struct Own<'a> {
     server: &'a LeaseServer<'a>,
     now: UnixMicros,
@@ -170,7 +169,7 @@ impl Asked for Own<'_> {
     }
 }
 
-/// The registry that servers share.
+/// The servers' common registry.
 struct SharedRegistry<'a> {
     server: &'a LeaseServer<'a>,
     endpoint: &'a Endpoint,
@@ -188,7 +187,7 @@ impl Asked for SharedRegistry<'_> {
         live.answer.replace(None);
         host.call();
         if !is_lost(sim, host.server.cut_off.get()) {
-            // Now and then one that is on its way for longer than its sender waits.
+            // Sometimes a request takes longer than its sender waits.
             let delay = sim.chance.between(100, if sim.happens_once_in(40) { 20 * SECOND } else { 50_000 });
             let (server, slot_generation) = (host.server.number, host.server.slot_generation.get());
             let text = request.to_text().unwrap();
@@ -201,7 +200,7 @@ impl Asked for SharedRegistry<'_> {
     }
 }
 
-/// A request as it came from a server: which one, and what it is to be answered under.
+/// A request as a server sent it, with the number for the response.
 pub struct Sent {
     pub server: usize,
     pub slot_generation: u64,
@@ -210,7 +209,7 @@ pub struct Sent {
     pub cut_off: i64,
 }
 
-/// A process of a registry: serves one request, whatever has become of the server that sent it.
+/// Serves one request in a registry process, even if the sender is gone.
 pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
     let request = Request::accept(&sent.text).unwrap().unwrap();
     let now = UnixMicros(sim.now() + registry.offset.get());
@@ -219,7 +218,7 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
             pause.suspend(Wait::Turn);
         }
     };
-    // An error gets lost as any answer may; so is what another registry was meant by.
+    // Errors are not sent back, as if they were lost. Neither is a response to a request for another registry.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
     let ask = bounded(request.ask, now, 1);
     let limits = LeaseLimits { taken: Vec::new(), longest: Duration::from_micros(FORMER.cast_unsigned()) };

@@ -1,12 +1,12 @@
-//! A database of a server begins to draw from the registry that servers share, or ends it, in the steps of the transaction that
-//! does so. It may be rolled back, and the server may end between any two of them.
+//! The transaction in which a database joins or leaves the common registry, step by step. It may be rolled back, and the server
+//! may end between any two steps.
 
 use super::host::Host;
 use super::registry::name;
 use super::server::SECOND;
 use std::sync::atomic::Ordering::{AcqRel, Release};
 
-/// The database that does.
+/// The database that joins or leaves.
 const DATABASE: u32 = 2;
 
 pub fn join(host: &Host<'_>) {
@@ -15,7 +15,7 @@ pub fn join(host: &Host<'_>) {
         host.database(DATABASE).draws.set(true);
         let identity = name(host.server.introduced.get()).identity;
         end(host, Some(&identity));
-        // From now on the worker id that it had chosen may be another server's.
+        // From now on, another server may use the worker id that this server had chosen.
         host.server.scope.set(0);
     } else {
         forget(host);
@@ -29,7 +29,7 @@ pub fn leave(host: &Host<'_>) {
     host.rest(host.sim.chance.between(1, SECOND));
     if is_committed {
         host.database(DATABASE).draws.set(false);
-        // The worker id that it chooses next may be any server's.
+        // The worker id that the server chooses next may be any server's.
         let own = (1 << 31) + u32::try_from(host.sim.chance.next() >> 33).unwrap();
         host.server.scope.set(own);
         end(host, None);
@@ -38,7 +38,7 @@ pub fn leave(host: &Host<'_>) {
     }
 }
 
-/// Notes that a transaction changes the use of registries; whether it will be committed. None: it failed.
+/// Records that a transaction changes the use of registries. Returns whether it will commit; None: the record failed.
 fn begin(host: &Host<'_>) -> Option<bool> {
     host.live.requests.changing.fetch_add(1, AcqRel);
     let recorded = host.record(host.issuer().change(|state, _| state.moving_to = Some(DATABASE)));
@@ -50,7 +50,7 @@ fn begin(host: &Host<'_>) -> Option<bool> {
     Some(!host.sim.chance.once_in(4))
 }
 
-/// What follows a commit.
+/// Does the work after a commit.
 fn end(host: &Host<'_>, identity: Option<&str>) {
     let requests = &host.live.requests;
     host.call();
@@ -62,7 +62,7 @@ fn end(host: &Host<'_>, identity: Option<&str>) {
     requests.changing.fetch_sub(1, AcqRel);
 }
 
-/// What follows a rollback.
+/// Does the work after a rollback.
 fn forget(host: &Host<'_>) {
     host.live.requests.changed.store(DATABASE, Release);
     host.live.requests.changing.fetch_sub(1, AcqRel);

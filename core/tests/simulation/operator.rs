@@ -1,4 +1,4 @@
-//! What operators do: where a server says that it needs them, and when all faults are over.
+//! Operators' actions: when a server reports that it needs them, and after all faults.
 
 use super::event::{Event, Scope};
 use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
@@ -8,12 +8,12 @@ use snowflake_ids_core::server::state::StateError;
 use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;
 
-/// For how long a run goes on after all faults. A server that waits for another's expiry to pass needs that, a renewal and an
-/// operator; or it waits for the clock to pass ids that were issued while it was ahead.
+/// How long a run continues after its faults. A server may wait for another's expiry, a renewal and an operator; or for the clock
+/// to pass ids issued while it was ahead.
 pub const MAX_RECOVERY: i64 = 18 * EXPIRY;
 
 impl World {
-    /// What operators do where a server says that it needs them, and when all faults are over.
+    /// Acts on servers that need an operator, and on silent ones after all faults.
     pub fn operate(&mut self) {
         let delay = if self.is_healed() { 5 * SECOND } else { 40 * SECOND };
         self.after(delay, Event::Operator);
@@ -28,7 +28,7 @@ impl World {
         }
     }
 
-    /// Which of two with one number goes on with it.
+    /// Decides whether a copy keeps the number of its original.
     fn part(&mut self, server: usize) {
         let system_identifier = self.servers[server].system_identifier.get();
         let gone = |other: &Rc<Server>| {
@@ -46,13 +46,14 @@ impl World {
     fn renumber(&mut self, server: usize) {
         let number = self.number();
         self.servers[server].identity.set(number);
-        // Under the new number nothing was issued yet.
+        // Nothing was issued under the new number yet.
         self.servers[server].highest.set(Position(0));
         self.servers[server].ticks.take();
         self.crash(server, false);
     }
 
-    /// A new file. Where ids were ahead of the clock an operator has to say how far, unless another worker id is leased.
+    /// Resets the state file. The operator names the highest id if ids were ahead of the clock, unless another worker id is
+    /// leased.
     fn reset(&mut self, server: usize) {
         let this = &self.servers[server];
         let (layout, highest) = (this.layout, this.highest.get());
@@ -63,9 +64,9 @@ impl World {
         self.operate_on(server, move |host| _ = host.record(host.issuer().reset(above)));
     }
 
-    /// A new file, by the word of an operator that no id of a later time was kept; or one that is so much later that it
-    /// does not matter here. Sessions must be gone that may have some. A server whose ids are too far ahead for the clock to
-    /// pass them before the run ends is given up.
+    /// Resets the state file above ids far in the future, because the operator promises that no later id was kept, or that it
+    /// does not matter in this run. Sessions that hold such ids must end first. If the clock cannot pass the ids before the run
+    /// ends, the server is given up.
     fn begin_anew(&mut self, server: usize) {
         let this = Rc::clone(&self.servers[server]);
         let ends = self.healed_at.get() + MAX_RECOVERY;
@@ -86,7 +87,7 @@ impl World {
         self.operate_on(server, move |host| _ = host.record(host.issuer().reset(above)));
     }
 
-    /// The clocks are right: what is not in service by itself is helped as the docs say.
+    /// Helps a server that is not back in service by itself, as the documents say. The clocks are right.
     fn help(&mut self, server: usize) {
         let (now, this) = (self.now(), &self.servers[server]);
         let Some(live) = this.live() else { return };
@@ -98,13 +99,13 @@ impl World {
         }
     }
 
-    /// A server that does not come back by itself now that its clock is right: its ids were far ahead, or what it was
-    /// made to begin above, or the expiries of the worker ids it had.
+    /// Unblocks a server that stays silent after its clock was set right. Its ids, the minimum of its state, or its former worker
+    /// ids' expiries may be far ahead.
     fn unstick(&mut self, server: usize) {
         let (now, this) = (self.now(), Rc::clone(&self.servers[server]));
         let Some(live) = this.live() else { return };
         let open = live.issuing.try_borrow().is_ok_and(|issuing| issuing.node.is_some());
-        // What a term that has ended came to is in the way no more.
+        // The end of a term that is over does not block.
         let next = if open { live.shared.generator.next() } else { Position(0) };
         let ahead = this.layout.instant_of(next).0 - this.clocks.wall(now).0;
         let patient = this.rollback.get() != ClockRollback::Switch || this.policy.get() != Policy::Reuse;
@@ -118,7 +119,7 @@ impl World {
         }
     }
 
-    /// Ends all faults: clocks are right, every server is up and connected.
+    /// Ends all faults: clocks are right, and every server runs and is connected.
     pub fn heal(&mut self) {
         self.healed.set(true);
         self.healed_at.set(self.now());
@@ -141,12 +142,12 @@ impl World {
         self.after(SECOND, Event::Operator);
     }
 
-    /// The servers that do not issue ids, or none near their clock.
+    /// The servers that issue no ids, or only ids far from their clock.
     pub fn silent(&self) -> Vec<usize> {
         let serves = |server: &&Rc<Server>| {
             server.last.get().is_some_and(|(at, tick)| {
                 let ahead = self.layout.instant(tick).0 - at;
-                // Behind by as long as a session needs for what it took at once.
+                // Ids may lag by the time a session needs to use up one take.
                 let near = -100 * self.pace..MAX_DRIFT + 5 * SECOND;
                 self.now() - at <= 4 * self.pace.max(5 * SECOND) && near.contains(&ahead)
             })

@@ -1,8 +1,8 @@
-//! A process of a simulated server: the shipped code, from top to bottom, stopped at each call of what it touches.
+//! A process of a simulated server: the whole shipped code, stopped at each call of its surroundings.
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-/// What a process that has stopped waits for.
+/// What a stopped process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Its next turn.
@@ -11,10 +11,10 @@ pub enum Wait {
     Until(i64),
 }
 
-/// How a process stops: what stands for files, tables and servers calls `suspend` before and after it does something.
+/// How a process stops: the stand-ins for files, tables and servers call `suspend` before and after their work.
 pub type Pause = Yielder<(), Wait>;
 
-/// A process. To drop it is to kill it where it stands.
+/// A process. Dropping it kills it where it stands.
 pub struct Process(Coroutine<(), Wait, ()>);
 
 impl Process {
@@ -22,7 +22,7 @@ impl Process {
         Self(Coroutine::new(move |pause: &Pause, ()| body(pause)))
     }
 
-    /// Goes on until it stops again; None: it has ended.
+    /// Continues until the next stop. None: the process has ended.
     pub fn step(&mut self) -> Option<Wait> {
         match self.0.resume(()) {
             CoroutineResult::Yield(wait) => Some(wait),

@@ -1,5 +1,6 @@
-//! Registries: tables of worker ids in memory, which the shipped code reads and writes in transactions. Rows that one has
-//! locked wait for its end; what it wrote is seen by others after that. A process that ends rolls its transaction back.
+//! Registries: tables of worker ids in memory, read and written by the shipped code in transactions. A locked row blocks other
+//! transactions until the end of its transaction; only then are its changes visible. A process that ends rolls its transaction
+//! back.
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
@@ -9,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How often a transaction looks again for a locked row until it gives up.
+/// How often a transaction retries a locked row.
 const TIMEOUT: u32 = 40;
 
 #[derive(Clone)]
@@ -20,32 +21,32 @@ struct Stored {
     former_until: Option<UnixMicros>,
 }
 
-/// A registry: the rows that are committed, and which transaction has locked which.
+/// A registry: the committed rows, and the transaction that locks each row.
 #[derive(Default)]
 pub struct Registry {
     rows: RefCell<BTreeMap<u32, Stored>>,
     locks: RefCell<BTreeMap<u32, u64>>,
     transactions: Cell<u64>,
-    /// How far its clock is off.
+    /// The difference of its clock from the true time.
     pub offset: Cell<i64>,
-    /// How many worker ids were taken that their holder did not have before.
+    /// How often a holder got a worker id that it did not have before.
     pub leased: Cell<u64>,
-    /// How often it was made anew.
+    /// How often the registry was recreated.
     pub generation: Cell<u32>,
 }
 
 impl Registry {
-    /// Whether its holder has given a worker id back.
+    /// Whether a worker id was given back by its holder.
     pub fn is_given_back(&self, worker: u32) -> bool {
         self.rows.borrow().get(&worker).is_some_and(|stored| stored.given_back)
     }
 
-    /// The latest time that a holder told of.
+    /// The latest id time that a holder reported.
     pub fn latest(&self) -> Option<UnixMicros> {
         self.rows.borrow().values().filter_map(|stored| stored.entry.last).max()
     }
 
-    /// An operator keeps the holder of a worker id from renewing it.
+    /// Keeps the holder of a worker id from renewing, as an operator may.
     pub fn forbid(&self, worker: u32) {
         if !self.locks.borrow().contains_key(&worker)
             && let Some(stored) = self.rows.borrow_mut().get_mut(&worker)
@@ -58,13 +59,13 @@ impl Registry {
         self.rows.borrow_mut().clear();
     }
 
-    /// Another registry takes its place, without a row.
+    /// Replaces the registry by an empty one.
     pub fn make_anew(&self) {
         self.clear();
         self.generation.set(self.generation.get() + 1);
     }
 
-    /// A holder of a lease of the former one has shown it.
+    /// Records a lease of the former registry, as its holder showed it.
     pub fn record_former(&self, lease: &Lease, until: UnixMicros) {
         let Lease { worker, token, expiry, datacenter, .. } = *lease;
         let row = LeaseRow { worker, token: Some(token), expiry, leased: expiry };
@@ -75,12 +76,12 @@ impl Registry {
         self.rows.borrow_mut().insert(worker, stored);
     }
 
-    /// How many requests it has served.
+    /// The number of requests served.
     pub fn served(&self) -> u64 {
         self.transactions.get()
     }
 
-    /// Whether it has leased nothing.
+    /// Whether no worker id is leased.
     pub fn is_empty(&self) -> bool {
         self.rows.borrow().is_empty()
     }
@@ -90,7 +91,7 @@ impl Registry {
         name(self.generation.get())
     }
 
-    /// Answers a request in one transaction. `stop`: called where other processes may run, and this one may end.
+    /// Answers a request in one transaction. It calls `stop` wherever other processes may run and this one may end.
     pub fn serve(
         &self,
         timeline: u32,
@@ -121,12 +122,12 @@ impl Registry {
     }
 }
 
-/// What a registry of a generation is called that all servers share: all are in one cluster.
+/// The name of the common registry of a generation. All generations are in one cluster.
 pub fn name(generation: u32) -> Name {
     Name { identity: format!("shared/{generation}"), timeline: 1 }
 }
 
-/// A statement waited for a locked row in vain.
+/// The error of a statement that waited for a locked row in vain.
 #[derive(Debug)]
 pub struct Locked;
 
@@ -140,7 +141,7 @@ struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Whether the registry is there still.
+    /// Commits, and returns whether this was still the same registry.
     fn commit(mut self) -> bool {
         (self.stop)();
         if self.registry.generation.get() != self.generation {
@@ -158,7 +159,7 @@ impl Transaction<'_> {
         true
     }
 
-    /// Waits until no other transaction has the row of a worker id locked, there or not.
+    /// Locks a worker id's row, whether the row exists or not.
     fn hold(&self, worker: u32) -> Result<(), Locked> {
         for _ in 0..TIMEOUT {
             if *self.registry.locks.borrow_mut().entry(worker).or_insert(self.number) == self.number {

@@ -1,22 +1,22 @@
-//! Every rule is needed: without it, left out of the code that ships, some run issues an id twice or breaks what has to hold.
-//! `stories` has those that chance alone would seldom show.
+//! Every guard is needed: if the shipped code leaves it out, some run issues an id twice or breaks another promise. `stories`
+//! covers guards that chance alone would seldom show.
 
 use super::event::Scope;
 use super::run::{Run, SCOPES};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The seeds that a missing rule may take to show.
+/// The number of seeds within which a missing guard must show.
 const SEEDS: usize = 1_000;
 
-/// Seeds of one scope; of stormy runs, where there are such.
+/// The seeds of a scope; only stormy ones, if the scope has storms.
 fn seeds(scope: Scope) -> impl Iterator<Item = u64> + Clone {
     let mine = move |seed: &u64| SCOPES[usize::try_from(seed % 5).unwrap()] == scope;
     let stormy = move |seed: &u64| scope == Scope::Succession || seed.is_multiple_of(7);
     (0..).filter(mine).filter(stormy)
 }
 
-/// Runs something without a rule; None: an assertion of the code that ships did not hold.
+/// Runs something without a guard. None: an assertion of the shipped code failed.
 pub fn without<T>(guard: Guard, run: impl FnOnce() -> T) -> Option<T> {
     leave_out(Some(guard));
     let done = catch_unwind(AssertUnwindSafe(run));
@@ -24,7 +24,7 @@ pub fn without<T>(guard: Guard, run: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// The first seed whose run is bad without a rule of the issuer.
+/// The first seed whose run goes wrong without a guard.
 fn first_bad(guard: Guard, scope: Scope) -> Option<(u64, &'static str)> {
     let bad = |seed| match without(guard, || Run::new(seed)) {
         None => Some((seed, "an assertion did not hold")),

@@ -1,4 +1,4 @@
-//! Runs: one a seed, and many of them on all cores.
+//! Runs: one per seed, and many at once on all cores.
 
 use super::event::{BEGIN, Event, Scope};
 use super::faults::{FAULTS, Faults};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::catch_unwind;
 
-/// What came of one seed.
+/// The result of one seed.
 pub struct Run {
     world: World,
     silent: Vec<usize>,
@@ -22,7 +22,7 @@ impl Run {
         Self::of(set_up(seed))
     }
 
-    /// The same, telling at once what happens.
+    /// Runs a seed and prints its events at once.
     pub fn told(seed: u64) -> Self {
         let world = set_up(seed);
         world.told.set(true);
@@ -61,12 +61,12 @@ impl Run {
         self.twice() == 0 && self.silent.is_empty() && self.damaged() == 0
     }
 
-    /// How often a state's file could not be read.
+    /// How often a state file could not be read.
     pub fn damaged(&self) -> u64 {
         self.world.damaged.get()
     }
 
-    /// What is wrong, for people.
+    /// The faults found, as text.
     pub fn verdict(&self) -> String {
         let servers: Vec<String> = self.silent.iter().map(|server| self.world.describe(*server)).collect();
         let ledger = self.world.ledger.borrow();
@@ -75,10 +75,10 @@ impl Run {
     }
 }
 
-/// The scopes of seeds 0 to 4, and so on.
+/// The scopes of seeds 0 to 4, then repeated.
 pub const SCOPES: [Scope; 5] = [Scope::Shared, Scope::Tight, Scope::Alone, Scope::Numbers, Scope::Succession];
 
-/// The world of a seed, before anything happens.
+/// The world of a seed, before its first event.
 fn set_up(seed: u64) -> World {
     let many = seed % 1_000 == 499;
     let scope = SCOPES[usize::try_from(seed % 5).unwrap()];
@@ -105,7 +105,7 @@ fn set_up(seed: u64) -> World {
     let pace = if many { 8 * SECOND } else { 2 * SECOND };
     let mut world = World::new(seed, scope, layout, pace);
     world.others.replace(others.iter().map(|layout| layout.parse().unwrap()).collect());
-    // Of three a database may have two.
+    // With three slots, a database may have two.
     world.max_slots.set(1 + 2 * usize::try_from(seed / 2 % 2).unwrap());
     let servers = match scope {
         _ if many => 256,
@@ -124,7 +124,7 @@ fn set_up(seed: u64) -> World {
     world
 }
 
-/// What came of many.
+/// The sum of many results.
 #[derive(Default)]
 pub struct Total {
     pub runs: u64,
@@ -140,7 +140,7 @@ pub struct Total {
 impl Total {
     /// Runs these seeds on all cores.
     pub fn of(seeds: Range<u64>) -> Self {
-        // A run in which an assertion of the code that ships does not hold is bad.
+        // A run counts as bad if an assertion of the shipped code fails.
         let run = |seed| catch_unwind(|| Self::of_one(seed, &Run::new(seed)));
         seeds::sum(seeds, |seed| run(seed).unwrap_or_else(|_| Self::bad(seed)), Self::and)
     }

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// A number that the environment gives, such as how many seeds there are to be.
+/// A number from the environment, such as the number of seeds.
 pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
-/// Runs all seeds on all cores, and sums up what came of each.
+/// Runs all seeds on all cores, and sums up their results.
 pub fn sum<T: Default + Send>(
     seeds: Range<u64>,
     run: impl Fn(u64) -> T + Sync,

@@ -1,4 +1,4 @@
-//! One server: its machine, which survives it, and what its processes share while it runs.
+//! One server: its machine, which outlives it, and the memory that its processes share.
 
 use super::databases::{Database, LeaseSlot};
 use super::disk::{Disk, File};
@@ -20,19 +20,19 @@ pub const RESERVE: i64 = 3 * SECOND;
 pub const MAX_JUMP: i64 = 60 * SECOND;
 pub const MAX_SKEW: i64 = 5 * SECOND;
 pub const EXPIRY: i64 = 120 * SECOND;
-/// How long a registry reckons with leases of a former one: its clock may be stepped by as much as faults do.
+/// How long a registry respects a former registry's leases. Faults may step its clock by this margin.
 pub const FORMER: i64 = EXPIRY + 30 * SECOND;
 
-/// So many microseconds.
+/// A duration in microseconds.
 pub const fn time(micros: i64) -> Duration {
     Duration::from_micros(micros.cast_unsigned())
 }
 
 /// The clocks of the machine.
 pub struct Clocks {
-    /// How far the wall clock is off.
+    /// The difference of the wall clock from the true time.
     pub offset: Cell<i64>,
-    /// How many microseconds it gains each second.
+    /// How many microseconds the wall clock gains per second.
     pub gain: Cell<i64>,
     pub boot: Cell<u64>,
     pub booted: Cell<i64>,
@@ -58,34 +58,34 @@ impl Clocks {
     }
 }
 
-/// What the processes of a running server share: what lies in shared memory.
+/// The shared memory of a running server.
 pub struct Live {
     pub shared: IssuerMemory,
-    /// What the state lock guards, and the lock.
+    /// The data under the state lock, with the lock.
     pub issuing: RefCell<Issuing>,
-    /// Until when each session does nothing.
+    /// The time until which each session pauses.
     pub paused: Vec<Cell<i64>>,
-    /// What is asked of the lease worker.
+    /// Requests to the lease worker.
     pub requests: LeaseRequests,
     pub slot: LeaseSlot,
-    /// What the lease worker awaits an answer to, and the answer.
+    /// The number of the request that the lease worker waits for, followed by the response.
     pub sent: Cell<u64>,
     pub answer: RefCell<Option<String>>,
-    /// The launcher is to end the term, as the server stops.
+    /// Whether the launcher should end the term because the server stops.
     pub stopping: Cell<bool>,
-    /// An operator is at work.
+    /// Whether an operator is at work.
     pub operated: Cell<bool>,
-    /// What an operator has to decide about.
+    /// The error that needs an operator's decision.
     pub trouble: RefCell<Option<StateError>>,
 }
 
-/// The machine, and what operators have set.
+/// The machine, with the operators' settings.
 pub struct Server {
     pub number: usize,
     pub layout: Layout,
     pub scope: Cell<u32>,
     pub databases: Vec<Database>,
-    /// The registry that it uses, where others share it: the one that was made anew so often.
+    /// The generation of the common registry that this server uses.
     pub introduced: Cell<u32>,
     pub system_identifier: Cell<u64>,
     pub timeline: Cell<u32>,
@@ -95,26 +95,26 @@ pub struct Server {
     pub start: SequenceStart,
     pub replayed: Cell<Option<UnixMicros>>,
     pub disk: RefCell<Disk>,
-    /// How many state files it ever had.
+    /// The number of state files so far.
     pub files: Cell<u64>,
     pub clocks: Clocks,
     pub live: RefCell<Option<Rc<Live>>>,
     pub slot_generation: Cell<u64>,
     pub paused: Cell<i64>,
     pub cut_off: Cell<i64>,
-    /// Gone for good.
+    /// Whether the server is gone for good.
     pub retired: Cell<bool>,
-    /// When it last issued, and which tick.
+    /// The time and the tick of the last id.
     pub last: Cell<Option<(i64, Tick)>>,
     pub highest: Cell<Position>,
-    /// Where each tick begins in which it issued.
+    /// The first positions of all ticks in which the server issued.
     pub ticks: RefCell<BTreeSet<Position>>,
     pub last_commit: Cell<Option<UnixMicros>>,
     pub backups: RefCell<Vec<Backup>>,
     pub succeeded: Cell<bool>,
-    /// Whether its data directory was copied from another server that went on.
+    /// Whether the data directory is a copy of another server's.
     pub copied: Cell<bool>,
-    /// Of a copy without a registry: worker ids that are its original's.
+    /// The worker ids of the original, for a copy without a registry.
     pub of_original: RefCell<Vec<u32>>,
 }
 
@@ -127,17 +127,17 @@ impl Server {
         self.live.borrow().is_some()
     }
 
-    /// Whether it has no registry.
+    /// Whether the server uses no registry.
     pub fn is_alone(&self) -> bool {
         !self.databases[1].draws.get()
     }
 
-    /// The worker ids that its table names.
+    /// The worker ids in the server's own table.
     pub fn chosen(&self) -> Option<Vec<Chosen>> {
         self.databases[0].chosen.borrow().clone()
     }
 
-    /// The last tick before this position in which it issued.
+    /// The last tick with an id before this position.
     pub fn highest_before(&self, end: Position) -> Position {
         self.ticks.borrow().range(..end).next_back().copied().unwrap_or_default()
     }
@@ -150,7 +150,7 @@ impl Server {
         Rules { max_drift: MAX_DRIFT.cast_unsigned(), start: self.start }
     }
 
-    /// Lays out shared memory.
+    /// Sets up shared memory.
     pub fn start(&self, sessions: usize, slots: usize, now: i64) {
         self.slot_generation.set(self.slot_generation.get() + 1);
         let (wall, since_boot) = (self.clocks.wall(now), self.clocks.since_boot(now));
@@ -170,8 +170,8 @@ impl Server {
         }));
     }
 
-    /// Whether its own file tells of the node that it is to issue as. A copy made before that, of a directory with a number
-    /// in its settings, can't know that it is one.
+    /// Whether the server's own file names the node that it issues as. A copy made earlier, of a directory with a number in its
+    /// settings, cannot know that it is a copy.
     pub fn has_issued(&self) -> bool {
         self.disk.borrow().file.as_ref().is_some_and(|file| self.knows_itself(file))
     }
@@ -191,7 +191,7 @@ impl Server {
         })
     }
 
-    /// The time to go by: the wall clock's, or the clock reference's where that jumped ahead.
+    /// The believed time: the wall clock, or the clock reference if the wall clock jumped ahead.
     pub fn believed(&self, now: i64) -> UnixMicros {
         let wall = self.clocks.wall(now);
         self.live()

@@ -1,4 +1,4 @@
-//! Sessions: what a client does, and the launcher, which keeps the mark ahead for them.
+//! Sessions with their clients' calls, and the launcher, which keeps the high-water mark ahead for them.
 
 use super::databases::Leases;
 use super::event::{Event, Scope};
@@ -17,7 +17,7 @@ pub fn session(host: &Host<'_>, number: usize) {
     loop {
         let paused = host.live.paused[number].get();
         if paused > sim.now() {
-            // Not all at once: the pause may be ended early.
+            // The pause may be ended early, so the session checks every second.
             host.sleep_until(paused.min(sim.now() + SECOND));
             continue;
         }
@@ -30,7 +30,7 @@ pub fn session(host: &Host<'_>, number: usize) {
         let ids =
             if layout == 0 { call(host, &session) } else { call_named(host, layout, &mut named[layout - 1]) };
         for id in ids {
-            // One that was taken before the server began to use a registry is none of the registry's ids.
+            // An id that was taken before the server joined the registry is not in the registry's scope.
             let scope = if sim.scope == Scope::Alone { scope } else { host.server.scope.get() };
             sim.issued(&host.server, scope, layout, id);
         }
@@ -43,7 +43,7 @@ pub fn session(host: &Host<'_>, number: usize) {
     }
 }
 
-/// One call: for an id, or for several of those that the session holds.
+/// Calls for one id, or for several ids that the session already has.
 fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     let (shared, chance, rules) = (&host.live.shared, &host.sim.chance, host.server.rules());
     let count = if chance.once_in(3) { 1 + chance.below(150) } else { 1 };
@@ -76,14 +76,14 @@ fn call(host: &Host<'_>, session: &Session) -> Vec<i64> {
     }
 }
 
-/// What a session holds of a named generator.
+/// A session's data about a named generator.
 #[derive(Default)]
 struct Named {
     session: Session,
     slot_ref: Option<SlotRef>,
 }
 
-/// One call for ids of another layout than the server's own.
+/// Calls for ids of a named generator's layout.
 fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
     let (shared, chance, rules) = (&host.live.shared, &host.sim.chance, host.server.rules());
     let (layout, session) = (host.sim.layout_of(number), &named.session);
@@ -121,7 +121,7 @@ fn call_named(host: &Host<'_>, number: usize, named: &mut Named) -> Vec<i64> {
     }
 }
 
-/// Keeps the mark ahead while ids flow, and ends the term as the server stops.
+/// Keeps the high-water mark ahead while ids are issued, and ends the term when the server stops.
 pub fn launcher(host: &Host<'_>) {
     let (sim, live, issuer) = (&host.sim, &host.live, host.issuer());
     host.record(issuer.begin());
@@ -142,7 +142,7 @@ pub fn launcher(host: &Host<'_>) {
     }
     host.record(issuer.stop());
     let server = host.server.number;
-    // Sessions may go on for a moment.
+    // Sessions may continue for a moment.
     host.send(
         sim.chance.between(0, SECOND / 2),
         Event::Stopped { server, slot_generation: host.server.slot_generation.get() },

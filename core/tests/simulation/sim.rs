@@ -1,4 +1,4 @@
-//! What the processes of all servers reach of a run.
+//! The part of a run that the processes of all servers can reach.
 
 use super::chance::Chance;
 use super::event::{BEGIN, Event, Scope};
@@ -8,7 +8,7 @@ use snowflake_ids_core::server::state::StateError;
 use snowflake_ids_core::{Layout, Position, UnixMicros};
 use std::cell::{Cell, RefCell};
 
-/// An instant of a run, for people.
+/// An instant of a run, as text.
 pub fn seconds(at: i64) -> String {
     format!("{}.{:03}", (at - BEGIN) / SECOND, (at - BEGIN) % SECOND / 1_000)
 }
@@ -19,21 +19,21 @@ pub struct Sim {
     pub scope: Scope,
     /// The servers' own layout.
     pub layout: Layout,
-    /// Those of named generators, and how many places servers have for them.
+    /// The layouts of named generators, followed by each server's number of slots for them.
     pub others: RefCell<Vec<Layout>>,
     pub max_slots: Cell<usize>,
     pub ledger: RefCell<Ledger>,
     pub healed: Cell<bool>,
     pub healed_at: Cell<i64>,
-    /// Clocks are stepped back again and again, servers switch, and end in the middle of what they do.
+    /// Whether clocks are often stepped back, servers switch, and servers end in the middle of their work.
     pub storm: bool,
-    /// How often a state's file could not be read.
+    /// How often a state file could not be read.
     pub damaged: Cell<u64>,
-    /// How long a session sleeps between two calls, at most.
+    /// The longest sleep of a session between two calls.
     pub pace: i64,
-    /// Whether what happens is told at once.
+    /// Whether events are printed at once.
     pub told: Cell<bool>,
-    /// What processes have sent, and after how long it arrives.
+    /// Events sent by processes, with their delays.
     sent: RefCell<Vec<(i64, Event)>>,
 }
 
@@ -65,7 +65,7 @@ impl Sim {
         self.healed.get()
     }
 
-    /// Now and then, while there are faults.
+    /// True once in `of` times while there are faults.
     pub fn happens_once_in(&self, of: usize) -> bool {
         !self.is_healed() && self.chance.once_in(of)
     }
@@ -84,15 +84,14 @@ impl Sim {
         self.sent.take()
     }
 
-    /// No fault here writes into a file: one that can't be read was not written as it has to be.
+    /// Counts an unreadable file. No fault here damages files, so the server must have written it wrongly.
     pub fn record_damage(&self, error: &StateError) {
         if matches!(error, StateError::Damaged { .. }) {
             self.damaged.set(self.damaged.get() + 1);
         }
     }
 
-    /// A client has an id, for good: of the servers' own layout, or of one of the others, by their numbers.
-    /// `scope`: what it is unique in.
+    /// Records that a client received an id for good. `number`: the layout; `scope`: where the id is unique.
     pub fn issued(&self, server: &Server, scope: u32, number: usize, id: i64) {
         let now = self.now();
         let layout = self.layout_of(number);
@@ -125,12 +124,12 @@ impl Sim {
         }
     }
 
-    /// A layout by its number: 0 is the servers' own.
+    /// The layout with this number; 0 is the servers' own.
     pub fn layout_of(&self, number: usize) -> Layout {
         if number == 0 { self.layout } else { self.others.borrow()[number - 1] }
     }
 
-    /// The number of a layout in which a session asks for ids now. Where there is one place, others take turns at it.
+    /// The layout in which a session requests ids now. With a single slot, the other layouts take turns.
     pub fn some_layout(&self) -> usize {
         let others = self.others.borrow().len();
         if others == 0 || !self.chance.once_in(3) {
@@ -144,5 +143,5 @@ impl Sim {
     }
 }
 
-/// How long one of several layouts is used where they have one place.
+/// How long each layout uses a single slot.
 const TIME_SLICE: i64 = 150 * SECOND;

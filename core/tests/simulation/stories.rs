@@ -1,4 +1,4 @@
-//! Faults in an order that chance seldom brings about: all goes well, but for one rule that is left out.
+//! Faults in an order that is rare by chance. Nothing goes wrong, except when one guard is left out.
 
 use super::disk::{Disk, File};
 use super::event::{BEGIN, Event, Scope};
@@ -12,7 +12,7 @@ use snowflake_ids_core::registry::lease::Policy;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// How many times each is told, with other pauses in it.
+/// How often each story is told, with different pauses.
 const TIMES: u64 = 10;
 
 const LAYOUT: &str = "34/0/10/6 unit=1s epoch=2020-01-01";
@@ -21,12 +21,12 @@ const FOUR_WORKERS: &str = "34/0/2/6 unit=1s epoch=2020-01-01";
 const EIGHT_SHARES: &str = "34/0/5/6 unit=1s epoch=2020-01-01";
 const ROLLBACK: &str = "34/0/10/1r/6 unit=1s epoch=2020-01-01";
 
-/// So many servers with clocks that are right, none of them started; nothing happens by chance.
+/// A world of stopped servers with right clocks, without random faults.
 fn world(seed: u64, scope: Scope, layout: &str, servers: usize) -> World {
     paced(seed, scope, layout, servers, SECOND / 4)
 }
 
-/// The same, where sessions sleep for as long between two calls.
+/// Such a world, with this longest pause between two calls of a session.
 fn paced(seed: u64, scope: Scope, layout: &str, servers: usize, pace: i64) -> World {
     let mut world = World::new(7 * seed + 1, scope, layout.parse().unwrap(), pace);
     world.healed.set(true);
@@ -46,7 +46,7 @@ impl World {
         self.run_until(self.now() + seconds * SECOND);
     }
 
-    /// Runs until something is so.
+    /// Runs until a condition holds.
     fn await_that(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         while !is_so(self) {
             assert!(self.now() < BEGIN + 600 * SECOND, "{what} never came about");
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// Ends a server, starts it again with its clock set so far back, and lets it run for a while.
+    /// Starts a server again with its clock set back, and lets it run for a while.
     fn restart_behind(&mut self, server: usize, seconds: i64) {
         self.servers[server].clocks.step(-seconds * SECOND);
         self.start(server);
@@ -78,19 +78,19 @@ fn has_lease(server: &Server) -> bool {
     worker_of(server).is_some()
 }
 
-/// The worker id that a server has on lease.
+/// The worker id that a server has leased.
 fn worker_of(server: &Server) -> Option<u32> {
     file(server)?.state().ok()?.lease.map(|lease| lease.worker)
 }
 
-/// Whether it has issued ids above what its file tells.
+/// Whether the server has issued ids above the mark in its file.
 fn is_beyond_its_high_water_mark(server: &Server) -> bool {
     let marked = file(server).and_then(|file| file.state().ok()).map(|state| state.own.highest());
     let next = server.live().map(|live| live.shared.generator.next());
     next.zip(marked).is_some_and(|(next, marked)| next > marked)
 }
 
-/// Tells a story with all rules, and without one; it says whether something went wrong.
+/// Tells a story with all guards, and without one. `goes_wrong`: whether something went wrong.
 fn needs(guard: Guard, goes_wrong: impl Fn(u64) -> bool) {
     for seed in 0..TIMES {
         assert!(!goes_wrong(seed), "with all rules, seed {seed}");
@@ -187,8 +187,8 @@ fn a_successor_below_the_last_commit_repeats_ids() {
     });
 }
 
-/// A holder is cut off, and issues until its lease ends. The clock of the next one is set back as soon as it has the lease;
-/// before, it may have ended without the answer.
+/// A holder is cut off, and issues until its lease ends. The next holder's clock is set back as soon as it has the lease.
+/// `ends_unanswered`: the next holder first ends without the response.
 fn succeeds_one_cut_off(seed: u64, ends_unanswered: bool) -> bool {
     let mut world = world(seed, Scope::Tight, TWO_WORKERS, 3);
     world.start(0);
@@ -226,7 +226,7 @@ fn a_worker_id_given_back_too_early_has_two_holders() {
             world.run_for(5);
         }
         let worker = worker_of(&world.servers[0]).unwrap();
-        // Its ids are ahead of its clock, so that it takes another worker id and gives back the one that it has.
+        // The ids are ahead of the clock, so the server takes another worker id and gives the present one back.
         world.servers[0].clocks.step(40 * SECOND);
         world.run_for(40);
         world.servers[0].clocks.step(-40 * SECOND);
@@ -247,13 +247,13 @@ fn a_registry_made_anew_that_leases_to_anybody_has_two_holders() {
             world.start(server);
         }
         world.run_for(20);
-        // The others go on by the former one.
+        // The other servers still use the former registry.
         world.shared.make_anew();
         for server in [0, 3] {
             world.servers[server].introduced.set(1);
         }
         world.await_that("a server that comes with its lease", |world| !world.shared.is_empty());
-        // Which worker id is leased rests on how many requests there were.
+        // The number of requests decides which worker id is leased.
         world.run_for(6 * seed.cast_signed());
         world.start(3);
         world.run_for(60);
@@ -271,7 +271,7 @@ fn servers_that_went_different_ways_give_an_id_twice() {
         world.back_up(0);
         assert!(world.fail_over(0), "it was promoted");
         world.run_for(300);
-        // It has used up its share, and then all others.
+        // The server uses up its share, and then all others.
         for _ in 0..32 {
             world.servers[0].clocks.step(-15 * SECOND);
             world.run_for(8);
@@ -280,11 +280,11 @@ fn servers_that_went_different_ways_give_an_id_twice() {
     });
 }
 
-/// The standby has no copy of the state, and the table names the worker id that its primary had chosen.
+/// The standby has no copy of the state, but the table names the worker id that its primary had chosen.
 #[test]
 fn a_promoted_server_that_knows_no_state_has_another_worker_id() {
     needs(Guard::RecordedNamed, |seed| {
-        // Each of 32 worker ids is as likely as another.
+        // Each of 32 worker ids is equally likely.
         (0..8).any(|more| {
             let mut world = world(TIMES * more + seed, Scope::Alone, EIGHT_SHARES, 1);
             world.start(0);
@@ -298,7 +298,7 @@ fn a_promoted_server_that_knows_no_state_has_another_worker_id() {
     });
 }
 
-/// Its mark is where no ids are.
+/// The server's own high-water mark is below the ids of the other node.
 #[test]
 fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
     needs(Guard::UsedNamed, |seed| {
@@ -312,13 +312,13 @@ fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
     });
 }
 
-/// Whether a server issues ids that its registry knows nothing of, once it has begun to use one that does not answer.
+/// Whether a server issues ids unknown to its registry, after it has joined a registry that does not answer.
 fn issues_unleased(seed: u64) -> bool {
     let mut world = world(seed, Scope::Alone, LAYOUT, 1);
     world.start(0);
     world.await_that("ids", |world| world.ledger.borrow().issued > 0);
     world.servers[0].cut_off.set(world.now() + 300 * SECOND);
-    // Now and then it is rolled back.
+    // Joining is sometimes rolled back.
     while world.servers[0].is_alone() {
         world.change_registry(0, true);
         world.run_for(5);
@@ -337,7 +337,7 @@ fn what_sessions_hold_as_a_server_joins_is_not_leased() {
     needs(Guard::HeldStale, issues_unleased);
 }
 
-/// A generator of 16 worker ids leaves a server those of its share, and not all 16.
+/// A generator with 16 worker ids gives a server only those of its share.
 #[test]
 fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {
     for seed in 0..TIMES {
@@ -357,7 +357,7 @@ fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {
     }
 }
 
-/// How many worker ids a server takes that ends before it has the answer to its first request.
+/// How many worker ids a server takes if it ends before the response to its first request.
 fn taken_by_one_that_ends(seed: u64) -> u64 {
     let mut world = world(seed, Scope::Shared, LAYOUT, 1);
     world.start(0);
@@ -409,7 +409,7 @@ fn a_holder_whose_clock_was_ahead_tells_of_ids_far_ahead() {
     });
 }
 
-/// A clock that is ten years ahead for a while takes the ids with it, if it is followed.
+/// A clock is ten years ahead for a while. If it is followed, the ids are ahead too.
 #[test]
 fn a_jump_that_is_followed_leaves_a_server_silent() {
     needs(Guard::JumpNotFollowed, |seed| {
@@ -423,8 +423,8 @@ fn a_jump_that_is_followed_leaves_a_server_silent() {
     });
 }
 
-/// The clock is behind as a server starts, by more than a jump that is followed, and right again as an operator has the lost
-/// file begun anew.
+/// The clock is behind when a server starts, by more than a followed jump. It is right again when an operator resets the lost
+/// file.
 #[test]
 fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
     needs(Guard::ResetAtClock, |seed| {
@@ -446,7 +446,7 @@ fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
     });
 }
 
-/// A layout for two workers comes into use on the third server, when the others are gone.
+/// A layout for two workers comes into use on the third server, after the others are gone.
 #[test]
 fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
     needs(Guard::LeaseFits, |seed| {
@@ -466,7 +466,7 @@ fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
     });
 }
 
-/// One registry leases to 1,024 nodes that start at once, each its own worker id; after a minute in which it was away they renew
+/// One registry leases different worker ids to 1,024 nodes that start at once. After a short absence of the registry, they renew
 /// without a storm.
 #[test]
 fn a_thousand_nodes_share_a_registry() {
@@ -481,7 +481,7 @@ fn a_thousand_nodes_share_a_registry() {
     let asked = world.shared.served();
     let workers: BTreeSet<_> = world.servers.iter().filter_map(|server| worker_of(server)).collect();
     assert_eq!(workers.len(), NODES);
-    // It is away for less than a lease lasts.
+    // The registry is away for less than a lease lasts.
     let away_until = world.now() + 20 * SECOND;
     world.servers.iter().for_each(|server| server.cut_off.set(away_until));
     world.run_for(20);

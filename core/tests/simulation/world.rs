@@ -1,4 +1,4 @@
-//! Servers, registries and what travels between them, one event after the other.
+//! Servers, registries and the messages between them, one event after the other.
 
 use super::databases::Database;
 use super::event::{At, Event, Scope};
@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// A process, and which of its turns is next.
+/// A process, with the number of its next turn.
 struct Slot {
     process: Process,
     turn: u64,
@@ -27,9 +27,9 @@ struct Slot {
 pub struct World {
     sim: Rc<Sim>,
     pub servers: Vec<Rc<Server>>,
-    /// The registry that servers share.
+    /// The servers' common registry.
     pub shared: Rc<Registry>,
-    /// Its processes, each of which serves one request.
+    /// The common registry's processes; each serves one request.
     serving: Vec<Option<Process>>,
     pub faults: Faults,
     pub next_number: u32,
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// A new server with a data directory of its own.
+    /// Adds a server with a data directory of its own.
     pub fn add_server(&mut self) -> usize {
         let number = self.servers.len();
         let alone = self.scope == Scope::Alone;
@@ -117,20 +117,20 @@ impl World {
         number
     }
 
-    /// Some policy. One by which servers of one origin without a registry may choose the same worker id after a failover is
-    /// not promised to be safe.
+    /// A random policy. Without a registry, `disposable` is left out: servers of one origin could choose the same worker id after
+    /// a failover.
     pub fn policy(&self) -> Policy {
         let last = if self.scope == Scope::Alone { Policy::Reuse } else { Policy::Disposable };
         self.chance.one_of(&[Policy::Reuse, Policy::Reuse, Policy::Queue, last])
     }
 
-    /// A worker id that no server was ever given.
+    /// A worker id that no server had before.
     pub fn number(&mut self) -> Identity {
         self.next_number += 1;
         Identity::Fixed { datacenter: 0, worker: self.next_number - 1 }
     }
 
-    /// The clocks of another machine, which are a little off.
+    /// The clocks of another machine, which are slightly off.
     fn clocks(&self) -> Clocks {
         Clocks {
             offset: Cell::new(self.small_offset()),
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// How far a clock is off that is right.
+    /// The error of a clock that counts as right.
     pub fn small_offset(&self) -> i64 {
         let most = if self.scope == Scope::Tight { MAX_SKEW - SECOND / 5 } else { SECOND };
         self.chance.between(-most, most)
@@ -186,7 +186,7 @@ impl World {
         self.after(delay.max(1), Event::Run { server, slot_generation, process, turn: 0 });
     }
 
-    /// Has an operator do something on a running server that is not at it yet.
+    /// Starts an operator's work on a running server, unless an operator is at work there.
     pub fn operate_on(&mut self, server: usize, act: impl FnOnce(&Host<'_>) + 'static) {
         let Some(live) = self.servers[server].live().filter(|live| !live.operated.replace(true)) else {
             return;
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// Ends at once, as by kill -9; with the machine, what was not synced goes too.
+    /// Ends a server at once, as by kill -9. With `machine`, unsynced data is lost too.
     pub fn kill(&mut self, server: usize, machine: bool) {
         self.processes[server].clear();
         let this = &self.servers[server];
@@ -225,7 +225,7 @@ impl World {
         self.start_later(server);
     }
 
-    /// Starts a server again, soon or not; now and then with a clock that was set back meanwhile.
+    /// Starts a server again after a while, sometimes with a clock that was set back meanwhile.
     pub fn start_later(&mut self, server: usize) {
         let slowly = self.happens_once_in(2);
         let delay = self.chance.between(SECOND / 20, if slowly { 30 * SECOND } else { SECOND });
@@ -249,13 +249,13 @@ impl World {
         self.now.set(end);
     }
 
-    /// Whether something of a server can happen now; puts it off while the server is paused.
+    /// Whether an event of a server can happen now. A paused server gets it later.
     fn is_up(&mut self, server: usize, slot_generation: u64, event: &Event) -> bool {
         let this = &self.servers[server];
         let (paused, now) = (this.paused.get(), self.now());
         let up = this.slot_generation.get() == slot_generation && this.is_running();
         if up && paused > now {
-            // Not all at once: the pause may be ended early.
+            // The pause may be ended early, so the event is checked every second.
             self.after((paused - now).min(SECOND), event.clone());
         }
         up && paused <= now
@@ -316,7 +316,7 @@ impl World {
         }
     }
 
-    /// Has a server stop in good order; whether it runs.
+    /// Lets a server stop in good order. Returns whether it was running.
     pub fn stop(&mut self, server: usize) -> bool {
         let Some(live) = self.servers[server].live() else { return false };
         self.faults.count(Fault::Stop);
@@ -324,7 +324,7 @@ impl World {
         true
     }
 
-    /// One turn of a process: up to its next call of something outside of it.
+    /// Runs one turn of a process, up to its next call out of the process.
     fn run(&mut self, server: usize, slot_generation: u64, process: usize, turn: u64) {
         let Some(Some(slot)) = self.processes[server].get_mut(process) else { return };
         if slot.turn != turn {
@@ -350,7 +350,7 @@ impl World {
         self.after(delay, Event::Run { server, slot_generation, process, turn });
     }
 
-    /// Whether a server ends in the middle of something; now and then it is paused there.
+    /// Whether a server ends in the middle of its work. Sometimes the server is paused there.
     fn ends_here(&mut self, server: usize) -> bool {
         if self.happens_once_in(800) {
             self.servers[server].paused.set(self.now() + self.chance.between(SECOND, 2 * EXPIRY));
@@ -368,7 +368,7 @@ impl World {
         true
     }
 
-    /// Whether a process is a lease worker that ends in the middle of something; not while it holds the state lock.
+    /// Whether a process is a lease worker that ends in the middle of its work. It does not end while it holds the state lock.
     fn lease_worker_ends(&mut self, server: usize, process: usize) -> bool {
         let live = self.servers[server]
             .live()
@@ -379,14 +379,14 @@ impl World {
         true
     }
 
-    /// The registry begins to serve a request.
+    /// Begins to serve a request in the registry.
     fn receive(&mut self, sent: Sent) {
         let (sim, shared) = (Rc::clone(&self.sim), Rc::clone(&self.shared));
         self.serving.push(Some(Process::new(move |pause| serve(&sim, &shared, &sent, pause))));
         self.go_on_serving(self.serving.len() - 1);
     }
 
-    /// One turn of a process of the registry.
+    /// Runs one turn of a registry process.
     fn go_on_serving(&mut self, process: usize) {
         let wait = self.serving[process].as_mut().and_then(Process::step);
         for (delay, event) in self.sim.take_sent() {
@@ -400,7 +400,7 @@ impl World {
         self.after(delay, Event::Serve { process });
     }
 
-    /// A server's state, for people.
+    /// A server's state, as text.
     pub fn describe(&self, server: usize) -> String {
         let this = &self.servers[server];
         let live = this.live().map(|live| {

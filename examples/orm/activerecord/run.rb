@@ -58,7 +58,7 @@ migrations.migrate(1)
 check(Customer.create!(name: "x").id > highest, "the migration back: sequences again, above all ids")
 connection.enable_extension "snowflake_ids"
 
-# Beside the application's tables.
+# Traps, beside the application's tables.
 def fails(table)
   yield table
   nil

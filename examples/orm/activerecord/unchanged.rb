@@ -1,4 +1,4 @@
-# The first migration, in a database whose setting new_columns is bound.
+# The first migration, in a database with new_columns = bound.
 require_relative "models"
 require "stringio"
 

@@ -12,7 +12,7 @@ from django.db import connection, models
 from django.test.utils import CaptureQueriesContext
 from shop.models import Customer, Invoice, Order
 
-BIG = 2**53  # snowflake ids are above, numbers of a sequence are not
+BIG = 2**53  # snowflake ids are above this, numbers of a sequence are not
 
 
 def check(holds, claim, kind="ok"):
@@ -56,11 +56,11 @@ with connection.cursor() as cursor:
 check(Customer.objects.create(name="x").pk > ada.pk and Invoice.objects.create(customer=ada).pk == 79,
       "what sqlsequencereset prints runs, and ids go on")
 
-call_command("makemigrations", check=True, dry_run=True, verbosity=0)  # exits with 1 where it finds a change
+call_command("makemigrations", check=True, dry_run=True, verbosity=0)  # exits with 1 if it finds a change
 check(True, "makemigrations --check finds nothing to change")
 
 highest = Customer.objects.latest("pk").pk
-call_command("migrate", "shop", "0001", verbosity=0)  # and drops the extension, too
+call_command("migrate", "shop", "0001", verbosity=0)  # this also drops the extension
 check(Customer.objects.create(name="x").pk > highest, "the migration back: identities again, above all ids")
 highest = Customer.objects.latest("pk").pk
 call_command("migrate", verbosity=0)

@@ -1,4 +1,4 @@
-"""The first migration, in a database whose setting new_columns is snowflake."""
+"""The first migration, in a database with new_columns = snowflake."""
 import os
 import sys
 
@@ -10,7 +10,7 @@ from shop.models import Customer
 
 call_command("migrate", "shop", "0001", verbosity=0)
 made = Customer.objects.bulk_create(Customer(name=f"customer {n}") for n in range(1000))
-call_command("makemigrations", check=True, dry_run=True, verbosity=0)  # exits with 1 where it finds a change
+call_command("makemigrations", check=True, dry_run=True, verbosity=0)  # exits with 1 if it finds a change
 print("ok: new_columns = 'snowflake': the first migration, as makemigrations wrote it, gives ids; makemigrations --check finds nothing")
 with open(sys.argv[1], "w") as ids:
     ids.writelines(f"{customer.pk}\n" for customer in made)

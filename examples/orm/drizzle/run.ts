@@ -62,7 +62,7 @@ const bare = pgTable("invoice", {
 check((await differences({ invoice: bare })).some((query) => query.includes("SET DEFAULT segment_nextval('invoices')")),
   "a default spelt 'invoices' differs each time, as drizzle-kit reads back 'invoices'::text", "trap");
 
-// The other way round: the default stays, and the sequence that it calls is bound.
+// The other way: the default stays, and the sequence that it calls is bound.
 const ticket = pgTable("ticket", { id: bigserial({ mode: "bigint" }).primaryKey() });
 await db.execute(sql`CREATE TABLE ticket (id bigserial PRIMARY KEY)`);
 await db.execute(sql`SELECT snowflake_ids.bind_sequence('ticket_id_seq')`);

@@ -1,7 +1,7 @@
 import { relations, sql } from "drizzle-orm";
 import { bigint, pgTable, text } from "drizzle-orm/pg-core";
 
-// mode "bigint", as JavaScript's numbers would round ids. A tag is spelt with ::text, as drizzle-kit reads it back.
+// mode "bigint", because JavaScript's numbers would round ids. A tag is written with ::text, as drizzle-kit reads it back.
 const id = () => bigint({ mode: "bigint" }).primaryKey().default(sql`snowflake_nextval()`);
 export const customerId = () => bigint("customer_id", { mode: "bigint" }).notNull().references(() => customer.id);
 

@@ -1,4 +1,4 @@
-// Tables that drizzle-kit makes of a schema, in a database whose setting new_columns is bound.
+// Tables that drizzle-kit makes from a schema, in a database with new_columns = bound.
 import { writeFileSync } from "node:fs";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { bigserial, pgTable, text } from "drizzle-orm/pg-core";

@@ -1,4 +1,4 @@
-// Drivers of Go: the tables of shop.sql, as each of them inserts.
+// Drivers of Go, each with its own inserts into the tables of shop.sql.
 package main
 
 import (

@@ -38,7 +38,7 @@ public class Run {
             .setProperty("hibernate.id.new_generator_mappings", String.valueOf(pooled)); // or hi/lo, the former default
     }
 
-    /** The ids of so many new customers, made in one transaction. */
+    /** Makes this number of new customers in one transaction; gives their ids. */
     static List<Long> customers(SessionFactory factory, int count) {
         List<Long> ids = new ArrayList<>();
         Session session = factory.openSession();

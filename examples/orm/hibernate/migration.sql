@@ -1,7 +1,7 @@
 CREATE EXTENSION snowflake_ids;
--- The sequence that Hibernate calls: it gives snowflake ids from now on, in blocks of 50.
+-- Hibernate calls this sequence. It gives snowflake ids from now on, in blocks of 50.
 SELECT snowflake_ids.bind_sequence('customer_seq');
--- The column's own, with its sequence.
+-- The column's default, and its sequence.
 SELECT snowflake_ids.attach('orders', 'id', kind => 'segment', tag => 'orders');
 -- The extension gives ids from here on, in this transaction.
 INSERT INTO customer (id, name) VALUES (nextval('customer_seq'), 'migrated');

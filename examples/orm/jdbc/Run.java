@@ -6,7 +6,7 @@ import org.springframework.jdbc.core.simple.SimpleJdbcInsert;
 import org.springframework.jdbc.datasource.SingleConnectionDataSource;
 import java.util.Map;
 
-/** JDBC and Spring JDBC: the tables of shop.sql, as they insert. */
+/** JDBC and Spring JDBC, each with its own inserts into the tables of shop.sql. */
 public class Run {
     static final long BIG = 1L << 53; // snowflake ids are above, numbers of a tag are not
 

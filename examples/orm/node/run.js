@@ -1,4 +1,5 @@
-// Drivers and ORMs of Node.js that need nothing: the tables of shop.sql, as each of them inserts. Then two tools that read a schema.
+// Drivers and ORMs of Node.js that need no set-up, each with its own inserts into the tables of shop.sql. Then two tools that
+// read a schema.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -16,7 +17,7 @@ function begin(name, pack) {
   console.log(`== ${name} ${JSON.parse(readFileSync(`node_modules/${pack}/package.json`, "utf8")).version}`);
 }
 
-// As many snowflake ids, in the order of their rows.
+// Whether these are as many snowflake ids, in the order of their rows.
 function areNew(ids, count = 1000) {
   const all = ids.map(BigInt);
   return all.length === count && all.every((id, n) => id > big && (n === 0 || id > all[n - 1]));

@@ -1,21 +1,21 @@
-# Drivers and ORMs of Perl: the tables of shop.sql, as each of them inserts.
+# Drivers and ORMs of Perl, each with its own inserts into the tables of shop.sql.
 
 use v5.36;
 use DBI;
 
-my $big = 2**53;    # snowflake ids are above, numbers of a tag are not
+my $big = 2**53;    # snowflake ids are above this, numbers of a tag are not
 
 sub check ( $holds, $claim, $kind = 'ok' ) {
     say +( $holds ? $kind : 'FAILED' ) . ": $claim";
     exit 1 unless $holds;
 }
 
-# As many snowflake ids, in the order of their rows.
+# Whether these are as many snowflake ids, in the order of their rows.
 sub are_new ( $count, @ids ) {
     return @ids == $count && !grep { $ids[$_] <= ( $_ ? $ids[ $_ - 1 ] : $big ) } 0 .. $#ids;
 }
 
-my $dsn = "dbi:Pg:";    # libpq's environment
+my $dsn = "dbi:Pg:";    # the rest from libpq's environment
 my @rows = map { "row $_" } 0 .. 999;
 
 say "== DBD::Pg " . do { require DBD::Pg; $DBD::Pg::VERSION };

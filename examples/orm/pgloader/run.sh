@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pgloader: the tables of shop.sql are attached already, and rows come from a SQLite file.
+# pgloader: the tables of shop.sql are already attached, and the rows come from a SQLite file.
 set -euo pipefail
 
 query() { psql --no-psqlrc --quiet --no-align --tuples-only --set=ON_ERROR_STOP=1 --command="$1"; }

@@ -1,6 +1,6 @@
 <?php
 
-// Drivers and ORMs of PHP: the tables of shop.sql, as each of them inserts.
+// Drivers and ORMs of PHP, each with its own inserts into the tables of shop.sql.
 
 require 'src/entities.php';
 require 'Doctrine/ORM/autoload.php';
@@ -19,7 +19,7 @@ function begin(string $name, string $package): void
     echo "== $name ", preg_replace('/^\d+:|[+-].*/', '', shell_exec("dpkg-query -W -f '\${Version}' $package")), "\n";
 }
 
-// As many snowflake ids, in the order of their rows.
+// Whether these are as many snowflake ids, in the order of their rows.
 function areNew(array $ids, int $count): bool
 {
     $sorted = $ids;

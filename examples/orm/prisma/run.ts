@@ -13,8 +13,8 @@ function check(holds: boolean, claim: string, kind = "ok") {
 console.log(`== Prisma ${JSON.parse(readFileSync("node_modules/@prisma/client/package.json", "utf8")).version}, the client`);
 const connectionString = process.env.DATABASE_URL;
 
-// `prisma migrate deploy` would do this. It downloads a program of its own, so the test does without. A file is one query
-// of several statements, which Postgres runs as one transaction.
+// `prisma migrate deploy` would do this, but it downloads a program of its own. A file is one query of several statements, which
+// Postgres runs as one transaction.
 const plain = new pg.Client({ connectionString });
 await plain.connect();
 for (const name of readdirSync("migrations").sort()) await plain.query(readFileSync(`migrations/${name}/migration.sql`, "utf8"));

@@ -1,11 +1,11 @@
-"""Drivers and ORMs of Python that need nothing: the tables of shop.sql, as each of them inserts."""
+"""Drivers and ORMs of Python that need no set-up, each with its own inserts into the tables of shop.sql."""
 
 import asyncio
 import os
 from importlib.metadata import version
 
 URL = os.environ["DATABASE_URL"]
-BIG = 2**53  # snowflake ids are above, numbers of a tag are not
+BIG = 2**53  # snowflake ids are above this, numbers of a tag are not
 ROWS = [f"row {n}" for n in range(1000)]
 
 

@@ -1,4 +1,4 @@
-# Drivers and ORMs of Ruby beside ActiveRecord: the tables of shop.sql, as each of them inserts.
+# Drivers and ORMs of Ruby, besides ActiveRecord, each with its own inserts into the tables of shop.sql.
 
 require "pg"
 require "sequel"

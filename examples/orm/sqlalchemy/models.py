@@ -6,8 +6,8 @@ class Base(DeclarativeBase):
     pass
 
 
-# All keys are declared as if they were bigserial: SQLAlchemy then inserts in batches. Who makes the ids is a matter of the
-# column's default in the database, which the migrations set.
+# All keys are declared like bigserial, so that SQLAlchemy inserts in batches. The column's default in the database makes the ids.
+# The migrations set that default.
 class Customer(Base):
     __tablename__ = "customer"
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True)

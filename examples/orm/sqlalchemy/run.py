@@ -7,7 +7,7 @@ from alembic.migration import MigrationContext
 from models import Base, Customer, Invoice, Order
 from sqlalchemy.orm import Session
 
-BIG = 2**53  # snowflake ids are above, numbers of a sequence are not
+BIG = 2**53  # snowflake ids are above this, numbers of a sequence are not
 
 
 def check(holds, claim, kind="ok"):
@@ -87,7 +87,7 @@ check(differences(Base.metadata) == [], "Alembic's autogenerate finds nothing to
 
 with engine.connect() as connection:
     highest = connection.scalar(sa.func.max(Customer.id))
-migrate(command.downgrade, "1")  # and drops the extension, too
+migrate(command.downgrade, "1")  # this also drops the extension
 with Session(engine) as session:
     session.add(back := Customer(name="back"))
     session.flush()

@@ -1,4 +1,4 @@
-"""The tables that Alembic makes of models, in a database whose setting new_columns is snowflake."""
+"""The tables that Alembic makes from models, in a database with new_columns = snowflake."""
 import sys
 
 import sqlalchemy as sa

@@ -1,8 +1,8 @@
 import "reflect-metadata";
 import { Column, Entity, ManyToOne, OneToMany, PrimaryColumn, type Relation } from "typeorm";
 
-// bigint is a string here, as JavaScript's numbers would round it. The defaults are spelt as TypeORM reads them back:
-// with no ::text.
+// bigint is a string here, because JavaScript's numbers would round it. The defaults are written as TypeORM reads them back:
+// without ::text.
 @Entity()
 export class Customer {
   @PrimaryColumn({ type: "bigint", default: () => "snowflake_nextval()" }) id: string;

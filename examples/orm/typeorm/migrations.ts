@@ -19,7 +19,7 @@ export class Ids1000000000002 implements MigrationInterface {
     await runner.query(`SELECT snowflake_ids.attach('invoice', 'id', kind => 'segment', tag => 'invoices')`);
     // The extension gives ids from here on, in this transaction.
     await runner.query(`INSERT INTO customer (name) VALUES ('migrated')`);
-    // As migration:generate writes it of the entity.
+    // This is what migration:generate writes for the entity.
     await runner.query(`CREATE TABLE "order" (id bigint NOT NULL DEFAULT snowflake_nextval(), note text NOT NULL, "customerId" bigint,
         CONSTRAINT "PK_1031171c13130102495201e3e20" PRIMARY KEY (id))`);
     await runner.query(`ALTER TABLE "order" ADD CONSTRAINT "FK_124456e637cca7a415897dce659"

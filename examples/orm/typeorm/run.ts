@@ -65,7 +65,7 @@ check(wanted.some((query) => query.includes("SET DEFAULT segment_nextval('invoic
   "a default spelt 'invoices'::text differs each time, as TypeORM takes ::text away from what it reads", "trap");
 await other.destroy();
 
-// The other way round: the default stays, and the sequence that it calls is bound.
+// The other way: the default stays, and the sequence that it calls is bound.
 @Entity()
 class Ticket {
   @PrimaryGeneratedColumn({ type: "bigint" }) id: string;

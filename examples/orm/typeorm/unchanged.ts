@@ -1,4 +1,4 @@
-// Tables that TypeORM makes of entities, in a database whose setting new_columns is bound.
+// Tables that TypeORM makes from entities, in a database with new_columns = bound.
 import "reflect-metadata";
 import { writeFileSync } from "node:fs";
 import { Column, DataSource, Entity, PrimaryGeneratedColumn } from "typeorm";

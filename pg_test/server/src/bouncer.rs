@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// The password of `postgres`.
 const PASSWORD: &str = "pooled";
 
-/// A pooler of the test's own. Dropping it ends it.
+/// A pooler for one test, ended when dropped.
 #[derive(Debug)]
 pub struct Bouncer {
     folder: TempDir,
@@ -26,7 +26,7 @@ pub struct Bouncer {
 }
 
 impl Bouncer {
-    /// A pooler before a server, with so many of its sessions for each user and database; further lines of its
+    /// Starts a pooler for a server. `sessions`: server sessions per user and database; `settings`: further lines of its
     /// configuration.
     pub fn start(server: &Server, sessions: usize, settings: &str) -> Result<Self> {
         let owner = Owner::of_servers()?;
@@ -56,7 +56,7 @@ impl Bouncer {
         Ok(bouncer)
     }
 
-    /// Starts it on the same port, and waits until it takes sessions.
+    /// Starts the pooler on the same port, and waits until it accepts sessions.
     pub fn start_again(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let mut command = Command::new(program()?);
@@ -80,7 +80,7 @@ impl Bouncer {
         self.folder.path().join("log")
     }
 
-    /// Kills it: all who are connected lose their sessions.
+    /// Kills the pooler, so that its clients lose their sessions.
     pub fn kill(&mut self) -> Result<()> {
         let mut process = self.process.take().context("the pooler does not run")?;
         kill(Pid::from_raw(process.id().try_into()?), Signal::SIGKILL)?;
@@ -88,19 +88,19 @@ impl Bouncer {
         Ok(())
     }
 
-    /// Its TCP port on 127.0.0.1.
+    /// The pooler's TCP port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port.number()
     }
 
-    /// A session of `postgres` through it; in the database `pgbouncer` with the pooler itself.
+    /// Opens a session of `postgres` through the pooler. The database `pgbouncer` is the pooler's own console.
     pub fn connect(&self, database: &str) -> Result<Client> {
         let mut config = Client::configure();
         config.host("127.0.0.1").port(self.port()).user("postgres").password(PASSWORD).dbname(database);
         Ok(config.connect(NoTls)?)
     }
 
-    /// Tells it something, such as `pause`.
+    /// Runs a command of the pooler, such as `pause`.
     pub fn tell(&self, command: &str) -> Result<()> {
         self.connect("pgbouncer")?.simple_query(command)?;
         Ok(())
@@ -115,7 +115,7 @@ impl Drop for Bouncer {
     }
 }
 
-/// Debian has it where only root looks.
+/// Finds the program. Debian installs it in a folder that only root's PATH has.
 fn program() -> Result<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders)

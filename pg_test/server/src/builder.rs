@@ -30,9 +30,9 @@ impl Default for Builder {
             ("snowflake_ids.worker_id", "1"),
             // The default since 14.
             ("password_encryption", "scram-sha-256"),
-            // A call that never ends fails its test instead of holding it up.
+            // A call that never ends fails its test instead of blocking it.
             ("statement_timeout", "2min"),
-            // Refills are late on a machine that is busy. A test of calls that find no ids sets less.
+            // Refills are late on a busy machine. Tests of calls that find no ids set less.
             ("snowflake_ids.segment_wait_timeout", "1min"),
         ];
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
@@ -48,7 +48,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Sets a line of `postgresql.conf`; the last one counts.
+    /// Sets a line of `postgresql.conf`. The last value for a name counts.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.into(), value.into());
         self
@@ -82,19 +82,19 @@ impl Builder {
         self
     }
 
-    /// Has checksums on the pages of its data.
+    /// Enables data checksums.
     pub fn checksums(mut self) -> Self {
         self.checksums = true;
         self
     }
 
-    /// Runs it from a Postgres of the test's own.
+    /// Runs the server from a test's own Postgres.
     pub fn installation(mut self, installation: &Installation) -> Self {
         self.installation = Some(installation.clone());
         self
     }
 
-    /// Does not show the end of the server's log in the end, as tests want it.
+    /// Hides the end of the server's log, which tests show when the server is dropped.
     pub fn quiet(mut self) -> Self {
         self.tells = false;
         self
@@ -110,10 +110,10 @@ impl Builder {
         Ok(server)
     }
 
-    /// Creates the cluster, starts it, and opens a session in the database `postgres`, with the extension.
+    /// Creates the cluster, starts it, and opens a session in the database `postgres`. The extension is created there.
     ///
     /// # Errors
-    /// The same; the extension cannot be created.
+    /// A program is missing, the server does not start, or the extension cannot be created.
     pub fn with_session(self) -> Result<(Server, Client)> {
         let server = self.start()?;
         let client = server.session()?;
@@ -144,12 +144,12 @@ impl Builder {
 }
 
 impl Server {
-    /// A server with little memory that syncs nothing: most tests are about neither size nor durability.
+    /// A server with little memory that syncs nothing, because most tests concern neither size nor durability.
     pub fn builder() -> Builder {
         Self::full_size().set("shared_buffers", "32MB").set("fsync", "off").set("max_wal_size", "256MB")
     }
 
-    /// A server with the memory and the durability that Postgres has by default.
+    /// A server with Postgres's defaults for memory and durability.
     pub fn full_size() -> Builder {
         Builder::default()
     }

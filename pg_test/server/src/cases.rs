@@ -1,4 +1,4 @@
-//! Cases that share servers, because each start of one costs more than most cases.
+//! Cases that share servers, because starting a server takes longer than most cases.
 
 use crate::builder::Builder;
 use crate::server::Server;
@@ -7,10 +7,10 @@ use anyhow::{Context, Result, anyhow, ensure};
 use postgres::Client;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A case: its name, and a function that is given the servers.
+/// A case: its name, and a function that gets the servers.
 pub type Case<Servers> = (&'static str, fn(&mut Servers) -> Result<()>);
 
-/// The list of these functions, each under its name.
+/// A list of these functions with their names.
 #[macro_export]
 macro_rules! cases {
     ($($case:ident),+ $(,)?) => {
@@ -18,18 +18,17 @@ macro_rules! cases {
     };
 }
 
-/// Statements that remove all databases but the templates.
+/// Lists statements that remove all databases except the templates.
 const DATABASES: &str =
     "select format('drop database %I with (force)', datname) from pg_database where not datistemplate";
-/// Statements that remove all roles of users.
+/// Lists statements that remove all users' roles.
 const ROLES: &str =
     "select format('drop role %I', rolname) from pg_roles where rolname !~ '^pg_' and rolname <> 'postgres'";
 
-/// Runs all cases, one after another. Servers that a case has failed on, or that cannot be renewed after it, serve no
-/// other case.
+/// Runs all cases, one after another. If a case fails, or its servers cannot be renewed, the next case gets new servers.
 ///
 /// # Errors
-/// Cases failed: the error names each and says why.
+/// A case failed. The error names each failed case with its reason.
 pub fn run<Servers>(
     cases: &[Case<Servers>],
     start: impl Fn() -> Result<Servers>,
@@ -43,7 +42,7 @@ pub fn run<Servers>(
         };
         eprintln!("case {name}");
         let done = catch_unwind(AssertUnwindSafe(|| case(&mut servers)));
-        // A panic has written its own message.
+        // The panic has already printed its own message.
         let done = done.unwrap_or_else(|_| Err(anyhow!("it panicked")));
         match done.and_then(|()| renew(&mut servers).context("the servers cannot be renewed after it")) {
             Ok(()) => shared = Some(servers),
@@ -54,8 +53,8 @@ pub fn run<Servers>(
     Ok(())
 }
 
-/// Makes a server forget the leases of registries that are not there any more. Otherwise it shows one to a new registry, which
-/// then waits for leases that others may have.
+/// Makes a server forget its leases from registries that no longer exist. Otherwise the server shows such a lease to a new
+/// registry, which then waits for leases that others may have.
 pub(crate) fn forget_leases(client: &mut Client) -> Result<()> {
     client.run("select snowflake_ids.state_reset()")
 }
@@ -64,14 +63,14 @@ impl Builder {
     /// Runs cases on one server with these settings, each in a new database `postgres`.
     ///
     /// # Errors
-    /// Cases failed.
+    /// A case failed.
     pub fn cases(&self, cases: &[Case<Server>]) -> Result<()> {
         run(cases, || self.clone().start(), |server| server.renew())
     }
 }
 
 impl Server {
-    /// Makes the database `postgres` of this running server anew, and removes all other databases and all roles.
+    /// Recreates the database `postgres` of this running server, and removes all other databases and all roles.
     #[track_caller]
     pub fn renew(&self) -> Result<()> {
         let mut client = self.connect("template1")?;

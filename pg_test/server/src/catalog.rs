@@ -1,4 +1,4 @@
-//! The catalog's rows of the extension's objects, to be compared with those of another database.
+//! The catalog's properties of the extension's objects, for comparing two databases.
 
 use crate::sql::Session;
 use anyhow::{Result, bail, ensure};
@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 /// A property of an object: the object's name, the property's name, and its value.
 pub type Told = (String, String, String);
 
-/// All that is said, whatever the numbers of the objects.
+/// All properties, without OIDs.
 #[track_caller]
 pub fn objects(client: &mut Client) -> Result<BTreeSet<Told>> {
-    // Names outside this schema are written with theirs.
+    // With this search path, names in other schemas are qualified.
     client.run("set search_path = pg_catalog")?;
     let rows = client.query(include_str!("catalog.sql"), &[])?;
     client.run("reset search_path")?;
@@ -23,7 +23,7 @@ pub fn objects(client: &mut Client) -> Result<BTreeSet<Told>> {
     Ok(told)
 }
 
-/// Properties that only one of two places has, a paragraph each.
+/// Properties that only one of the two databases has, a paragraph each.
 pub fn differences(here: (&str, &BTreeSet<Told>), there: (&str, &BTreeSet<Told>)) -> Vec<String> {
     let only = |(place, told): (&str, &BTreeSet<Told>), other: &BTreeSet<Told>| {
         let told = told.difference(other);

@@ -67,7 +67,7 @@ WITH extension AS (
         concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'not null' END,
             'collation ' || a.attcollation::regcollation, 'default ' || pg_get_expr(d.adbin, d.adrelid), a.attidentity,
             a.attgenerated, a.attstorage, a.attacl,
-            -- Late minor versions of the server keep a number of their own here.
+            -- Late minor versions of the server keep a number of their own in this column.
             (SELECT array_agg(o) FROM unnest(a.attoptions) AS o WHERE o NOT LIKE 'pg\_attver=%'))
     FROM named AS n JOIN relation AS r ON n.objid = r.oid JOIN pg_attribute AS a ON a.attrelid = r.oid
         LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
@@ -107,7 +107,7 @@ WITH extension AS (
     UNION ALL SELECT n.name, 'event trigger', concat_ws(' ', e.evtevent, e.evtfoid::regprocedure, e.evtenabled, e.evttags,
         e.evtowner::regrole) FROM named AS n JOIN pg_event_trigger AS e ON n.objid = e.oid
     WHERE n.classid = 'pg_event_trigger'::regclass
-    -- No object of a kind that this does not look at.
+    -- Objects of a kind that this comparison does not know.
     UNION ALL SELECT n.name, 'unknown', 'this comparison does not know ' || n.classid::regclass FROM named AS n
     WHERE n.classid <> ALL ('{pg_proc,pg_namespace,pg_class,pg_trigger,pg_constraint,pg_rewrite,pg_policy,pg_statistic_ext,pg_type,pg_cast,
         pg_operator,pg_event_trigger}'::regclass[])

@@ -1,5 +1,5 @@
-//! A stand-in for Citus: its catalog and its functions, as SQL that throwaway servers run; a cluster of such servers. What it
-//! does was compared with Citus 13.2.
+//! A stand-in for Citus: SQL that gives throwaway servers its catalog and functions, and a cluster of such servers. Its behaviour
+//! was compared with Citus 13.2.
 
 use crate::builder::Builder;
 use crate::cases::{self, Case};
@@ -13,7 +13,7 @@ use postgres::error::SqlState;
 use std::collections::BTreeMap;
 use std::panic::Location;
 
-/// Makes a database one of Citus'.
+/// SQL that makes a database a Citus database.
 const STAND_IN: [&str; 5] = [
     include_str!("citus/catalog.sql"),
     include_str!("citus/run.sql"),
@@ -25,7 +25,7 @@ const STAND_IN: [&str; 5] = [
 /// Makes all workers use the coordinator as their registry.
 pub const USE_CITUS: &str = "call snowflake_ids.use_citus()";
 
-/// A server of a Citus cluster, with the settings that Citus would bring.
+/// A server of a Citus cluster, with the settings that Citus defines.
 pub fn node() -> Builder {
     cluster::node()
         .set("citus.enable_ddl_propagation", "on")
@@ -36,7 +36,7 @@ pub fn node() -> Builder {
 }
 
 impl Server {
-    /// Makes a database of this server one of Citus'.
+    /// Makes a database of this server a Citus database.
     #[track_caller]
     pub fn create_citus(&self, database: &str) -> Result<Client> {
         let mut client = self.connect(database)?;
@@ -50,7 +50,7 @@ impl Server {
 pub enum SetUp {
     /// The servers are nodes of one cluster.
     Bare,
-    /// All have the extension.
+    /// All nodes have the extension.
     Extension,
     /// Ids come from the coordinator.
     Joined,
@@ -66,7 +66,7 @@ pub struct Citus {
 }
 
 impl Citus {
-    /// A coordinator and so many workers, set up as far as said.
+    /// Starts a coordinator and this many workers, set up to this stage.
     #[track_caller]
     pub fn of(workers: usize, set_up: SetUp) -> Result<Self> {
         let start = |_| node().start();
@@ -76,7 +76,7 @@ impl Citus {
         Ok(cluster)
     }
 
-    /// The same, where ids come from the coordinator.
+    /// Starts a cluster whose ids come from the coordinator.
     #[track_caller]
     pub fn joined(workers: usize) -> Result<Self> {
         Self::of(workers, SetUp::Joined)
@@ -100,11 +100,11 @@ impl Citus {
         }
     }
 
-    /// Runs cases on one cluster with so many workers, which is set up anew for each. Workers that a case adds serve that
-    /// case alone.
+    /// Runs cases on one cluster with this many workers. The cluster is set up anew for each case, and workers that a case added
+    /// are removed.
     ///
     /// # Errors
-    /// Cases failed.
+    /// A case failed.
     pub fn cases(workers: usize, set_up: SetUp, cases: &[Case<Self>]) -> Result<()> {
         cases::run(
             cases,
@@ -113,14 +113,14 @@ impl Citus {
                 cluster.workers.truncate(workers);
                 for server in cluster.servers() {
                     server.renew()?;
-                    // A worker without a registry may not call this.
+                    // A Citus worker without a registry refuses this call, so it runs before the database becomes one of Citus.
                     let mut client = server.connect("postgres")?;
                     client.run("create extension snowflake_ids")?;
                     cases::forget_leases(&mut client)?;
                     client.run("drop extension snowflake_ids")?;
                 }
                 cluster.set_up(set_up.min(SetUp::Extension))?;
-                // Servers that have lost a registry may look for another one a while later.
+                // Servers that lost their registry may find another one only after a while.
                 wait::until_true("all nodes to give ids", || {
                     Ok(set_up < SetUp::Joined || cluster.session()?.run(USE_CITUS).is_ok())
                 })
@@ -128,7 +128,7 @@ impl Citus {
         )
     }
 
-    /// A session on the coordinator.
+    /// Opens a session on the coordinator.
     #[track_caller]
     pub fn session(&self) -> Result<Client> {
         let mut client = self.coordinator.connect("postgres")?;
@@ -136,14 +136,14 @@ impl Citus {
         Ok(client)
     }
 
-    /// Tells all nodes where the coordinator is now.
+    /// Tells all nodes the coordinator's present address.
     #[track_caller]
     pub fn set_coordinator(&self, database: &str) -> Result<()> {
         let call = format!("select citus_set_coordinator_host('127.0.0.1', {})", self.coordinator.port());
         self.coordinator.connect(database)?.run(&call)
     }
 
-    /// A further worker.
+    /// Starts and adds another worker.
     #[track_caller]
     pub fn add(&mut self) -> Result<i32> {
         let worker = node().start()?;
@@ -151,7 +151,7 @@ impl Citus {
         self.add_server(worker)
     }
 
-    /// A server as a further worker, and its node's id.
+    /// Adds a server as another worker, and returns its node id.
     #[track_caller]
     pub fn add_server(&mut self, worker: Server) -> Result<i32> {
         self.workers.push(worker);
@@ -165,7 +165,7 @@ impl Citus {
         add(&mut self.coordinator.connect(database)?, worker)
     }
 
-    /// A second database on all servers, with a cluster of its own, and a session with it on the coordinator.
+    /// Creates a second database on all servers, with a cluster of its own. Returns a session in it on the coordinator.
     #[track_caller]
     pub fn second(&self) -> Result<Client> {
         for server in self.servers() {
@@ -195,8 +195,8 @@ pub fn problems(client: &mut Client) -> Result<BTreeMap<i32, Option<String>>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// Waits until all nodes give ids, each as another worker, as `citus_status` tells. On a busy machine a node may lease its worker
-/// id after `use_citus` has returned.
+/// Waits until `citus_status` shows that all nodes issue ids under different worker ids. On a busy machine, a node may lease its
+/// worker id after `use_citus` has returned.
 #[track_caller]
 pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
     let place = Location::caller();
@@ -211,7 +211,7 @@ pub fn well(client: &mut Client, nodes: usize) -> Result<()> {
     Ok(())
 }
 
-/// The DETAIL of `use_citus` about nodes that failed.
+/// The DETAIL of an error of `use_citus` about failed nodes.
 #[track_caller]
 pub fn failed(client: &mut Client) -> Result<String> {
     let place = Location::caller();
@@ -223,7 +223,7 @@ pub fn failed(client: &mut Client) -> Result<String> {
     Ok(error.detail().unwrap_or_default().to_owned())
 }
 
-/// Adds a server to the cluster of a session's database, and gives the node's id.
+/// Adds a server to the cluster of a session's database, and returns the node's id.
 #[track_caller]
 pub fn add(coordinator: &mut Client, worker: &Server) -> Result<i32> {
     coordinator.one(&format!("select citus_add_node('127.0.0.1', {})", worker.port()))

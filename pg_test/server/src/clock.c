@@ -1,6 +1,6 @@
-/* A wall clock that a test steps, preloaded: true time and the offset in the file CLOCK, such as -1h, +10y or +2.5 seconds. Monotonic
-   time stays true. Postgres tells the time in handlers of signals, and tests kill processes at any line; so a call neither
-   allocates nor locks. */
+/* A wall clock that a test steps, loaded by LD_PRELOAD. It shows true time plus the offset in the file CLOCK, such as -1h, +10y or
+   +2.5 seconds. Monotonic time stays true. Postgres reads the time in signal handlers, and tests kill processes at any line, so a
+   call neither allocates nor locks. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define SECOND 1000000000LL
 
-/* Nanoseconds. Where the file cannot be opened, those of the call before. */
+/* The offset in nanoseconds. If the file cannot be opened, the last call's offset is used. */
 static long long offset(void)
 {
 	static volatile long long last;

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The source of the library that shows the false time. libfaketime would hold a lock that a killed process leaves locked.
+/// The source of the library that shifts the time. libfaketime uses a lock, which a killed process would leave locked.
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/clock.c");
 
-/// The environment that gives a postmaster a false clock, which shows true time for now.
+/// Sets up a shifted clock for a postmaster, with an offset of zero. Returns the environment.
 pub(crate) fn environment(folder: &Folder) -> Result<Vec<(String, String)>> {
     set(folder, "+0")?;
     let (file, library) = (file(folder.path()), folder.path().join("clock.so"));
@@ -24,7 +24,7 @@ fn file(folder: &Path) -> PathBuf {
     folder.join("clock")
 }
 
-/// Steps the clock. The file is renamed into place, so that no process ever reads half an offset.
+/// Steps the clock. The file is renamed into place, so that no process reads half an offset.
 pub(crate) fn set(folder: &Folder, offset: &str) -> Result<()> {
     let new = folder.path().join("clock.new");
     fs::write(&new, format!("{offset}\n"))?;

@@ -1,4 +1,4 @@
-//! A registry, and the servers whose ids come from it: its nodes.
+//! A registry and its nodes: the servers whose ids come from it.
 
 use crate::builder::Builder;
 use crate::cases::{self, Case};
@@ -16,34 +16,34 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The name of the registry on its nodes, if there is one.
+/// The registry's name on its nodes.
 pub const NAME: &str = "central";
 /// Makes a server a node of that registry.
 pub const JOIN: &str = "select snowflake_ids.use_registry('central')";
-/// Makes a node a server on its own again.
+/// Makes a node use its own registry again.
 pub const LEAVE: &str = "select snowflake_ids.use_local_registry()";
 /// The role that nodes reserve as.
 pub const ROLE: &str = "shard";
-/// Its password.
+/// The password of that role.
 pub const PASSWORD: &str = "sesame";
 
 /// A registry and its nodes.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The server that keeps the tags and the worker ids.
+    /// The server with the tables of tags and worker ids.
     pub registry: Server,
     /// Servers that have joined it.
     pub nodes: Vec<Server>,
 }
 
 impl Cluster {
-    /// A registry and so many nodes.
+    /// Starts a registry and this many nodes.
     #[track_caller]
     pub fn start(nodes: usize) -> Result<Self> {
         Self::of(auto(), &node(), nodes)
     }
 
-    /// A registry and so many nodes with settings of their own.
+    /// Starts a registry and this many nodes, with these settings.
     #[track_caller]
     pub fn of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
         let cluster = Self::strangers_of(registry, node, nodes)?;
@@ -51,7 +51,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// A registry and so many servers that know it and have not joined it.
+    /// Starts a registry, and this many servers that know the registry but have not joined it.
     #[track_caller]
     fn strangers_of(registry: Builder, node: &Builder, nodes: usize) -> Result<Self> {
         let registry = registry.start()?;
@@ -70,25 +70,25 @@ impl Cluster {
         self.nodes.iter().try_for_each(|node| node.connect("postgres")?.run(JOIN))
     }
 
-    /// Runs cases on one registry with so many nodes, all of which join it anew for each case.
+    /// Runs cases on one registry with this many nodes. All nodes join it anew for each case.
     ///
     /// # Errors
-    /// Cases failed.
+    /// A case failed.
     pub fn cases(nodes: usize, cases: &[Case<Self>]) -> Result<()> {
         let start = || Self::start(nodes);
         cases::run(cases, start, |cluster| cluster.renew().and_then(|()| cluster.join()))
     }
 
-    /// The same with one server that knows the registry and has not joined it.
+    /// Runs cases on a registry and one server that knows the registry but has not joined it.
     ///
     /// # Errors
-    /// Cases failed.
+    /// A case failed.
     pub fn cases_of_strangers(cases: &[Case<Self>]) -> Result<()> {
         cases::run(cases, || Self::strangers_of(auto(), &node(), 1), |cluster| cluster.renew())
     }
 
     fn renew(&self) -> Result<()> {
-        // Else nodes would look for what is not there any more.
+        // The nodes come first, so that they do not look for a registry that is gone.
         self.nodes.iter().try_for_each(Server::renew)?;
         self.registry.renew()?;
         self.introduce()?;
@@ -98,25 +98,26 @@ impl Cluster {
             .try_for_each(|server| cases::forget_leases(&mut server.connect("postgres")?))
     }
 
-    /// A tag in the registry; `definition` are further arguments of `segment_create`.
+    /// Creates a tag in the registry. `definition`: further arguments of `segment_create`.
     #[track_caller]
     pub fn create(&self, tag: &str, definition: &str) -> Result<()> {
         crate::segments::create(&mut self.registry.connect("postgres")?, tag, definition)
     }
 
-    /// A session on the first node.
+    /// Opens a session on the first node.
     #[track_caller]
     pub fn session(&self) -> Result<Client> {
         self.nodes[0].connect("postgres")
     }
 }
 
-/// A server to become a node. A registry on a machine that is busy is not given up; a test of one that hangs sets less.
+/// Settings of a node. The timeout is long, so that a node waits for its registry on a busy machine. Tests with a hung registry
+/// set less.
 pub fn node() -> Builder {
     auto().set("snowflake_ids.registry_timeout", "20s")
 }
 
-/// A registry, and a server that knows it and has not joined it, with a session there.
+/// Starts a registry, and a server that knows the registry but has not joined it. Returns also a session on that server.
 #[track_caller]
 pub fn strangers() -> Result<(Server, Server, Client)> {
     let (registry, node) = (auto().start()?, node().start()?);
@@ -126,7 +127,7 @@ pub fn strangers() -> Result<(Server, Server, Client)> {
 }
 
 impl Server {
-    /// Makes it a registry: the extension, and a role that by password may reserve, and hand tags over, and do nothing else.
+    /// Makes the server a registry: creates the extension, and a role with a password that may only reserve and hand tags over.
     #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {
         let mut client = self.session()?;
@@ -139,7 +140,7 @@ impl Server {
         Ok(client)
     }
 
-    /// Puts a rule for connections before all others.
+    /// Adds a rule to the top of `pg_hba.conf`.
     #[track_caller]
     pub fn rule(&self, rule: &str) -> Result<()> {
         let path = self.data().join("pg_hba.conf");
@@ -148,7 +149,7 @@ impl Server {
         self.read_files_again()
     }
 
-    /// A session by TCP, as a user with a password.
+    /// Opens a session by TCP, as a user with a password.
     #[track_caller]
     pub fn connect_as(&self, user: &str, password: &str) -> Result<Client> {
         let mut config = Client::configure();
@@ -156,7 +157,8 @@ impl Server {
         Ok(config.connect(NoTls)?)
     }
 
-    /// Makes a registry on these ports of 127.0.0.1, on whichever takes writes, known to the database `postgres`.
+    /// Defines a foreign server for a registry in the database `postgres`. Of these ports on 127.0.0.1, the one that accepts
+    /// writes is used.
     #[track_caller]
     pub fn introduce(&self, name: &str, ports: &[u16]) -> Result<Client> {
         let mut client = self.session()?;
@@ -171,7 +173,7 @@ impl Server {
         Ok(client)
     }
 
-    /// Makes it a node of a registry.
+    /// Makes the server a node of a registry.
     #[track_caller]
     pub fn join(&self, registry: &Self) -> Result<Client> {
         let mut client = self.introduce(NAME, &[registry.port()])?;
@@ -179,7 +181,7 @@ impl Server {
         Ok(client)
     }
 
-    /// Ends the sessions of nodes with this registry.
+    /// Ends the nodes' sessions on this registry.
     #[track_caller]
     pub fn end_nodes_sessions(&self) -> Result<()> {
         let sessions =
@@ -187,7 +189,7 @@ impl Server {
         self.connect("postgres")?.run(&sessions)
     }
 
-    /// Runs this server from now on with the data directory of another one, which goes with it.
+    /// Replaces this server's data directory by another server's. The other server is removed.
     #[track_caller]
     pub fn replace_by(&mut self, mut other: Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
@@ -196,37 +198,37 @@ impl Server {
         }
         fs::remove_dir_all(self.data())?;
         fs::rename(other.data(), self.data())?;
-        // The other's own address came with it.
+        // The data directory contains the other server's address.
         self.set_address()?;
         self.start_again()
     }
 
-    /// The version of a tag's row: another one after each reservation.
+    /// The version of a tag's row. It changes with each reservation.
     #[track_caller]
     pub fn version(&self, tag: &str) -> Result<i64> {
         row(&mut self.connect("postgres")?, tag, "version")
     }
 
-    /// A file for what a program of this server's writes or reads.
+    /// A file in the server's folder, for a program of the server.
     pub fn file(&self, name: &str) -> PathBuf {
         self.socket_folder().join(name)
     }
 }
 
-/// A column of a tag's row in the table of the session's database.
+/// A column of a tag's row in the table of tags.
 #[track_caller]
 pub fn row<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> Result<T> {
     client.one(&format!("select {column} from snowflake_ids.segment where tag = '{tag}'"))
 }
 
-/// A column of `registry_status`, for one of the registries that a node uses.
+/// A column of `registry_status` for a registry of the node.
 #[track_caller]
 pub fn registry_status<T: FromSqlOwned>(client: &mut Client, name: &str, column: &str) -> Result<T> {
     let status = "snowflake_ids.registry_status where database = current_database()";
     client.one(&format!("select {column} from {status} and server = '{name}'"))
 }
 
-/// Waits until a registry's state is this one.
+/// Waits until a registry has this state.
 #[track_caller]
 pub fn becomes(client: &mut Client, name: &str, state: &str) -> Result<()> {
     let mut seen = String::new();
@@ -248,7 +250,7 @@ pub fn said(error: &DbError) -> String {
     [Some(error.message()), error.detail(), error.hint()].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-/// Takes ids of a tag until there are none left, and gives them and the error.
+/// Takes ids of a tag until a call fails. Returns the ids and the error.
 #[track_caller]
 pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
     let (ids, error) = take_until_refused(client, tag);
@@ -257,8 +259,8 @@ pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
     Ok((ids, error))
 }
 
-/// Takes ids of a tag until a call finds none and says all these words of why, and gives them and the error. A call that found
-/// none before may say less: on a machine that is busy it ends before anything is known.
+/// Takes ids of a tag until a call fails with all of these words. Returns the ids and the error. Earlier failures may say less,
+/// because on a busy machine a call may end before the reason is known.
 #[track_caller]
 pub fn refused_with(client: &mut Client, tag: &str, words: &[&str]) -> Result<(Vec<i64>, DbError)> {
     let (mut taken, mut last) = (Vec::new(), String::new());
@@ -277,7 +279,7 @@ pub fn refused_with(client: &mut Client, tag: &str, words: &[&str]) -> Result<(V
     Ok((taken, refused))
 }
 
-/// The refusals of calls that took ids are all of those that a registry in trouble may cause.
+/// Checks that calls failed only for the reason that a registry in trouble may cause.
 #[track_caller]
 pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
     let other = taken.refusals.iter().find(|refusal| refusal.code() != &SqlState::INSUFFICIENT_RESOURCES);
@@ -285,23 +287,22 @@ pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
     Ok(())
 }
 
-/// Short waits, for calls that are to fail.
+/// Sets a short wait, for calls that should fail.
 #[track_caller]
 pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
     let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
     client.run(&set)
 }
 
-/// Ends short waits.
+/// Resets the wait.
 #[track_caller]
 pub fn wait_as_long_as_it_takes(client: &mut Client) -> Result<()> {
     client.run("reset snowflake_ids.segment_wait_timeout")
 }
 
 impl Server {
-    /// Makes this registry a liar: what it answers to its nodes is what `lie` makes of the true answer, an SQL expression in
-    /// which `told` is that, and `mood` the text that [`Server::set_mood`] sets. As long as the mood is empty, it tells the
-    /// truth.
+    /// Makes this registry lie to its nodes. `lie` is an SQL expression for the response. It can use `told`, the true response,
+    /// and `mood`, a text set by [`Server::set_mood`]. While the mood is empty, responses are true.
     #[track_caller]
     pub fn lies(&self, lie: &str) -> Result<Client> {
         let mut client = self.connect("postgres")?;
@@ -322,7 +323,7 @@ impl Server {
         Ok(client)
     }
 
-    /// Sets what a registry that [lies](Server::lies) makes up.
+    /// Sets the mood of a registry that [lies](Server::lies).
     #[track_caller]
     pub fn set_mood(&self, mood: &str) -> Result<()> {
         Ok(self.connect("postgres")?.execute("update mood set mood = $1", &[&mood]).map(drop)?)

@@ -1,4 +1,4 @@
-//! Servers on copies of another one's data directory.
+//! Servers on copies of another server's data directory.
 
 use crate::clock;
 use crate::folder::Folder;
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 impl Server {
-    /// A stopped server on a copy of this stopped one's files, as `cp -a` makes it.
+    /// Copies this stopped server's files as `cp -a` does. Returns a stopped server.
     pub fn copy(&self) -> Result<Self> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
         let folder = self.new_folder()?;
@@ -17,12 +17,12 @@ impl Server {
         self.on(folder)
     }
 
-    /// A stopped server on a base backup of this running one; nothing makes it a standby.
+    /// Makes a base backup of this running server. Returns a stopped server that is not a standby.
     pub fn base_backup(&self) -> Result<Self> {
         self.backup(&[])
     }
 
-    /// This stopped server, its data directory moved elsewhere within the file system.
+    /// Moves this stopped server's data directory within the file system.
     pub fn moved(self) -> Result<Self> {
         ensure!(self.postmaster.is_none(), "the folder of a running server is none to move");
         let folder = self.new_folder()?;
@@ -30,14 +30,14 @@ impl Server {
         self.on(folder)
     }
 
-    /// A stopped server on what `pg_basebackup` makes of this one.
+    /// Makes a base backup by `pg_basebackup` with these options. Returns a stopped server.
     pub(crate) fn backup(&self, options: &[&str]) -> Result<Self> {
         let folder = self.new_folder()?;
         self.back_up_to(&folder.data(), options)?;
         self.on(folder)
     }
 
-    /// Has `pg_basebackup` write to a folder.
+    /// Writes a base backup into a folder.
     pub(crate) fn back_up_to(&self, to: &Path, options: &[&str]) -> Result<()> {
         let mut backup = self.command("pg_basebackup");
         backup.args(["--checkpoint=fast", "--no-sync"]).args(options).arg("--pgdata").arg(to);
@@ -48,7 +48,7 @@ impl Server {
         Folder::new(self.folder.programs.clone(), self.folder.owner)
     }
 
-    /// A stopped server on the cluster in `folder`. It has a false clock of its own if this one has one.
+    /// A stopped server on the cluster in `folder`. It gets a shifted clock of its own if this server has one.
     fn on(&self, folder: Folder) -> Result<Self> {
         let environment = if self.environment.is_empty() { Vec::new() } else { clock::environment(&folder)? };
         Self::new(folder, environment)

@@ -8,12 +8,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 impl Server {
-    /// Kills one of the server's processes; the server then restarts all the others by itself.
+    /// Kills one of the server's processes. The server then restarts all others by itself.
     pub fn kill9_process(&self, process: i32) -> Result<()> {
         Ok(kill(self.child(process)?, Signal::SIGKILL)?)
     }
 
-    /// Kills one of the server's processes and waits until the server has ended all the others.
+    /// Kills one of the server's processes, and waits until the server has ended all others.
     pub fn crash_by(&self, process: i32) -> Result<()> {
         const RESTART: &str = "all server processes terminated; reinitializing";
         let before = self.logged(RESTART);
@@ -22,7 +22,7 @@ impl Server {
         wait::until(wait::LONG, "the server to end its processes", restarts)
     }
 
-    /// One of the processes that the postmaster has started.
+    /// Checks that the postmaster started this process.
     pub(crate) fn child(&self, process: i32) -> Result<Pid> {
         let process = Pid::from_raw(process);
         ensure!(processes::parent(process) == Some(self.pid()?), "process {process} is none of the server's");

@@ -1,4 +1,4 @@
-//! Databases as `pg_dump` writes them, put into others.
+//! Databases dumped by `pg_dump` and restored into others.
 
 use crate::programs;
 use crate::server::Server;
@@ -11,7 +11,7 @@ impl Server {
         programs::output(self.command("pg_dump").env("PGUSER", role).args(options).arg(database))
     }
 
-    /// Dumps the database `postgres` of another server with this server's program, with these options.
+    /// Dumps the database `postgres` of another server, with this server's `pg_dump`.
     pub fn dump_of(&self, other: &Self, options: &[&str]) -> Result<String> {
         let mut dump = self.command("pg_dump");
         dump.env("PGHOST", other.socket_folder()).env("PGPORT", other.port().to_string());

@@ -1,4 +1,4 @@
-//! The folder in which a server lives.
+//! The folder of a server.
 
 use crate::owner::Owner;
 use crate::programs::Programs;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The folder of a server: data, log, sockets. Removed in the end.
+/// A server's folder with data, log and sockets, removed at the end.
 #[derive(Debug)]
 pub struct Folder {
     path: TempDir,
-    /// The account it belongs to.
+    /// The account that owns the folder.
     pub owner: Owner,
-    /// The programs that work on it.
+    /// The programs that run in it.
     pub programs: Programs,
 }
 
 impl Folder {
-    /// An empty one. Its path is short, because a socket's may have 107 bytes, and in the system's folder
-    /// for such things, because the owner may not be able to read the checkout.
+    /// Creates an empty folder. Its path is short, because a socket's path has at most 107 bytes. It is in the system's temporary
+    /// folder, because the owner may not be able to read the checkout.
     pub fn new(programs: Programs, owner: Owner) -> Result<Self> {
         let path = tempfile::Builder::new().prefix("sf").tempdir()?;
         owner.give(path.path())?;
@@ -36,12 +36,12 @@ impl Folder {
         self.path().join("data")
     }
 
-    /// A program of Postgres's, run here by the owner.
+    /// A program of Postgres that the owner runs in this folder.
     pub fn command(&self, program: &str) -> Command {
         self.programs.command(program, self.path())
     }
 
-    /// The server's log, of all its starts.
+    /// The server's log from all of its starts.
     pub fn log(&self) -> PathBuf {
         self.path().join("log")
     }

@@ -1,4 +1,4 @@
-//! The functions of the extension that take a text, as the catalog has them: a test that calls them all needs no list.
+//! The extension's functions that take text, read from the catalog. A test that calls them all needs no list.
 
 use anyhow::Result;
 use postgres::Client;
@@ -10,7 +10,7 @@ pub struct Function {
     is_variadic: bool,
 }
 
-/// Those that have an argument of a type that a text is made into. Triggers have none.
+/// Finds the functions with an argument that can be made from text. Trigger functions have no arguments.
 ///
 /// # Errors
 /// The query fails.
@@ -35,8 +35,8 @@ pub fn with_texts(client: &mut Client) -> Result<Vec<Function>> {
 }
 
 impl Function {
-    /// A query that calls it: with `text`, an expression of type text, wherever it takes one, else with something plain. A
-    /// table `pg_temp.victim` is to be there.
+    /// Builds a call of the function. `text`: an SQL expression for its text arguments; the others get plain values. The call
+    /// needs a table `pg_temp.victim`.
     pub fn call(&self, text: &str) -> String {
         let mut arguments: Vec<_> = self.types.iter().map(|of| argument(of, text)).collect();
         if let Some(last) = arguments.last_mut().filter(|_| self.is_variadic) {

@@ -1,19 +1,19 @@
-//! Properties of every list of ids.
+//! Checks for lists of ids.
 
 use anyhow::{Result, bail};
 use std::panic::Location;
 
-/// The two places of the smallest id that is in it twice.
+/// The two indexes of the smallest repeated id.
 pub fn twice(ids: &[i64]) -> Option<[usize; 2]> {
     let mut places: Vec<_> = (0..ids.len()).collect();
     places.sort_unstable_by_key(|place| (ids[*place], *place));
     places.windows(2).find(|pair| ids[pair[0]] == ids[pair[1]]).map(|pair| [pair[0], pair[1]])
 }
 
-/// No id is in it twice.
+/// Checks that no id is repeated.
 ///
 /// # Errors
-/// The first id that is, and where it stands.
+/// An id is repeated; the error has its indexes.
 #[track_caller]
 #[allow(clippy::needless_pass_by_value, reason = "so that a caller's list can be made on the spot")]
 pub fn unique(ids: Vec<i64>) -> Result<()> {
@@ -26,7 +26,7 @@ pub fn unique(ids: Vec<i64>) -> Result<()> {
     }
 }
 
-/// Each is larger than the one before.
+/// Checks that each id is larger than the one before.
 #[track_caller]
 pub fn growing(ids: &[i64]) -> Result<()> {
     let place = Location::caller();
@@ -36,7 +36,7 @@ pub fn growing(ids: &[i64]) -> Result<()> {
     }
 }
 
-/// They are the numbers from 1 on, none missing and none twice, in whatever order.
+/// Checks that the ids are the numbers from 1 without gaps, in any order.
 #[track_caller]
 pub fn dense(mut ids: Vec<i64>) -> Result<()> {
     let place = Location::caller();

@@ -1,4 +1,4 @@
-//! A Postgres of a test's own, with versions of the extension in it that the installed one does not have.
+//! A test's own Postgres, with other versions of the extension than the installed one.
 
 use crate::owner::Owner;
 use crate::programs::{self, Programs};
@@ -11,13 +11,13 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A copy of a Postgres, with a version of the extension. Postgres finds its files from where its programs lie, so what is put
-/// here goes nowhere else.
+/// A copy of a Postgres, with a version of the extension. Postgres finds its files relative to its programs, so files put here
+/// affect no other server.
 #[derive(Clone, Debug)]
 pub struct Installation {
-    /// The `pg_config` of the Postgres that this is a copy of.
+    /// The `pg_config` of the original Postgres.
     pg_config: OsString,
-    /// The folder below which it lies; removed when nothing runs from it any more.
+    /// The folder that contains the copy. It is removed when nothing runs from it.
     root: Arc<TempDir>,
     owner: Owner,
 }
@@ -27,22 +27,22 @@ pub struct Installation {
 pub enum Version {
     /// The installed files.
     Present,
-    /// The files below a folder, as `make` packages it.
+    /// Files below a folder, as `make` packages them.
     Packaged(PathBuf),
 }
 
 impl Installation {
-    /// One of the Postgres that `PG_CONFIG` names, with the extension as it is installed there.
+    /// Copies the Postgres of `PG_CONFIG`, with the installed extension.
     pub fn new() -> Result<Self> {
         Self::with(&Version::Present)
     }
 
-    /// One of it with another version of the extension.
+    /// Copies the Postgres of `PG_CONFIG`, with another version of the extension.
     pub fn with(version: &Version) -> Result<Self> {
         Self::of(programs::pg_config(), version)
     }
 
-    /// One of the Postgres that has this `pg_config`. Programs are copied; all else are links.
+    /// Copies the Postgres with this `pg_config`. Programs are copied, and all other files are links.
     pub fn of(pg_config: OsString, version: &Version) -> Result<Self> {
         let owner = Owner::of_servers()?;
         let root = tempfile::Builder::new().prefix("pg").tempdir()?;
@@ -62,13 +62,13 @@ impl Installation {
         programs::output(Command::new("cp").args(options).arg(from).arg(to)).map(drop)
     }
 
-    /// A folder of Postgres here, as `pg_config` calls it.
+    /// A folder of this copy, by the name that `pg_config` uses.
     fn folder(&self, name: &str) -> Result<PathBuf> {
         let installed = programs::installed(&self.pg_config, name)?;
         Ok(self.root.path().join(installed.strip_prefix("/").unwrap_or(&installed)))
     }
 
-    /// Puts a version of the extension over the one that is here, as `make install` does under servers that run.
+    /// Installs a version of the extension over the present one, as `make install` does under running servers.
     pub fn put(&self, version: &Version) -> Result<()> {
         let package = match version {
             Version::Present => Path::new(""),
@@ -79,7 +79,7 @@ impl Installation {
         programs::output(install.env("TARGET", self.root.path())).map(drop)
     }
 
-    /// Puts the install scripts of all versions beside that of the present one: a server needs a version's own to create it.
+    /// Adds the install scripts of all released versions, because creating an old version needs its own script.
     pub fn put_released_scripts(&self) -> Result<()> {
         let extension = self.folder("sharedir")?.join("extension");
         for version in released()? {
@@ -89,7 +89,7 @@ impl Installation {
         Ok(())
     }
 
-    /// Puts an extension there that has this script.
+    /// Adds an extension with this script.
     pub fn put_extension(&self, name: &str, script: &str) -> Result<()> {
         let extension = self.folder("sharedir")?.join("extension");
         fs::write(extension.join(format!("{name}.control")), "default_version = '1'")?;
@@ -102,7 +102,7 @@ impl Installation {
     }
 }
 
-/// One of two Postgres that `make test-pg-upgrade` goes `FROM` and `TO`, with the present version as it was built for it.
+/// The `FROM` or `TO` Postgres of `make test-pg-upgrade`, with the present version built for it.
 pub fn of_pg_upgrade(which: &str) -> Result<Installation> {
     let variable = |name: &str| {
         let name = format!("PG_UPGRADE_{which}{name}");
@@ -111,14 +111,14 @@ pub fn of_pg_upgrade(which: &str) -> Result<Installation> {
     Installation::of(variable("")?, &Version::Packaged(variable("_PACKAGE")?.into()))
 }
 
-/// The last release before this version, which `make test-upgrade` has built.
+/// The release before this version, as `make test-upgrade` built it.
 pub fn last_release() -> Result<Version> {
     let folder = env::var_os("SNOWFLAKE_IDS_RELEASED")
         .context("give make test-upgrade: it builds the last release")?;
     Ok(Version::Packaged(folder.into()))
 }
 
-/// The versions before the present one that have an install script, which each release leaves.
+/// The released versions: those that have an install script, except the present one.
 pub fn released() -> Result<Vec<String>> {
     let mut versions = Vec::new();
     for file in fs::read_dir(checkout().join("sql/install"))? {

@@ -1,27 +1,27 @@
-//! Throwaway Postgres servers for tests and benchmarks that need one of their own: to preload the
-//! extension or not, to crash, to promote, to step the clock. A module uses those above it in this list, and none below.
+//! Throwaway Postgres servers for tests and benchmarks: with or without the extension preloaded, to crash, to promote, and to
+//! step the clock. In this list, a module uses only modules above it.
 //!
 //! | module | holds |
 //! | --- | --- |
 //! | [`owner`], [`programs`], [`port`] | the account, the programs and the port of a server |
 //! | [`installation`] | a Postgres of a test's own, with other versions of the extension |
-//! | [`wait`], [`random`], [`sql`], [`ids`] | waiting with an end; numbers from a seed; short forms for statements and for the errors that they should give; properties of every list of ids |
-//! | [`functions`] | the functions of the extension that take a text, as the catalog has them |
-//! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, its processes, its false clock, its new cluster |
+//! | [`wait`], [`random`], [`sql`], [`ids`] | waits with a limit; numbers from a seed; statements and expected errors; checks of id lists |
+//! | [`functions`] | the extension's functions that take text, from the catalog |
+//! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, processes, shifted clock and new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | the settings and the environment of a server |
 //! | [`mod@cases`] | cases that share a server |
-//! | `crash`, `pause`, `standby`, `copies`, `dumps`, `pg_upgrade` | a server whose process dies, that hangs, is promoted, copied, dumped, or becomes one of another Postgres |
-//! | [`state_file`] | the file that reserves ids, and its faults |
-//! | [`restores`] | parts of its data directory from an earlier moment |
+//! | `crash`, `pause`, `standby`, `copies`, `dumps`, `pg_upgrade` | a server that crashes, hangs, is promoted, copied, dumped or upgraded |
+//! | [`state_file`] | the state file and its faults |
+//! | [`restores`] | parts of a data directory from an earlier moment |
 //! | [`sessions`] | many sessions at once, and threads that end |
-//! | [`load`] | sessions that take ids without a pause and note each one down |
+//! | [`load`] | sessions that take ids without a pause, and record each id |
 //! | [`snowflakes`], [`segments`] | helpers for tests of either kind of ids |
 //! | [`registry`] | the table that leases worker ids |
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
 //! | [`citus`] | a stand-in for Citus, and a cluster of it |
-//! | [`catalog`] | the catalog's properties of the extension, to be compared |
-//! | [`upgrades`] | a database with all that ids are taken from, to be upgraded |
+//! | [`catalog`] | the catalog's properties of the extension, for comparisons |
+//! | [`upgrades`] | a database with all sources of ids, for upgrades |
 //! | [`bouncer`] | a pooler between clients and a server |
 
 pub mod bouncer;
@@ -68,7 +68,7 @@ pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// True if tests are to run for as long as it takes to trust them (`SNOWFLAKE_IDS_FULL=1`), not for a moment.
+/// Whether tests should run long (`SNOWFLAKE_IDS_FULL=1`) instead of for a moment.
 pub fn full() -> bool {
     std::env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1")
 }

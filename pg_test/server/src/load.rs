@@ -1,4 +1,4 @@
-//! Sessions that take ids without a pause and note each one down; snowflake ids in every way there is.
+//! Sessions that take ids without a pause, and record each id. Snowflake ids are taken in several ways.
 
 use crate::ids;
 use crate::server::Server;
@@ -13,17 +13,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::Duration;
 
-/// The pause of a session that was refused before it asks again.
+/// The pause of a session after a failed call.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The ids that sessions were given, and their errors.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// The ids, in the order in which each session was given them.
+    /// The ids, in order within each session.
     pub ids: Vec<i64>,
-    /// The errors of the calls that gave none.
+    /// The errors of failed calls.
     pub refusals: Vec<DbError>,
-    /// The first place and the name of each taker.
+    /// The index of each taker's first id, with the taker's name.
     takers: Vec<(usize, String)>,
 }
 
@@ -43,12 +43,12 @@ impl Taken {
         let before = self.ids.len();
         self.takers.extend(other.takers.into_iter().map(|(start, taker)| (before + start, taker)));
         self.ids.extend(other.ids);
-        // Ids of the test itself come after it.
+        // Ids that the test adds later are its own.
         self.takers.push((self.ids.len(), "the test itself".to_owned()));
         self.refusals.extend(other.refusals);
     }
 
-    /// No id is in it twice.
+    /// Checks that no id is repeated.
     #[track_caller]
     pub fn unique(&self) -> Result<()> {
         match ids::twice(&self.ids) {
@@ -63,7 +63,7 @@ impl Taken {
         }
     }
 
-    /// The ids of each taker grow.
+    /// Checks that each taker's ids grow.
     #[track_caller]
     pub fn growing(&self) -> Result<()> {
         let ends = self.takers.iter().skip(1).map(|(start, _)| *start).chain([self.ids.len()]);
@@ -72,7 +72,7 @@ impl Taken {
         })
     }
 
-    /// The taker of the id at a place, and the id's number among that taker's.
+    /// The taker of the id at an index, and the id's number within that taker.
     fn taker(&self, place: usize) -> String {
         let after = self.takers.partition_point(|(start, _)| *start <= place);
         match after.checked_sub(1).map(|last| &self.takers[last]) {
@@ -81,24 +81,24 @@ impl Taken {
         }
     }
 
-    /// The first refusal that does not say `message`.
+    /// The first error without this text.
     pub fn other_than(&self, message: &str) -> Option<&DbError> {
         self.refusals.iter().find(|refusal| !refusal.message().contains(message))
     }
 }
 
-/// Sessions at work.
+/// Sessions that take ids.
 #[derive(Debug)]
 #[must_use]
 pub struct Load {
     stop: Arc<AtomicBool>,
-    /// The number of ids that each session has been given.
+    /// The number of ids per session.
     given: Vec<Arc<AtomicU64>>,
     threads: Vec<JoinHandle<Taken>>,
 }
 
 impl Server {
-    /// Lets so many sessions take snowflake ids in the database `postgres`.
+    /// Starts this many sessions that take snowflake ids in the database `postgres`.
     #[track_caller]
     pub fn load(&self, sessions: usize) -> Result<Load> {
         let mut clients = self.sessions("postgres", sessions)?;
@@ -110,26 +110,26 @@ impl Server {
         })
     }
 
-    /// Lets so many sessions take ids of a tag in the database `postgres`.
+    /// Starts this many sessions that take ids of a tag in the database `postgres`.
     #[track_caller]
     pub fn load_of_tag(&self, tag: &str, sessions: usize) -> Result<Load> {
         self.load_of(&format!("select segment_nextval('{tag}')"), sessions)
     }
 
-    /// Lets so many sessions take ids by a statement in the database `postgres`.
+    /// Starts this many sessions that take ids by a statement in the database `postgres`.
     #[track_caller]
     pub fn load_of(&self, call: &str, sessions: usize) -> Result<Load> {
         self.load_in("postgres", call, sessions)
     }
 
-    /// The same in another database.
+    /// Starts this many sessions that take ids by a statement in a database.
     #[track_caller]
     pub fn load_in(&self, database: &str, call: &str, sessions: usize) -> Result<Load> {
         Load::start(self.port(), self.sessions(database, sessions)?, |_| call)
     }
 }
 
-/// Calls until told to stop, or until the server ends the session.
+/// Takes ids until `stop` is set, or until the server ends the session.
 fn take(who: String, client: &mut Client, call: &Statement, stop: &AtomicBool, count: &AtomicU64) -> Taken {
     let mut taken = Taken::by(who, Vec::new());
     while !stop.load(Ordering::Relaxed) {
@@ -151,7 +151,7 @@ fn take(who: String, client: &mut Client, call: &Statement, stop: &AtomicBool, c
 }
 
 impl Load {
-    /// Sets each session with the server on a port to work at the call for its number.
+    /// Starts a thread for each session, with the statement for its number. `port`: the server's port, for messages.
     fn start<'a>(port: u16, clients: Vec<Client>, call: impl Fn(usize) -> &'a str) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (mut given, mut threads) = (Vec::new(), Vec::new());
@@ -166,7 +166,7 @@ impl Load {
         Ok(Self { stop, given, threads })
     }
 
-    /// Waits until every session has been given another id.
+    /// Waits until every session has received another id.
     #[track_caller]
     pub fn goes_on(&self) -> Result<()> {
         let now = || self.given.iter().map(|given| given.load(Ordering::Relaxed)).collect::<Vec<_>>();
@@ -176,13 +176,13 @@ impl Load {
         })
     }
 
-    /// The same of several.
+    /// Waits until every session of several loads has received another id.
     #[track_caller]
     pub fn all_go_on(loads: &[Self]) -> Result<()> {
         loads.iter().try_for_each(Self::goes_on)
     }
 
-    /// Ends several, and puts together what they were given.
+    /// Ends several loads, and joins what they took.
     pub fn end_all(loads: Vec<Self>) -> Taken {
         let mut taken = Taken::default();
         for load in loads {
@@ -191,12 +191,12 @@ impl Load {
         taken
     }
 
-    /// Lets them work for a while longer.
+    /// Lets the sessions work for a while.
     pub fn run(&self, time: Duration) {
         sleep(time);
     }
 
-    /// Ends the sessions, those that the server has not ended already.
+    /// Ends the sessions.
     pub fn end(self) -> Taken {
         self.stop.store(true, Ordering::Relaxed);
         self.until_ended()

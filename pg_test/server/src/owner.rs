@@ -1,4 +1,4 @@
-//! The account a server runs as. Postgres refuses to run as root, so root lends it the account `postgres`.
+//! The account that runs a server. Postgres refuses to run as root, so root uses the account `postgres`.
 
 use anyhow::{Context, Result};
 use nix::unistd::{Gid, Uid, User};
@@ -21,7 +21,7 @@ impl Owner {
     /// The account `postgres` for root, the present user otherwise.
     ///
     /// # Errors
-    /// Root on a machine that has no account `postgres`.
+    /// The caller is root, and the machine has no account `postgres`.
     pub fn of_servers() -> Result<Self> {
         if !Uid::effective().is_root() {
             return Ok(Self { other: None });

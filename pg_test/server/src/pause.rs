@@ -1,4 +1,4 @@
-//! A server that hangs, or one process of it: it is there, and does nothing.
+//! Servers or processes that hang: they exist, and do nothing.
 
 use crate::processes;
 use crate::server::Server;
@@ -6,7 +6,7 @@ use anyhow::Result;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-/// Processes that hang until this is dropped.
+/// Stopped processes, continued when this is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Paused {
@@ -14,7 +14,7 @@ pub struct Paused {
 }
 
 impl Server {
-    /// Stops all its processes where they are. Connections to it are still accepted, by the kernel.
+    /// Stops all of the server's processes. The kernel still accepts connections for them.
     pub fn pause(&self) -> Result<Paused> {
         let postmaster = self.pid()?;
         let mut paused = Paused { processes: vec![postmaster] };
@@ -22,7 +22,7 @@ impl Server {
         Ok(paused)
     }
 
-    /// Stops one of the server's processes wherever it is.
+    /// Stops one of the server's processes.
     pub fn pause_process(&self, process: i32) -> Result<Paused> {
         let child = self.child(process)?;
         processes::signal(&[child], Signal::SIGSTOP);

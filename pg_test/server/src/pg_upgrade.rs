@@ -1,4 +1,4 @@
-//! A cluster becomes one of another Postgres.
+//! Upgrades of a cluster to another Postgres by `pg_upgrade`.
 
 use crate::programs;
 use crate::server::Server;
@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use std::process::Command;
 
 impl Server {
-    /// Removes what Debian's 15.20 notes with each column of each table. `pg_dump` of newer versions takes it for an option, which no
-    /// server of theirs has.
+    /// Removes the version that Debian's 15.20 records with each column of each table. Newer versions of `pg_dump` write it as an
+    /// option, which their servers reject.
     #[track_caller]
     pub fn strip_version_of_columns(&self) -> Result<()> {
         let strip = "set allow_system_table_mods = on;
@@ -16,7 +16,7 @@ impl Server {
         self.connect("postgres")?.run(strip)
     }
 
-    /// Has `pg_upgrade` fill this stopped server's new cluster from another stopped server's.
+    /// Fills this stopped server's new cluster from another stopped server's cluster, by `pg_upgrade`.
     #[track_caller]
     pub fn pg_upgrade(&self, old: &Self, options: &[&str]) -> Result<()> {
         ensure!(self.postmaster.is_none() && old.postmaster.is_none(), "a server is running");
@@ -35,8 +35,8 @@ impl Server {
         Ok(())
     }
 
-    /// The errors of the programs that it ran. From 15 on it keeps their logs in the new data directory, before where it
-    /// was started.
+    /// The errors of programs that `pg_upgrade` ran. Since 15 their logs are in the new data directory; before, in the folder
+    /// where it was started.
     fn pg_upgrade_errors(&self) -> Result<String> {
         let folder = self.folder.path().to_string_lossy();
         let mut grep = Command::new("grep");

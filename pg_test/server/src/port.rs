@@ -7,22 +7,22 @@ use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-/// Below those that the system gives to whoever connects to somewhere.
+/// Ports below the range from which the system chooses ports for outgoing connections.
 const RANGE: Range<u16> = 10_000..32_000;
 
-/// A port of 127.0.0.1 that no other test is given, also while nobody listens on it.
+/// A port of 127.0.0.1 that no other test gets, even while nobody listens on it.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
-    /// An address without a file: one process has it, and the system frees it when that one ends.
+    /// An abstract socket address. Only one process can have it, and the system frees it when that process ends.
     _claim: UnixListener,
 }
 
 impl Port {
-    /// A port that no process listens on now.
+    /// Finds a port on which no process listens.
     ///
     /// # Errors
-    /// Each is in use.
+    /// All ports are in use.
     pub fn free() -> Result<Self> {
         let length = u64::from(RANGE.end - RANGE.start);
         let start = RandomState::new().build_hasher().finish() % length;

@@ -6,9 +6,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
 
-/// Stops a postmaster and all its children where they are.
+/// Stops a postmaster and all its children.
 pub(crate) fn stop(postmaster: Pid) -> Result<Vec<Pid>> {
-    // A stopped postmaster forks no more, so the list of its children is whole.
+    // A stopped postmaster starts no more children, so the list is complete.
     kill(postmaster, Signal::SIGSTOP)?;
     wait::until_true("the postmaster to stop", || {
         Ok(matches!(state(postmaster), None | Some('T' | 'Z' | 'X')))
@@ -18,10 +18,10 @@ pub(crate) fn stop(postmaster: Pid) -> Result<Vec<Pid>> {
     Ok(children)
 }
 
-/// Signals processes, of which some may have ended already.
+/// Sends a signal to processes. Some may have ended already.
 pub(crate) fn signal(processes: &[Pid], signal: Signal) {
     for process in processes {
-        // An error says that it is gone.
+        // An error means that the process is gone.
         let _ = kill(*process, signal);
     }
 }
@@ -37,17 +37,17 @@ pub(crate) fn wait_for_end(processes: &[Pid]) -> Result<()> {
     wait::until_true("the server's children to die", || Ok(!processes.iter().any(|process| runs(*process))))
 }
 
-/// True for a process that is not merely waiting to be reaped.
+/// Whether a process runs, and does not just wait to be reaped.
 fn runs(process: Pid) -> bool {
     !matches!(state(process), None | Some('Z' | 'X'))
 }
 
-/// The state of a process, as `ps` shows it; none where it is gone.
+/// The state of a process as `ps` shows it. None: the process is gone.
 fn state(process: Pid) -> Option<char> {
     stat(process).and_then(|fields| fields.chars().next())
 }
 
-/// The process that has started this one, where that one is there.
+/// The parent of a process, if the process exists.
 pub(crate) fn parent(process: Pid) -> Option<Pid> {
     stat(process)?.split_whitespace().nth(1)?.parse().ok().map(Pid::from_raw)
 }
@@ -55,12 +55,11 @@ pub(crate) fn parent(process: Pid) -> Option<Pid> {
 /// The fields of `/proc/PID/stat`, from the state on.
 fn stat(process: Pid) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // "pid (name) state parent ...", and the name may hold anything.
+    // The format is "pid (name) state parent ...", where the name may contain anything.
     stat.rsplit_once(')').map(|(_, fields)| fields.trim_start().to_owned())
 }
 
-/// A line of what the system says of a process's memory, such as `VmHWM`, the most that it ever had, in kB; None where the
-/// process is gone.
+/// A field of a process's `/proc` status in kB, such as `VmHWM`, its highest memory use. None: the process is gone.
 pub fn memory(process: i32, line: &str) -> Result<Option<u64>> {
     let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else { return Ok(None) };
     let found = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));

@@ -9,17 +9,17 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The programs that belong to `PG_CONFIG`, by default to `pg_config`.
+/// The programs of the Postgres that `PG_CONFIG` names, or of `pg_config` without it.
 #[derive(Clone, Debug)]
 pub struct Programs {
     bindir: PathBuf,
     owner: Owner,
-    /// Their folder, if they are not where they were installed; it stays as long as anything runs from it.
+    /// The folder of a copied Postgres. It stays while anything runs from it.
     _root: Option<Arc<TempDir>>,
 }
 
 impl Programs {
-    /// Finds them.
+    /// Finds the programs.
     ///
     /// # Errors
     /// `PG_CONFIG` does not run, or no server is installed beside it.
@@ -30,17 +30,17 @@ impl Programs {
         Ok(Self { bindir, owner, _root: None })
     }
 
-    /// Those that lie in another folder.
+    /// The programs in another folder.
     pub(crate) fn at(bindir: PathBuf, owner: Owner, root: Arc<TempDir>) -> Self {
         Self { bindir, owner, _root: Some(root) }
     }
 
-    /// Their folder.
+    /// The programs' folder.
     pub(crate) fn bindir(&self) -> &Path {
         &self.bindir
     }
 
-    /// A program of this Postgres, as the owner, in `folder`, with nothing of the caller's own settings.
+    /// A program of this Postgres that the owner runs in `folder`, without the caller's settings.
     pub fn command(&self, program: &str, folder: &Path) -> Command {
         let mut command = Command::new(self.bindir.join(program));
         self.owner.run(&mut command);
@@ -48,7 +48,7 @@ impl Programs {
             command.env_remove(name);
         }
         command.current_dir(folder).env("HOME", folder).env("LC_ALL", "C");
-        // A test that is about backtraces sets it.
+        // Only tests of backtraces set these.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         command
     }
@@ -59,33 +59,33 @@ pub(crate) fn pg_config() -> OsString {
     env::var_os("PG_CONFIG").unwrap_or_else(|| "pg_config".into())
 }
 
-/// A folder of a Postgres, as its `pg_config` calls it.
+/// A folder of a Postgres, by the name that `pg_config` uses.
 pub(crate) fn installed(pg_config: &OsStr, folder: &str) -> Result<PathBuf> {
     let path = output(Command::new(pg_config).arg(format!("--{folder}")))
         .context("set PG_CONFIG to the pg_config of the Postgres to test")?;
     Ok(PathBuf::from(path.trim()))
 }
 
-/// PGHOST, PGOPTIONS and their like.
+/// Whether this is a variable such as PGHOST or PGOPTIONS.
 #[allow(clippy::ptr_arg, reason = "the form that filter wants")]
 fn is_setting(name: &OsString) -> bool {
     name.to_str().is_some_and(|name| name.starts_with("PG"))
 }
 
-/// Runs a command to its end and gives what it printed.
+/// Runs a command to its end, and returns its output.
 ///
 /// # Errors
-/// It does not start, or fails; with what it said.
+/// The command cannot be started, or fails; the error has its output.
 pub fn output(command: &mut Command) -> Result<String> {
     let Output { status, stdout, stderr } = said(command)?;
     ensure!(status.success(), "{command:?} failed: {status}\n{}", String::from_utf8_lossy(&stderr));
     Ok(String::from_utf8_lossy(&stdout).into_owned())
 }
 
-/// Runs a command to its end and gives all that it said, whether it failed or not.
+/// Runs a command to its end, and returns its output and status, even after a failure.
 ///
 /// # Errors
-/// It does not start.
+/// The command cannot be started.
 pub(crate) fn said(command: &mut Command) -> Result<Output> {
     command.output().with_context(|| format!("cannot run {command:?}"))
 }

@@ -1,4 +1,4 @@
-//! Numbers from a seed, as random as tests take.
+//! Numbers from a seed, random enough for tests.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use std::time::Duration;
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Starts a sequence of numbers. The same seed gives the same numbers.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number from 0 on; 0 as well for a bound of 0.
+    /// A number below the bound; 0 if the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -22,17 +22,17 @@ impl Random {
         (mixed ^ (mixed >> 31)) % bound.max(1)
     }
 
-    /// The place of one of so many things.
+    /// A random index below `count`.
     pub fn of(&mut self, count: usize) -> usize {
         usize::try_from(self.below(count as u64)).unwrap_or(0)
     }
 
-    /// True once in so many times.
+    /// True once in this many times.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// Sleeps for less than so many milliseconds.
+    /// Sleeps for less than this many milliseconds.
     pub fn sleep(&mut self, most: u64) {
         sleep(Duration::from_millis(self.below(most)));
     }

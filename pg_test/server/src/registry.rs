@@ -1,4 +1,4 @@
-//! The table that leases worker ids, as tests look at it and as they fill it by hand.
+//! The table that leases worker ids: reading it, and filling it by hand.
 
 use crate::server::Server;
 use crate::snowflakes::next;
@@ -12,8 +12,8 @@ pub fn auto() -> Builder {
     Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 
-/// Notes down that another server holds a worker id of datacenter 0. `ahead` is how far its clock and its last id
-/// were from this server's clock, `expiry` how far its expiry is from it, both as intervals.
+/// Records that another server holds a worker id of datacenter 0. Both intervals are relative to this server's clock. `ahead`:
+/// the other server's clock and last id; `expiry`: its expiry.
 #[track_caller]
 pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &str) -> Result<()> {
     client.run(&format!(
@@ -27,7 +27,7 @@ pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &
     ))
 }
 
-/// A session of a server that leases worker ids to others, and so its own.
+/// A session of a server that leases worker ids to other servers, and so also to itself.
 #[track_caller]
 pub fn serving(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
@@ -40,13 +40,13 @@ pub fn serving(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// Has a server, which leases worker ids to others, lose its own lease and take another; returns the worker id that it lost.
+/// Makes a server lose its own lease and take another. The server leases worker ids to others. Returns the lost worker id.
 #[track_caller]
 pub fn lose_lease(server: &Server, client: &mut Client) -> Result<i32> {
     const LEASED: &str = "select worker_id from snowflake_ids.status";
     let lost: i32 = client.one(LEASED)?;
     client.run("update snowflake_ids.worker_lease set token = token + 1 where host not like 'elsewhere%'")?;
-    // A shorter expiry asks for a renewal.
+    // A shorter duration triggers a renewal.
     server.reload("snowflake_ids.lease_duration", "1min")?;
     wait::until_true("another worker id", || {
         Ok(client.one::<Option<i32>>(LEASED)?.is_some_and(|leased| leased != lost))
@@ -63,7 +63,7 @@ pub fn held(client: &mut Client) -> Result<Vec<i32>> {
     )
 }
 
-/// Waits until the server gives an id.
+/// Waits until the server issues an id.
 #[track_caller]
 pub fn wait_for_id(client: &mut Client) -> Result<i64> {
     let mut refusal = None;

@@ -1,4 +1,4 @@
-//! Parts of a data directory, put back from an earlier moment.
+//! Parts of a data directory, restored from an earlier moment.
 
 use crate::programs::copy_files;
 use crate::server::Server;
@@ -7,22 +7,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A file of ours in a data directory; all else in it is Postgres's.
+/// A file of the extension in a data directory. All other files are Postgres's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The state file.
     State,
-    /// The marker file that says that there is one.
+    /// The marker file, which shows that a state file existed.
     Witness,
-    /// The note of what was left over at a stop.
+    /// The saved-range file.
     CarryOver,
 }
 
-/// All of them.
+/// All parts.
 pub const PARTS: [Part; 3] = [Part::State, Part::Witness, Part::CarryOver];
 
 impl Part {
-    /// Its path in a data directory.
+    /// The part's path in a data directory.
     pub const fn path(self) -> &'static str {
         match self {
             Self::State => "snowflake_ids.state.json",
@@ -32,14 +32,14 @@ impl Part {
     }
 }
 
-/// The source of a part.
+/// Where a part comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// An earlier moment; missing where it was not there then.
+    /// From the earlier moment, if the part existed then.
     Old,
-    /// The present: it is left alone.
+    /// From the present: the part stays.
     Present,
-    /// Nowhere.
+    /// The part is removed.
     Missing,
 }
 
@@ -48,7 +48,7 @@ pub enum From {
 pub struct Moment(TempDir);
 
 impl Moment {
-    /// A file of ours as it was then.
+    /// A part as it was at that moment.
     pub fn file(&self, part: Part) -> PathBuf {
         self.data().join(part.path())
     }
@@ -59,7 +59,7 @@ impl Moment {
 }
 
 impl Server {
-    /// Keeps the files of this stopped server as they are.
+    /// Copies the files of this stopped server.
     pub fn keep(&self) -> Result<Moment> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to copy");
         let moment = self.moment()?;
@@ -67,7 +67,7 @@ impl Server {
         Ok(moment)
     }
 
-    /// Keeps what `pg_basebackup` makes of this running server.
+    /// Copies this running server by `pg_basebackup`.
     pub fn keep_backup(&self) -> Result<Moment> {
         let moment = self.moment()?;
         self.back_up_to(&moment.data(), &[])?;
@@ -80,13 +80,14 @@ impl Server {
         Ok(Moment(folder))
     }
 
-    /// Puts parts of this stopped server's directory back: Postgres's, if `postgres`, and of ours what is said of each.
+    /// Restores parts of this stopped server's data directory. `postgres`: whether Postgres's files are restored; `parts`: the
+    /// source of each file of the extension.
     pub fn put_back(&self, moment: &Moment, postgres: bool, parts: impl Fn(Part) -> From) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the files of a running server are none to replace");
         let (data, aside) = (self.data(), self.folder.path().join("aside"));
         fs::create_dir(&aside)?;
         let kept = |part: Part| aside.join(part.path().replace('/', "-"));
-        // Moved, and so the same files.
+        // Moving keeps the same files.
         for part in PARTS.into_iter().filter(|part| data.join(part.path()).exists()) {
             fs::rename(data.join(part.path()), kept(part))?;
         }
@@ -110,7 +111,7 @@ impl Server {
     }
 }
 
-/// The folder itself stays.
+/// Empties a folder without removing it.
 fn empty(folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

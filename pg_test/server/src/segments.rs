@@ -8,12 +8,12 @@ use postgres::Client;
 use postgres::types::FromSqlOwned;
 use std::time::Duration;
 
-/// `backend_type` of the process that starts the others.
+/// `backend_type` of the launcher, which starts the other processes.
 pub const LAUNCHER: &str = "snowflake_ids launcher";
-/// `backend_type` of the process that refills the segments of one database.
+/// `backend_type` of a refill worker.
 pub const WORKER: &str = "snowflake_ids refill worker";
 
-/// Long enough for whatever happens without being asked for: a worker's start, its leaving.
+/// Long enough for events that happen by themselves, such as a worker's start or end.
 pub const TIMEOUT: Duration = wait::LONG;
 
 /// The next id of a tag.
@@ -22,13 +22,13 @@ pub fn next(client: &mut Client, tag: &str) -> Result<i64> {
     client.one(&format!("select segment_nextval('{tag}')"))
 }
 
-/// Ids of a tag, each by a call of its own within one statement.
+/// Takes ids of a tag by separate calls within one statement.
 #[track_caller]
 pub fn take(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
     client.column(&format!("select segment_nextval('{tag}') from generate_series(1, {count})"))
 }
 
-/// Ids of a tag, each by a statement of its own, until the server refuses one.
+/// Takes ids of a tag by separate statements until one fails.
 pub fn take_until_refused(client: &mut Client, tag: &str) -> (Vec<i64>, anyhow::Error) {
     let mut taken = Vec::new();
     loop {
@@ -55,13 +55,13 @@ pub fn status<T: FromSqlOwned>(client: &mut Client, tag: &str, column: &str) -> 
     ))
 }
 
-/// Waits until the segment after the one in use is there, too: until the next call of a session, nothing is being reserved.
+/// Waits until the next segment is reserved. Nothing more is reserved until a session's next call.
 #[track_caller]
 pub fn settled(client: &mut Client, tag: &str) -> Result<()> {
     wait::until_true("the next segment", || Ok(status::<Option<i64>>(client, tag, "next_first")?.is_some()))
 }
 
-/// The processes of a kind that the server runs now.
+/// The server's processes of a kind.
 #[track_caller]
 pub fn processes(client: &mut Client, kind: &str) -> Result<Vec<i32>> {
     client.column(&format!("select pid from pg_stat_activity where backend_type = '{kind}'"))
@@ -73,10 +73,10 @@ pub fn process(client: &mut Client, kind: &str) -> Result<i32> {
     wait::until(TIMEOUT, kind, || Ok(processes(client, kind)?.first().copied()))
 }
 
-/// Waits until so many calls for an id of a tag wait.
+/// Waits until exactly this many calls for ids of a tag are waiting.
 ///
 /// # Errors
-/// There are never so many, or more.
+/// The number is not reached in time.
 #[track_caller]
 pub fn wait_for_waiting(server: &Server, count: i64) -> Result<()> {
     let mut observer = server.connect("postgres")?;
@@ -89,7 +89,7 @@ pub fn wait_for_waiting(server: &Server, count: i64) -> Result<()> {
 }
 
 impl Server {
-    /// A session that locks a tag's row by a transaction it leaves open.
+    /// A session that locks a tag's row in an open transaction.
     #[track_caller]
     pub fn locker(&self, database: &str, tag: &str) -> Result<Client> {
         let mut client = self.connect(database)?;

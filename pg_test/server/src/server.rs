@@ -1,4 +1,4 @@
-//! A running server: its folder, its postmaster, sessions.
+//! A running server: its folder, its postmaster and its sessions.
 
 use crate::clock;
 use crate::folder::Folder;
@@ -22,11 +22,11 @@ const SHOWN: usize = 200;
 /// The ways to stop a server, as `pg_ctl` calls them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Sessions are waited for, a checkpoint is written.
+    /// Waits for sessions to end, then writes a checkpoint.
     Smart,
-    /// Sessions are ended, a checkpoint is written.
+    /// Ends sessions, then writes a checkpoint.
     Fast,
-    /// Nothing is written; the next start recovers.
+    /// Writes nothing; the next start recovers.
     Immediate,
 }
 
@@ -40,26 +40,26 @@ impl Shutdown {
     }
 }
 
-/// A server of the test's own. Dropping it stops it and removes its folder.
+/// A server for one test. Dropping it stops the server and removes its folder.
 #[derive(Debug)]
 pub struct Server {
     pub(crate) folder: Folder,
     pub(crate) postmaster: Option<Child>,
     port: Port,
     pub(crate) environment: Vec<(String, String)>,
-    /// True if it shows the end of its log when it is dropped.
+    /// Whether dropping the server shows the end of its log.
     pub(crate) tells: bool,
 }
 
 impl Server {
-    /// A stopped server on a cluster that exists in `folder`.
+    /// A stopped server on the cluster in `folder`.
     pub(crate) fn new(folder: Folder, environment: Vec<(String, String)>) -> Result<Self> {
         let server = Self { port: Port::free()?, folder, postmaster: None, environment, tells: true };
         server.set_address()?;
         Ok(server)
     }
 
-    /// Says in `postgresql.conf` where it listens.
+    /// Writes the server's addresses to `postgresql.conf`.
     pub fn set_address(&self) -> Result<()> {
         self.set("port", &self.port().to_string())?;
         self.set("listen_addresses", "127.0.0.1")?;
@@ -73,14 +73,14 @@ impl Server {
         self.set_address()
     }
 
-    /// Adds a line to `postgresql.conf`; it counts from the next start or reload.
+    /// Adds a line to `postgresql.conf`, effective from the next start or reload.
     pub fn set(&self, name: &str, value: &str) -> Result<()> {
         let mut conf = File::options().append(true).open(self.folder.data().join("postgresql.conf"))?;
         writeln!(conf, "{name} = '{}'", value.replace('\'', "''"))?;
         Ok(())
     }
 
-    /// Its TCP port on 127.0.0.1.
+    /// The server's TCP port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port.number()
     }
@@ -95,14 +95,14 @@ impl Server {
         self.folder.data()
     }
 
-    /// Its log, of all its starts.
+    /// The server's log from all of its starts.
     pub fn log(&self) -> String {
         fs::read(self.folder.log())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
     }
 
-    /// The last lines of its log, with a heading.
+    /// The last lines of the server's log, with a heading.
     fn end_of_log(&self) -> String {
         let log = self.log();
         let lines = log.lines().collect::<Vec<_>>();
@@ -116,20 +116,20 @@ impl Server {
         [&[heading.as_str()], shown].concat().join("\n")
     }
 
-    /// The number of lines of its log with these words.
+    /// The number of lines in the server's log that contain these words.
     pub fn logged(&self, words: &str) -> usize {
         self.log().lines().filter(|line| line.contains(words)).count()
     }
 
-    /// Sets a line of `postgresql.conf` and lets the running server read it.
+    /// Adds a line to `postgresql.conf`, and reloads the running server's files.
     #[track_caller]
     pub fn reload(&self, name: &str, value: &str) -> Result<()> {
         self.set(name, value)?;
         self.read_files_again()
     }
 
-    /// Lets the running server read its files of settings and of rules again. Whatever a session is asked afterwards, it
-    /// has read them: the postmaster tells all others before it starts a new one.
+    /// Reloads the running server's settings and rules. All sessions have them afterwards, because the postmaster signals all
+    /// others before it starts a new one.
     #[track_caller]
     pub fn read_files_again(&self) -> Result<()> {
         let mut client = self.connect("postgres")?;
@@ -137,23 +137,23 @@ impl Server {
         client.run("select pg_reload_conf()")?;
         wait::until_true("the server to read its files again", || {
             let again = self.connect("postgres").and_then(|mut new| new.one("select pg_conf_load_time()"));
-            // It may have no sessions for a moment, if faults are injected.
+            // The server may refuse sessions for a moment, if faults are injected.
             Ok(again.is_ok_and(|again: SystemTime| again != read))
         })
     }
 
-    /// Starts it on its folder and port, and waits until it takes sessions.
+    /// Starts the server on its folder and port, and waits until it accepts sessions.
     ///
     /// # Errors
-    /// It does not start; the error holds its log.
+    /// The server does not start; the error has its log.
     pub fn start_again(&mut self) -> Result<()> {
         self.start_with(&[])
     }
 
-    /// The same with more arguments, such as `-b` of `pg_upgrade`.
+    /// Starts the server with more arguments, such as `-b` of `pg_upgrade`.
     ///
     /// # Errors
-    /// It does not start; the error holds its log.
+    /// The server does not start; the error has its log.
     pub fn start_with(&mut self, arguments: &[&str]) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the server is running");
         let logged = self.log().len();
@@ -179,26 +179,26 @@ impl Server {
         })
     }
 
-    /// Stops it and waits until it has.
+    /// Stops the server, and waits until it has stopped.
     pub fn stop(&mut self, how: Shutdown) -> Result<()> {
         self.ask_to_stop(how)?;
         self.wait_for_exit()
     }
 
-    /// Asks it to stop without waiting until it has.
+    /// Tells the server to stop, without waiting.
     pub fn ask_to_stop(&self, how: Shutdown) -> Result<()> {
         Ok(kill(self.pid()?, how.signal())?)
     }
 
-    /// Waits until it has stopped.
+    /// Waits until the server has stopped.
     pub fn wait_for_exit(&mut self) -> Result<()> {
         wait::until_true("the server to stop", || self.exited())?;
         self.postmaster = None;
         Ok(())
     }
 
-    /// Kills the postmaster and all its children at once and waits until none of them runs: a child that
-    /// lives on keeps the shared memory and with it the next start out.
+    /// Kills the postmaster and all its children at once, and waits until none runs. A remaining child would keep the shared
+    /// memory and block the next start.
     pub fn kill9(&mut self) -> Result<()> {
         let postmaster = self.pid()?;
         let children = processes::stop(postmaster)?;
@@ -208,8 +208,8 @@ impl Server {
         processes::wait_for_end(&children)
     }
 
-    /// Steps the clock of all the server's processes at once: an offset from true time such as `-1h`,
-    /// `+2.5` (seconds) or `+0`.
+    /// Steps the clock of all the server's processes. `offset`: the difference from true time, such as `-1h`, `+2.5` (seconds) or
+    /// `+0`.
     pub fn set_clock(&self, offset: &str) -> Result<()> {
         clock::set(&self.folder, offset)
     }
@@ -220,24 +220,24 @@ impl Server {
         Ok(Pid::from_raw(postmaster.id().try_into()?))
     }
 
-    /// Stops it as [`Shutdown::Fast`] does and starts it again.
+    /// Restarts the server as [`Shutdown::Fast`] does.
     pub fn restart(&mut self) -> Result<()> {
         self.restart_by(Shutdown::Fast)
     }
 
-    /// Stops it and starts it again.
+    /// Stops the server in this way, and starts it again.
     pub fn restart_by(&mut self, how: Shutdown) -> Result<()> {
         self.stop(how)?;
         self.start_again()
     }
 
-    /// Kills it, as [`Server::kill9`] does, and starts it again.
+    /// Kills the server as [`Server::kill9`] does, and starts it again.
     pub fn crash(&mut self) -> Result<()> {
         self.kill9()?;
         self.start_again()
     }
 
-    /// A session of the superuser `postgres`.
+    /// Opens a session of the superuser `postgres`.
     pub fn connect(&self, database: &str) -> Result<Client> {
         Ok(self.config(database).connect(NoTls)?)
     }
@@ -249,7 +249,7 @@ impl Server {
         config
     }
 
-    /// A session in the database `postgres`, with the extension created.
+    /// Opens a session in the database `postgres`, and creates the extension if necessary.
     pub fn session(&self) -> Result<Client> {
         let mut client = self.connect("postgres")?;
         client.run("set client_min_messages = warning; create extension if not exists snowflake_ids")?;
@@ -262,7 +262,7 @@ impl Server {
         self.connect(name)?.run("create extension snowflake_ids")
     }
 
-    /// Creates a database in an encoding, named after it, with the extension, and gives a session that speaks UTF-8.
+    /// Creates a database in an encoding and named after it, with the extension. Returns a session in UTF-8.
     pub fn create_encoded_database(&self, encoding: &str) -> Result<Client> {
         let name = encoding.to_lowercase();
         self.connect("postgres")?.run(&format!(
@@ -275,7 +275,7 @@ impl Server {
         Ok(client)
     }
 
-    /// A program of the server's Postgres, as the server's owner, set to connect to the server.
+    /// A program of the server's Postgres, run by the server's owner, with the server's connection settings.
     pub fn command(&self, program: &str) -> Command {
         let mut command = self.folder.command(program);
         command.env("PGHOST", self.socket_folder()).env("PGPORT", self.port().to_string());
@@ -286,7 +286,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Output of a test is shown only if it fails.
+        // The test framework shows this output only if the test fails.
         if self.tells {
             eprintln!("{}", self.end_of_log());
         }

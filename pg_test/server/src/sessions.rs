@@ -1,4 +1,4 @@
-//! Many sessions at once, and those of parallel plans.
+//! Many sessions at once, and sessions with parallel plans.
 
 use crate::server::Server;
 use crate::sql::Session;
@@ -8,9 +8,9 @@ use std::panic::resume_unwind;
 use std::sync::Barrier;
 use std::thread::{self, JoinHandle, ScopedJoinHandle};
 
-/// A thread, whose panic is the test's own.
+/// A thread whose panic becomes the test's own.
 pub trait Ends<T> {
-    /// Waits until it ends, and returns its result.
+    /// Waits until the thread ends, and returns its result.
     fn ended(self) -> T;
 }
 
@@ -27,12 +27,12 @@ impl<T> Ends<T> for ScopedJoinHandle<'_, T> {
 }
 
 impl Server {
-    /// So many sessions in a database.
+    /// Opens this many sessions in a database.
     pub fn sessions(&self, database: &str, count: usize) -> Result<Vec<Client>> {
         (0..count).map(|_| self.connect(database)).collect()
     }
 
-    /// Waits until a process waits for a lock.
+    /// Waits until a process is waiting for a lock.
     #[track_caller]
     pub fn wait_for_lock(&self, process: i32) -> Result<()> {
         self.connect("postgres")?.becomes_true(&format!(
@@ -41,8 +41,7 @@ impl Server {
     }
 }
 
-/// Runs `work` in as many threads as there are sessions, all of which begin together. It is given the
-/// number of its session.
+/// Runs `work` in one thread per session. All threads begin together. `work` gets the session's number.
 pub fn at_once<T: Send>(
     clients: Vec<Client>,
     work: impl Fn(usize, Client) -> Result<T> + Sync,
@@ -60,13 +59,12 @@ pub fn at_once<T: Send>(
     })
 }
 
-/// Settings under which plans go parallel wherever they may, and the leader leaves the work to the workers.
+/// Settings that make plans parallel wherever possible, and leave the work to the workers.
 pub const PARALLEL: &str =
     "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
      set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off";
 
-/// A session whose plans go parallel wherever they may and whose leader leaves the work to the workers, with a table `t`
-/// of so many rows.
+/// A session with such settings, and a table `t` with this many rows.
 pub fn parallel(server: &Server, rows: impl std::fmt::Display) -> Result<Client> {
     let mut client = server.session()?;
     client.run(&format!(

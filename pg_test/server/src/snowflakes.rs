@@ -7,10 +7,10 @@ use postgres::error::DbError;
 use postgres::types::FromSqlOwned;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The call that all is about.
+/// The call under test.
 pub const NEXT: &str = "select snowflake_nextval()";
 
-/// The largest difference between the time in an id and the clock, in seconds, on a machine that is busy.
+/// The largest difference in seconds between an id's time and the clock, on a busy machine.
 pub const NEAR: std::ops::Range<f64> = -60.0..60.0;
 
 /// The error of a call when the clock is too far behind.
@@ -22,7 +22,7 @@ pub fn next(client: &mut Client) -> Result<i64> {
     client.one(NEXT)
 }
 
-/// Ids, each by a call of its own within one statement.
+/// Takes ids by separate calls within one statement.
 #[track_caller]
 pub fn take(client: &mut Client, count: usize) -> Result<Vec<i64>> {
     client.column(&format!("{NEXT} from generate_series(1, {count})"))
@@ -40,7 +40,7 @@ pub fn status<T: FromSqlOwned>(client: &mut Client, column: &str) -> Result<T> {
     client.one(&format!("select {column} from snowflake_ids.status"))
 }
 
-/// A length of time that the status shows, in seconds.
+/// A duration that the status shows, in seconds.
 #[track_caller]
 pub fn seconds(client: &mut Client, column: &str) -> Result<f64> {
     status(client, &format!("coalesce(extract(epoch from {column}), 0)::float8"))

@@ -1,4 +1,4 @@
-//! Short forms for statements, and for the errors that they should give.
+//! Short forms for statements and expected errors.
 
 use crate::wait;
 use anyhow::{Context, Result, bail, ensure};
@@ -27,17 +27,17 @@ pub trait Session {
     /// The server's error for statements that must fail.
     fn error(&mut self, statements: &str) -> Result<DbError>;
 
-    /// The same, with this code.
+    /// The server's error for statements that must fail with this code.
     fn fails(&mut self, statements: &str, code: &SqlState) -> Result<DbError>;
 
-    /// The same, with this message, and with both a DETAIL and a HINT.
+    /// The server's error for statements that must fail with this code and message, and with both a DETAIL and a HINT.
     fn explained(&mut self, statements: &str, code: &SqlState, message: &str) -> Result<DbError>;
 
-    /// The server's error for a query that must fail, in a transaction of its own, where `limit` is the query's time limit. What
-    /// follows it has the session's own limit again: with a short one it would be cancelled on a busy machine.
+    /// The server's error for a query that must fail, run in a transaction of its own under the time limit `limit`. Later
+    /// statements have the session's own limit again, because a short limit would cancel them on a busy machine.
     fn error_within(&mut self, limit: &str, query: &str) -> Result<DbError>;
 
-    /// Waits until a query gives true.
+    /// Waits until a query returns true.
     fn becomes_true(&mut self, query: &str) -> Result<()>;
 }
 
@@ -108,7 +108,7 @@ impl Session for Client {
     }
 }
 
-/// It is the error that was meant, and has both a DETAIL and a HINT.
+/// Checks an error's code and message, and that it has both a DETAIL and a HINT.
 #[track_caller]
 pub fn explains(error: &DbError, code: &SqlState, message: &str) -> Result<()> {
     let (place, meant) = (Location::caller(), error.code() == code && error.message() == message);

@@ -1,4 +1,4 @@
-//! Streaming standbys, their promotion, and a former primary that becomes one.
+//! Streaming standbys, their promotion, and former primaries that become standbys.
 
 use crate::programs;
 use crate::server::{Server, Shutdown};
@@ -7,8 +7,8 @@ use crate::wait;
 use anyhow::{Result, ensure};
 
 impl Server {
-    /// A standby of this server, with the same settings, that streams from it. It has a clock of its own to
-    /// step if this server has.
+    /// Starts a standby that streams from this server, with the same settings. It gets a shifted clock of its own if this server
+    /// has one.
     pub fn standby(&self) -> Result<Self> {
         let mut standby = self.backup(&["--write-recovery-conf"])?;
         standby.start_again()?;
@@ -16,13 +16,13 @@ impl Server {
         Ok(standby)
     }
 
-    /// Ends its recovery and waits until it has ended.
+    /// Promotes the standby, and waits until its recovery has ended.
     pub fn promote(&self) -> Result<()> {
         ensure!(self.connect("postgres")?.one::<bool>("select pg_promote()")?, "not promoted");
         Ok(())
     }
 
-    /// Waits until it has replayed all that its primary has written by now.
+    /// Waits until the standby has replayed all that its primary has written so far.
     pub fn catch_up(&self, primary: &Self) -> Result<()> {
         let written: String = primary.connect("postgres")?.one("select pg_current_wal_flush_lsn()::text")?;
         let replayed = format!("select pg_last_wal_replay_lsn() >= '{written}'");
@@ -30,17 +30,18 @@ impl Server {
         client.becomes_true(&replayed)
     }
 
-    /// Lets a standby receive no more.
+    /// Stops the standby's streaming.
     pub fn cut_off(&self) -> Result<()> {
         self.connect("postgres")?.run("alter system set primary_conninfo = ''")?;
         self.read_files_again()?;
         wait::until_true("the stream to end", || Ok(!streams(self)?))
     }
 
-    /// Stops this former primary, which is [rewindable](crate::Builder::rewindable), makes it a standby of the one promoted in its stead, and starts it.
+    /// Stops this former primary, makes it a standby of its successor, and starts it. It must be
+    /// [rewindable](crate::Builder::rewindable).
     pub fn rewind(&mut self, primary: &Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
-        // It reads the other's timeline from its control file, which a promotion does not write at once.
+        // The program reads the successor's timeline from the control file, which a promotion does not write at once.
         primary.connect("postgres")?.run("checkpoint")?;
         let source = format!(
             "host={} port={} user=postgres dbname=postgres",
@@ -50,13 +51,13 @@ impl Server {
         let mut rewind = self.folder.command("pg_rewind");
         rewind.args(["--no-sync", "--write-recovery-conf", "--source-server", &source]);
         programs::output(rewind.arg("--target-pgdata").arg(self.data()))?;
-        // The primary's own came with its files.
+        // The copied files contain the successor's address.
         self.set_address()?;
         self.start_again()?;
         self.wait_for_stream()
     }
 
-    /// Has `pg_createsubscriber` make this stopped standby a subscriber of its primary, for one database. Publication, slot and
+    /// Makes this stopped standby a subscriber of its primary for one database, by `pg_createsubscriber`. Publication, slot and
     /// subscription are called `everything`.
     pub fn create_subscriber(&self, publisher: &Self, database: &str) -> Result<()> {
         ensure!(self.postmaster.is_none(), "the standby is running");

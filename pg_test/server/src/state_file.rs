@@ -1,4 +1,4 @@
-//! The file in which a server reserves its ids.
+//! The state file, in which a server reserves its ids.
 
 use crate::server::Server;
 use anyhow::Result;
@@ -12,12 +12,12 @@ impl Server {
         self.data().join("snowflake_ids.state.json")
     }
 
-    /// The name of the state file before it is renamed.
+    /// The temporary name under which the state file is written.
     pub fn new_state_file(&self) -> PathBuf {
         self.data().join("snowflake_ids.state.json.new")
     }
 
-    /// The contents of state files that were put aside.
+    /// The contents of rejected state files.
     #[track_caller]
     pub fn rejected_state_files(&self) -> Result<Vec<Vec<u8>>> {
         let files = fs::read_dir(self.data())?.flatten();
@@ -27,7 +27,7 @@ impl Server {
         files.filter(rejected).map(|entry| Ok(fs::read(entry.path())?)).collect()
     }
 
-    /// Writes into the state file that there is; it keeps its owner.
+    /// Changes the present state file's content; the file keeps its owner.
     #[track_caller]
     pub fn damage_state_file(&self, damage: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Result<()> {
         let path = self.state_file();
@@ -47,10 +47,10 @@ impl Server {
     }
 }
 
-/// The reason for which a file can't be written.
+/// The reason why a file cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Something is in its way.
+    /// A folder has the file's name.
     Unwritable,
     /// The disk is full.
     DiskFull,
@@ -65,7 +65,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// Takes it away.
+    /// Removes the obstacle.
     #[track_caller]
     pub fn remove(self) -> Result<()> {
         match self.what {

@@ -1,12 +1,12 @@
-//! A database with all that ids are taken from, on which versions of the extension and of Postgres follow each other.
+//! A database with all sources of ids, which tests take through versions of the extension and of Postgres.
 
 use crate::ids;
 use crate::sql::Session;
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
-/// Tags, series, generators, bound sequences, attached tables, partitions, identity columns, rights, and what users build on the
-/// extension. All of it is in 0.2.0.
+/// Tags, series, generators, bound sequences, attached tables, partitions, identity columns, rights, and objects that users build
+/// on the extension. All of it exists in 0.2.0.
 const OBJECTS: &str = "
     create role clerk;
     grant create, usage on schema public to clerk;
@@ -52,9 +52,9 @@ const OBJECTS: &str = "
 /// A source of numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// A statement that gives one.
+    /// A statement that returns a number.
     pub call: &'static str,
-    /// True if a restart in good order leaves no gap.
+    /// Whether a clean restart leaves no gap.
     pub is_dense: bool,
 }
 
@@ -66,7 +66,7 @@ const fn dense(call: &'static str) -> Source {
     Source { call, is_dense: true }
 }
 
-/// All of them, none of which shares its numbers with another.
+/// All sources. No two of them share numbers.
 pub const SOURCES: [Source; 17] = [
     growing("select snowflake_nextval()"),
     growing("select snowflake_nextval('web')"),
@@ -74,7 +74,7 @@ pub const SOURCES: [Source; 17] = [
     dense("select next_of_clerk()"),
     dense("select segment_nextval('yearly')"),
     dense("select series_nextval('invoices', 7)"),
-    // A later version goes on above all that these had reserved.
+    // A later version continues above all numbers that these had reserved.
     growing("select series_nextval('versions', 7)"),
     growing("select series_nextval('messages', '019ab1c8-7000-7000-8000-000000000000'::uuid)"),
     growing("select series_nextval('tickets', 'a key'::text)"),
@@ -88,15 +88,15 @@ pub const SOURCES: [Source; 17] = [
     growing("insert into plain default values returning id"),
 ];
 
-/// Another name for what one of them gives.
+/// Another statement for numbers of the tag `orders`.
 pub const BOUND: &str = "select nextval('bound')";
 
-/// The numbers taken of each source.
+/// The numbers taken from each source.
 #[derive(Debug, Default)]
 pub struct Drawn(Vec<Vec<i64>>);
 
-/// Makes all of it, in a database with the extension. From 0.3 on dense series are refused: those that a former version made are
-/// gapless there.
+/// Creates all objects in a database with the extension. Since 0.3, dense series are refused, and dense series of earlier
+/// versions are gapless. So these become gapless here too.
 #[track_caller]
 pub fn create(client: &mut Client) -> Result<()> {
     let has_dense = "select string_to_array(extversion, '.')::int[] < '{0, 3}' from pg_extension where extname = 'snowflake_ids'";
@@ -109,8 +109,8 @@ pub fn create(client: &mut Client) -> Result<()> {
 }
 
 impl Drawn {
-    /// Takes some of each source; they go on above those taken before. `stays_dense` says whether nothing but stops in good
-    /// order lies between.
+    /// Takes numbers from each source, and checks that they are above earlier ones. `stays_dense`: whether only clean stops
+    /// happened since.
     #[track_caller]
     pub fn go_on(&mut self, client: &mut Client, stays_dense: bool) -> Result<()> {
         self.0.resize(SOURCES.len(), Vec::new());
@@ -131,7 +131,7 @@ impl Drawn {
 }
 
 impl Drawn {
-    /// Numbers that each source gave in another way.
+    /// Adds numbers that were taken from each source in another way.
     pub fn add(&mut self, more: Vec<Vec<i64>>) -> Result<()> {
         for ((source, drawn), more) in SOURCES.iter().zip(&mut self.0).zip(more) {
             drawn.extend(more);
@@ -141,7 +141,7 @@ impl Drawn {
     }
 }
 
-/// The rows that an upgrade leaves as they are: a text for each table.
+/// The rows that an upgrade keeps, as one text per table.
 pub fn rows(client: &mut Client) -> Result<Vec<(String, String)>> {
     let tables = [
         "snowflake_ids.generator order by name",

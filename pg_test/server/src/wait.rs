@@ -1,17 +1,17 @@
-//! Waiting, but not for ever.
+//! Waiting with a limit.
 
 use anyhow::{Result, bail};
 use std::panic::Location;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Long enough for whatever happens without being asked for, on a machine however busy.
+/// Long enough for events that happen by themselves, even on a busy machine.
 pub const LONG: Duration = Duration::from_mins(2);
 
 /// Asks until there is an answer.
 ///
 /// # Errors
-/// The question's own, at once; no answer within `limit`.
+/// The question fails, or there is no answer within `limit`.
 #[track_caller]
 pub fn until<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let (start, asked_at) = (Instant::now(), Location::caller());
@@ -24,10 +24,10 @@ pub fn until<T>(limit: Duration, what: &str, mut ask: impl FnMut() -> Result<Opt
     bail!("waited {limit:?} for {what}, at {asked_at}")
 }
 
-/// Asks until the answer is yes.
+/// Asks until the answer is true.
 ///
 /// # Errors
-/// The question's own, at once; never yes, for [`LONG`].
+/// The question fails, or the answer is not true within [`LONG`].
 #[track_caller]
 pub fn until_true(what: &str, mut ask: impl FnMut() -> Result<bool>) -> Result<()> {
     until(LONG, what, || Ok(ask()?.then_some(())))

@@ -1,6 +1,6 @@
-//! Every function of the extension, called with null, with the ends of its arguments' types, and where functions are not
-//! meant to be called: each gives a result or an error that says something, and the server goes on. The functions are those
-//! of the catalog, so that one that is added later is tried, too.
+//! Calls of every function of the extension: with nulls, with extreme values of each argument type, and in unusual places. Each
+//! call returns a result or a helpful error, and the server keeps running. The functions come from the catalog, so later ones are
+//! tested too.
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
@@ -9,15 +9,16 @@ use snowflake_ids_server_tests::{Server, sql::Session};
 
 /// A function of the extension.
 struct Function {
-    /// With its schema.
+    /// The name with its schema.
     name: String,
-    /// Names and types of its arguments.
+    /// Names and types of the arguments.
     arguments: Vec<(String, String)>,
     is_strict: bool,
     is_trigger: bool,
 }
 
-/// The functions of the extension, without those of its type, whose code is the server's. What changes more than a transaction comes last.
+/// The extension's functions, without the type's functions, whose code is the server's. Functions with effects beyond a
+/// transaction come last.
 fn functions(client: &mut Client) -> Result<Vec<Function>> {
     let rows = client.query(
         "select p.oid::regproc::text, p.proisstrict, p.prorettype = 'trigger'::regtype,
@@ -45,7 +46,7 @@ fn functions(client: &mut Client) -> Result<Vec<Function>> {
     Ok(rows.iter().map(function).collect())
 }
 
-/// An argument that makes sense, so that others are looked at.
+/// A valid argument, so that the function also checks its other arguments.
 fn plain(name: &str, of: &str) -> Result<&'static str> {
     Ok(match (name, of) {
         ("layout", _) => "'41/5/5/12'",
@@ -70,14 +71,14 @@ fn plain(name: &str, of: &str) -> Result<&'static str> {
         (_, "oid[]") => "array['arguments.t'::regclass::oid]",
         (_, "smallint[]") => "'{1}'",
         (_, "jsonb" | "aclitem[]") => "'{}'",
-        // The server alone has others.
+        // Only the server can call functions with other internal types.
         (_, "internal") => "null",
         (_, "\"char\"[]") => "array['r']",
         _ => bail!("there is no value of type {of} here"),
     })
 }
 
-/// Values at the ends of a type, and strange ones.
+/// Extreme and strange values of a type.
 fn extremes(of: &str) -> Result<&'static [&'static str]> {
     Ok(match of {
         "text" | "unknown" => &[
@@ -159,8 +160,8 @@ fn extremes(of: &str) -> Result<&'static [&'static str]> {
     })
 }
 
-/// Lists of arguments: all combinations of nulls with what makes sense, and the ends of each type in one argument, and in
-/// all at once. `few` gives neither the combinations nor all of the ends.
+/// Lists of arguments: all combinations of nulls with valid arguments, and extreme values in one argument or in all. `few`:
+/// without the combinations and most of the extreme values.
 fn lists(function: &Function, few: bool) -> Result<Vec<Vec<String>>> {
     let typed = |value: &str, of: &str| format!("{value}::{of}");
     let mut sound = Vec::new();
@@ -170,7 +171,7 @@ fn lists(function: &Function, few: bool) -> Result<Vec<Vec<String>>> {
     let null = |place: usize| typed("null", &function.arguments[place].1);
     let count = sound.len();
     let mut lists = vec![sound.clone()];
-    // A STRICT function is not called with any null.
+    // The server does not call a STRICT function with a null.
     let combinations = if function.is_strict || few { 2.min(1 << count) } else { 1 << count };
     for nulls in 1..combinations {
         let nulls = if combinations == 2 { usize::MAX } else { nulls };
@@ -200,7 +201,7 @@ fn lists(function: &Function, few: bool) -> Result<Vec<Vec<String>>> {
     Ok(lists)
 }
 
-/// The calls of all functions.
+/// Calls of all functions.
 fn calls(client: &mut Client, few: bool) -> Result<Vec<String>> {
     let mut calls = Vec::new();
     for function in functions(client)? {
@@ -212,14 +213,14 @@ fn calls(client: &mut Client, few: bool) -> Result<Vec<String>> {
     Ok(calls)
 }
 
-/// Sends statements, and gives those that failed with an error that is our fault.
+/// Sends statements, and returns those that failed with an internal error of the extension.
 fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = String>) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for statement in statements {
         let Err(error) = client.simple_query(&statement) else { continue };
         let error =
             error.as_db_error().with_context(|| format!("the session is gone: {error}: {statement}"))?;
-        // The server's own error for an oid that is no sequence, as of nextval(0).
+        // The server's own error for an OID that is no sequence, as for nextval(0).
         let is_servers_own = error.message().starts_with("could not open relation with OID ");
         if error.code().code().starts_with("XX") && !is_servers_own {
             found.push(format!("{statement}: {} {}", error.code().code(), error.message()));
@@ -229,7 +230,7 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
     Ok(found)
 }
 
-/// Objects that calls are made with, and two roles: one may call everything, one what every role may.
+/// Creates objects for the calls, and two roles. One may call everything, the other only what every role may.
 fn prepare(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run(
@@ -250,7 +251,7 @@ fn prepare(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// Runs all calls as a role, as `form` has them stand, and undoes what can be undone.
+/// Sends all calls as a role, in the form that `form` gives them.
 fn check(client: &mut Client, role: &str, few: bool, form: impl Fn(&str) -> String) -> Result<()> {
     let calls = calls(client, few)?;
     client.run(&format!("set role {role}"))?;
@@ -264,7 +265,7 @@ fn undone(statement: &str) -> String {
     format!("begin; {statement}; rollback")
 }
 
-/// No process of the server has died.
+/// Checks that no process of the server has died.
 fn check_server(server: &Server) {
     for words in ["was terminated by signal", "PANIC:", "panicked at"] {
         assert_eq!(server.logged(words), 0, "{words}: {}", server.log());
@@ -286,13 +287,13 @@ fn no_argument_of_another_role_is_an_internal_error() -> Result<()> {
     let mut client = prepare(&server)?;
     check(&mut client, "clerk", true, |call| undone(&format!("select {call}")))?;
     check(&mut client, "passer_by", true, |call| undone(&format!("select {call}")))?;
-    // And not within a transaction block, which some refuse to run in.
+    // Some functions refuse to run in a transaction block, so calls also run without one.
     check(&mut client, "clerk", true, |call| format!("select {call}"))?;
     check_server(&server);
     Ok(())
 }
 
-/// Within other statements, in subtransactions that fail, read only, and in the workers of a parallel query.
+/// The calls run within other statements, in failing subtransactions, read-only, and in parallel workers.
 #[test]
 fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
     let server = Server::builder().start()?;
@@ -334,7 +335,7 @@ fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
     Ok(())
 }
 
-/// Triggers on tables that they are not meant for.
+/// The triggers are on tables for which they are not meant.
 #[test]
 fn no_table_of_a_trigger_is_an_internal_error() -> Result<()> {
     let server = Server::builder().start()?;
@@ -379,7 +380,7 @@ fn no_table_of_a_trigger_is_an_internal_error() -> Result<()> {
     Ok(())
 }
 
-/// A standby, and a server that has not preloaded the library.
+/// The servers are a standby, and a server that has not preloaded the library.
 #[test]
 fn no_server_is_an_internal_error() -> Result<()> {
     let primary = Server::builder().start()?;
@@ -397,7 +398,7 @@ fn no_server_is_an_internal_error() -> Result<()> {
     Ok(())
 }
 
-/// Between the installation of a library and `ALTER EXTENSION ... UPDATE` it runs the SQL of the version before.
+/// Between the installation of a library and `ALTER EXTENSION ... UPDATE`, the library runs the SQL of the version before.
 #[test]
 fn no_argument_of_an_older_version_is_an_internal_error() -> Result<()> {
     let installation = Installation::new()?;

@@ -1,10 +1,10 @@
-//! `detach` changes back all that `attach` changed: `pg_dump --schema-only` writes no line that it did not write before.
+//! `detach` undoes all changes by `attach`: `pg_dump --schema-only` writes the same lines as before.
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 
-/// Columns of all kinds, each of a table of its own.
+/// Columns of all kinds, each in a table of its own.
 const SCHEMA: &str = "
     create role reader; create role keeper; create role holder;
     create domain wide as bigint check (value > 0); create domain wider as wide; create domain narrow as integer;
@@ -34,7 +34,7 @@ const SCHEMA: &str = "
     create table shared_1 (id serial); create table shared_2 (id integer default nextval('shared_1_id_seq'));
     create table widened (id serial); alter table widened alter id type bigint;";
 
-/// The columns that are attached: those whose sequence is bound, as others use it, are unbound afterwards.
+/// The columns to attach. Sequences that were bound because they are shared are unbound afterwards.
 const COLUMNS: [&str; 20] = [
     "c_serial",
     "c_integer",
@@ -60,7 +60,7 @@ const COLUMNS: [&str; 20] = [
 
 fn schema(server: &Server) -> Result<Vec<String>> {
     let dump = server.dump_as("postgres", "postgres", &["--schema-only"])?;
-    // Newer ones write a key that is random.
+    // Newer versions of pg_dump write a random key.
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
 
@@ -101,7 +101,7 @@ fn check(server: &Server, again: bool) -> Result<()> {
     let new: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
     assert!(lost.is_empty() && new.is_empty(), "lost: {lost:#?}\nnew: {new:#?}");
     assert_eq!(after, before, "in another order");
-    // The next number is above those that were given.
+    // The next number is above all earlier ones.
     let second: i64 = client.one("insert into c_always values (default) returning id")?;
     let least: i64 = client.one("select min(id) from c_always")?;
     assert!(second > least, "{second} after {least}");
@@ -117,7 +117,7 @@ fn a_schema_that_was_attached_twice_is_what_it_was(server: &mut Server) -> Resul
     check(server, true)
 }
 
-/// A test database, of a dump of the schema alone, after what the documents say to do in it.
+/// A test database restored from a schema-only dump, with the steps that the documents ask for.
 fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(
@@ -150,7 +150,7 @@ fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// `currval` of the sequence of a domain's column gives the id of the row.
+/// `currval` of the sequence of a domain's column returns the row's id.
 fn a_column_of_a_domain_is_attached(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(

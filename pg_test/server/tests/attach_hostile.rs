@@ -1,4 +1,4 @@
-//! A superuser attaches and detaches tables of people who want to be superusers, too.
+//! A superuser attaches and detaches tables of roles that want superuser rights.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -7,8 +7,8 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::thread;
 
-/// Code that is run by every role that can be made to: it notes whose rights it has, under `what`, and grabs what it can. The
-/// functions that call it say of themselves that they are immutable, so that the planner runs them.
+/// Code that runs as whichever role can be made to run it. It records that role under `what`, and takes rights if it can. The
+/// functions that call it are declared immutable, so that the planner runs them.
 const LOOTING: &str = "
     create table hostile.loot (who name default current_user, what text);
     grant insert on hostile.loot to public;
@@ -59,7 +59,7 @@ const LOOTING: &str = "
     create domain hostile.domain as bigint check (hostile.evil_check(value));
 ";
 
-/// Tables that come with code. Each makes `hostile.t (id bigint, note text)`, with rows; what it does it does as mallory.
+/// Tables with such code. Each setup creates `hostile.t (id bigint, note text)` with rows, as mallory.
 const ATTACKS: &[(&str, &str)] = &[
     (
         "an index on an expression",
@@ -148,7 +148,7 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// All that attach and detach do, in turns.
+/// Calls of attach and detach in turn.
 const CALLS: &[&str] = &[
     "audit('hostile.t', 'id')",
     "attach('hostile.t', 'id', kind => 'segment', sequence => 'keep')",
@@ -162,7 +162,7 @@ const CALLS: &[&str] = &[
     "detach('hostile.t', 'id', kind => 'identity')",
 ];
 
-/// A session of the superuser's, and one of mallory's, who has prepared himself.
+/// Opens a session of the superuser and one of mallory, who has created his code.
 fn sessions(server: &Server) -> Result<(Client, Client)> {
     let mut client = server.session()?;
     client.run(
@@ -175,7 +175,7 @@ fn sessions(server: &Server) -> Result<(Client, Client)> {
     Ok((client, mallory))
 }
 
-/// No rights were had but these, and the session is as it was.
+/// Checks that code ran only with this role's rights, and that the session is unchanged.
 fn check_loot(client: &mut Client, whose: &str, what: &str) -> Result<()> {
     let others = format!(
         "select format('%s with the rights of %s', what, who) from hostile.loot where who <> '{whose}'"
@@ -220,12 +220,12 @@ fn code_of_a_tables_owner_runs_with_no_more_than_the_owners_rights(server: &mut 
         )?;
         client.run("select snowflake_ids.segment_drop(tag) from snowflake_ids.segment")?;
     }
-    // Or this tests nothing: some code is run by any role that reads a table.
+    // At least some of the code runs for any role that reads the table, so the test is valid.
     ensure!(ran >= 4, "only {ran} of the tables had code that was run");
     Ok(())
 }
 
-/// A temporary table of mallory's, in the session of the superuser.
+/// A temporary table of mallory in the superuser's session.
 fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights(server: &mut Server) -> Result<()> {
     let (mut client, mut mallory) = sessions(server)?;
     client.run(
@@ -244,7 +244,7 @@ fn code_of_a_temporary_table_runs_with_no_more_than_its_owners_rights(server: &m
     Ok(())
 }
 
-/// A child of alice's table may be mallory's: reading hers must not run mallory's code as alice, either.
+/// A child of alice's table may be mallory's. Reading alice's table must not run mallory's code as alice.
 fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights(server: &mut Server) -> Result<()> {
     let (mut client, mut mallory) = sessions(server)?;
     client.run(
@@ -274,7 +274,7 @@ fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights(server: &mut
     let owner: String =
         client.one("select sequenceowner::text from pg_sequences where sequencename = 't_id_seq'")?;
     assert_eq!(owner, "alice");
-    // Alice may not have mallory's table read by another name.
+    // Alice may not get mallory's table read under another name.
     client.run(
         "grant usage on schema snowflake_ids to alice;
          grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to alice;
@@ -287,7 +287,7 @@ fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights(server: &mut
     Ok(())
 }
 
-/// A session that waits for a lock looks again when it has it: the table may be a view by then, or another's.
+/// A session checks the table again after waiting for its lock. By then the table may be a view, or belong to another role.
 fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: &mut Server) -> Result<()> {
     let (mut client, mut mallory) = sessions(server)?;
     let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
@@ -335,7 +335,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: 
     Ok(())
 }
 
-/// The parts of attach give no role more than it has, should it be allowed to call it.
+/// The internal functions of attach give a role no further rights, even if it may call them.
 fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()> {
     let (mut client, mut mallory) = sessions(server)?;
     client.run(
@@ -377,7 +377,8 @@ fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()
     Ok(())
 }
 
-/// A default may name a sequence of anybody's. A superuser who attaches the column does not bind that for its owner.
+/// A default may name anybody's sequence. When a superuser attaches the column, that sequence is not bound for the column's
+/// owner.
 fn a_sequence_of_another_is_not_bound_for_a_table(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -401,7 +402,7 @@ fn a_sequence_of_another_is_not_bound_for_a_table(server: &mut Server) -> Result
     Ok(())
 }
 
-/// A tag that nobody named may be another role's: a parent's default says it, or the table is called as it is.
+/// A tag that the call did not name may belong to another role. It may come from a parent's default, or from the table's name.
 fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -429,7 +430,7 @@ fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> 
             &message,
         )?;
     }
-    // A tag of its own, then.
+    // The table gets a tag of its own.
     superuser.run("select snowflake_ids.attach('t.child', 'id', 'segment')")?;
     for tag in ["taken", "v.items", "v.shared", "v.numbers"] {
         let number: i64 = superuser.one(&format!("select segment_nextval('{tag}')"))?;
@@ -438,7 +439,8 @@ fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> 
     Ok(())
 }
 
-/// A default may name any sequence by its oid. Of roles without a right to that, and in others' temporary tables, it says nothing.
+/// A default may name any sequence by its OID. It has no effect if its owner lacks rights on the sequence, or if its table is
+/// another session's temporary table.
 fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -456,7 +458,7 @@ fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody(server: &mut Se
     Ok(())
 }
 
-/// A function that costs nothing sees no row that a view is to hide.
+/// A function with the lowest cost still sees no row that the view hides.
 fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -471,7 +473,8 @@ fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function(server: &mut Serv
     Ok(())
 }
 
-/// A default may name any tag. Of roles without a right to that it keeps no owner from a restart, and tells no position.
+/// A default may name any tag. If its owner lacks rights on the tag, the default does not block the tag's owner from a restart,
+/// and does not show the tag's position.
 fn a_default_without_a_right_to_a_tag_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -508,7 +511,8 @@ fn code_of_others_has_no_more_rights_than_theirs() -> Result<()> {
     ])
 }
 
-/// The superuser gave the keys of series to a role, whose code then runs with nobody else's rights: not now, and not at COMMIT.
+/// The superuser gave the table of keys to a role. The role's code runs with no other role's rights, neither at once nor at
+/// COMMIT.
 #[test]
 fn the_owner_of_a_key_table_runs_nothing_with_the_callers_rights() -> Result<()> {
     let server = Server::builder().start()?;

@@ -1,4 +1,4 @@
-//! `attach_all` and `detach_all` of a schema that is in use, and columns that are attached as they are made.
+//! `attach_all` and `detach_all` of a schema in use, and columns that are attached when they are created.
 
 use anyhow::{Context, Result, ensure};
 use postgres::NoTls;
@@ -12,7 +12,7 @@ use std::thread;
 
 const TABLES: usize = 120;
 
-/// Tables that refer to each other, some of them with a sequence in common.
+/// Tables that refer to each other. Some of them share a sequence.
 const SCHEMA: &str = "
     create schema app;
     create sequence app.common;
@@ -27,11 +27,11 @@ const SCHEMA: &str = "
 
 fn schema(server: &Server) -> Result<Vec<String>> {
     let dump = server.dump_as("postgres", "postgres", &["--schema-only", "--schema=app"])?;
-    // Newer ones write a key that is random.
+    // Newer versions of pg_dump write a random key.
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
 
-/// The tables whose column would be attached by another call, or bound.
+/// Tables with a column that another call would attach or bind.
 const LEFT: &str =
     "select relation::text from snowflake_ids.attach_plan('app') where action <> 'skip' order by 1";
 
@@ -66,7 +66,7 @@ fn a_schema_in_use_is_attached_but_for_a_table_that_is_locked(server: &mut Serve
             })
             .collect();
         client.run("set lock_timeout = '500ms'; set client_min_messages = error")?;
-        // A table that an insert holds for long on a busy machine is left, too.
+        // On a busy machine, a table that an insert locks for long is left out too.
         let mut called = client.run("call snowflake_ids.attach_all('app')");
         for _ in 0..20 {
             if called.is_err() || client.column::<String>(LEFT)? == ["app.t9"] {
@@ -84,7 +84,7 @@ fn a_schema_in_use_is_attached_but_for_a_table_that_is_locked(server: &mut Serve
     holder.run("commit")?;
     client.run("call snowflake_ids.attach_all('app')")?;
     assert_eq!(client.column::<String>(LEFT)?, Vec::<String>::new());
-    // Columns with a sequence in common never had the same number.
+    // Columns that share a sequence never had the same number.
     unique(ids.iter().filter(|(table, _)| table % 3 == 2).map(|(_, id)| *id).collect())?;
     for table in [0, 1, 2, 9] {
         let id: i64 = client.one(&format!("insert into app.t{table} (other) values (null) returning id"))?;
@@ -95,7 +95,8 @@ fn a_schema_in_use_is_attached_but_for_a_table_that_is_locked(server: &mut Serve
     Ok(())
 }
 
-/// A tenant's own database, which has the extension: it may drop it between two groups, and make functions of these names.
+/// A tenant owns the database and the extension. It may drop the extension between two groups, and create functions of the same
+/// names.
 fn functions_planted_between_groups_are_not_called(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(
@@ -184,7 +185,7 @@ fn what_changes_between_the_plan_and_its_group_is_left(server: &mut Server) -> R
     )?;
     let attached = |table| format!("segment_nextval('app.{table}'::text)");
     assert_eq!(defaults, [attached("t1"), "7".to_owned(), "7".to_owned(), attached("t5")]);
-    // Temporary tables of other sessions are nobody's to attach.
+    // No role can attach temporary tables of other sessions.
     assert_eq!(
         client.column::<String>(
             "select relation::text from snowflake_ids.attach_plan() where action <> 'skip'"
@@ -235,7 +236,7 @@ fn new_columns_of_two_servers_never_have_the_same_id() -> Result<()> {
              set snowflake_ids.new_columns = off; create table counted (id bigserial, other bigint generated always as identity)",
         )?;
         ids.extend(client.column::<i64>("select id from t union all select other from t where note = 'y'")?);
-        // A dump is restored as it is: columns that were not attached stay so.
+        // A restore keeps unattached columns as they are.
         let dump = server.dump().context("a dump")?;
         client.run("create database copy")?;
         server.restore("copy", &dump)?;

@@ -1,5 +1,5 @@
-//! Audits of large tables with planted faults, in partitions, behind a foreign table and on another server: what was planted
-//! is found, and nothing else. And tables of people who want a superuser's rights.
+//! Audits of large tables with planted faults: in partitions, behind a foreign table, and on another server. An audit finds the
+//! planted faults and nothing else. Some tables belong to roles that want superuser rights.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -8,12 +8,12 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, full, sql::Session};
 use std::thread;
 
-/// So many ids are right: in the partitions here, behind the foreign table, and on the second server.
+/// The number of right ids: in the local partitions, behind the foreign table, and on the second server.
 fn rows() -> i64 {
     if full() { 10_000_000 } else { 1_000_000 }
 }
 
-/// Lets a session read a server's tables as a role, by the foreign server of this name.
+/// Lets a session read another server's tables as a role, by a foreign server of this name.
 fn connect(client: &mut Client, name: &str, server: &Server, role: &str) -> Result<()> {
     client.run(&format!(
         "create extension if not exists postgres_fdw;
@@ -42,7 +42,7 @@ fn faults(client: &mut Client, arguments: &str) -> Result<Vec<Fault>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect())
 }
 
-/// Ids of the layout as the server makes them, in the past, so that all of them are different and none is of the future.
+/// Ids of the layout from the past. All are different, and none is from the future.
 const PAST: &str =
     "snowflake_compose('2021-01-01'::timestamptz + i / 100 * interval '1 second', 0, WORKER, (i % 100)::int)";
 
@@ -50,7 +50,7 @@ fn past(worker: u32) -> String {
     PAST.replace("WORKER", &worker.to_string())
 }
 
-/// A table whose partitions are here, here, and in a foreign table.
+/// A table with two local partitions and one foreign one.
 fn create_table(server: &Server, client: &mut Client) -> Result<()> {
     client.run("create extension postgres_fdw")?;
     client.run("create database far")?;
@@ -99,7 +99,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
         client.one(&format!("select count from snowflake_ids.audit({all}) where finding = 'total'"))?;
     assert_eq!(total, rows() + 100_000);
 
-    // Ids that are there once: of the first, the second and the third part.
+    // Ids that exist once: of the first, the second and the third part.
     let id = |client: &mut Client, worker, i: i64| {
         client.one::<i64>(&format!("select {} from generate_series({i}::bigint, {i}) i", past(worker)))
     };
@@ -107,7 +107,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     let [second_id, third_id, fourth_id] =
         [id(&mut client, 2, 77)?, id(&mut client, 3, 78)?, id(&mut client, 4, 79)?];
     let future: i64 = client.one("select snowflake_min_id(now() + interval '2 days')")?;
-    // Within one partition, at both ends; over two partitions; with what is behind the foreign table; with the other server.
+    // Duplicates at both ends of one partition, across two partitions, with the foreign table, and with the other server.
     client.run(&format!(
         "insert into orders values ({first_id}, 'a'), ({last_id}, 'a'), ({second_id}, 'a'), ({third_id}, 'b'),
              ({fourth_id}, 'b'), (-1, 'a'), ({future}, 'a')"
@@ -149,13 +149,13 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     assert_eq!(ids, [(future, 1), (future + (1 << 22), 1)]);
     assert_eq!(found.len(), 6 + 3 + 2, "{found:?}");
 
-    // All rows are counted, by day and by worker.
+    // All rows are counted by day and by worker.
     let sums = "select array_agg(s order by finding)::bigint[] from (select finding, sum(count) s from snowflake_ids.audit(ALL)
                     where finding in ('day', 'worker', 'total') group by finding) s";
     let sums: Vec<i64> = client.one(&sums.replace("ALL", all))?;
     let total = rows() + 100_000 + 7 + 3 + 2;
     assert_eq!(sums, [total - 3, total, total - 3]);
-    // By itself each part has less.
+    // Each part alone has fewer faults.
     assert_eq!(faults(&mut client, "'orders_c', 'id'")?.len(), 2);
     assert_eq!(faults(&mut other, "'orders', 'id'")?.len(), 1);
     Ok(())
@@ -183,7 +183,7 @@ fn a_cancel_ends_it() -> Result<()> {
     Ok(())
 }
 
-/// The number of all rows, here and there.
+/// A query for the number of all rows, local and remote.
 fn total(server: &str) -> String {
     format!(
         "select count from snowflake_ids.audit('orders', 'id', connections => '{{{server}}}')
@@ -197,7 +197,7 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     let (second, mut other) = server("2")?;
     let orders = "create table orders (id bigint); insert into orders values (1), (2)";
     client.run(orders)?;
-    // There it takes rights, too; and rows that are hidden are not passed over.
+    // Rights count on the other server too, and row security hides no rows silently.
     other.run("create role reader login")?;
     connect(&mut client, "as_reader", &second, "reader")?;
     connect(&mut client, "second", &second, "postgres")?;
@@ -208,22 +208,22 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     other.run("grant select on orders to reader")?;
     assert_eq!(client.one::<i64>(&as_reader)?, 4);
 
-    // A table that is locked there is waited for until the caller's time is over.
+    // The audit waits for a locked remote table until the caller's time limit.
     let mut locking = second.connect("postgres")?;
     locking.run("begin; lock table orders")?;
     assert_eq!(client.error_within("2s", &there)?.code(), &SqlState::QUERY_CANCELED);
     locking.run("rollback")?;
     assert_eq!(client.one::<i64>(&there)?, 4);
-    // Nothing is left of it, after an error either.
+    // No temporary table is left, even after an error.
     let left = "select count(*) from pg_class where relname like 'snowflake_ids_audit%'";
     assert_eq!(client.one::<i64>(left)?, 0);
 
-    // A superuser may audit what is a tenant's, with a user mapping that the tenant does not have.
+    // A superuser may audit a tenant's table, through a user mapping that the tenant does not have.
     client.run(
         "create role tenant; grant create on schema public to tenant; alter table orders owner to tenant",
     )?;
     assert_eq!(client.one::<i64>(&there)?, 4);
-    // But a foreign server of mallory's leads to where mallory likes, as whom mallory likes.
+    // A foreign server of mallory's could lead anywhere, under any user, so it is refused.
     client.run("create role mallory; grant usage on foreign data wrapper postgres_fdw to mallory")?;
     client.run("alter server second owner to mallory")?;
     client.explained(
@@ -238,7 +238,7 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     Ok(())
 }
 
-/// The library was not loaded at the server's start.
+/// The library was not preloaded.
 #[test]
 fn it_does_not_take_the_library() -> Result<()> {
     let server = Server::builder().without_preload().set("snowflake_ids.layout", "twitter").start()?;
@@ -267,8 +267,8 @@ fn it_does_not_take_a_primary() -> Result<()> {
     Ok(())
 }
 
-/// A foreign table of mallory's, whose server is this one: read with the mapping that mallory made for all, a superuser's
-/// connection would be the server's own account.
+/// Mallory's foreign table refers to this server, and mallory made a mapping for everybody. A superuser reading it would connect
+/// as the server's own account.
 #[test]
 fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
     let (server, mut client) = server("1")?;
@@ -294,7 +294,7 @@ fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
     Ok(())
 }
 
-/// Tables of roles that the caller could not become are read with the caller's rights.
+/// If the caller cannot become the owner, the table is read with the caller's rights.
 #[test]
 fn the_owners_rights_are_not_lent() -> Result<()> {
     let (first, mut client) = server("1")?;
@@ -316,7 +316,7 @@ fn the_owners_rights_are_not_lent() -> Result<()> {
     Ok(())
 }
 
-/// A session that waits for a lock looks again when it has it.
+/// A session checks the table again after waiting for its lock.
 #[test]
 fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again() -> Result<()> {
     let (server, mut client) = server("1")?;

@@ -1,10 +1,10 @@
-//! `RUST_BACKTRACE` in the server's environment is nothing that clients get to see.
+//! `RUST_BACKTRACE` in the server's environment does not reach clients.
 
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::{Builder, Server, sql::Session};
 
-/// Errors of ours, and of the server's within what we call.
+/// Errors of the extension, and of the server in code that the extension calls.
 const ERRORS: [&str; 5] = [
     "select snowflake_encode(1, 'morse')",
     "select snowflake_ids_internal.registry_join('[]\"nowhere\"')",
@@ -35,7 +35,7 @@ fn no_error_has_a_backtrace() -> Result<()> {
     let (server, mut client) = server().with_session()?;
     client.run("select snowflake_ids.segment_create('locked')")?;
     has_no_backtraces(&server, &mut client)?;
-    // Others may have use for it.
+    // Other programs still see the variable.
     client.run("create temp table said (word text); copy said from program 'echo $RUST_BACKTRACE'")?;
     assert_eq!(client.one::<String>("select word from said")?, "full");
     Ok(())

@@ -1,5 +1,5 @@
-//! The table of bound sequences is locked, as `VACUUM FULL` and `LOCK TABLE` lock it: no answer is another one than without, and who
-//! does not need the table waits for nothing.
+//! The table of bound sequences is locked, as by `VACUUM FULL` and `LOCK TABLE`. No answer changes, and a session waits only if
+//! it needs the table.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// An attached table, and sequences that are bound to a tag, to another one, and to nothing.
+/// An attached table, and sequences that are bound to its tag, to another tag, or not bound.
 const MADE: &str = "create table items (id bigserial primary key, note text);
     create table identities (id bigint generated always as identity primary key, note text);
     create sequence plain; create sequence numbers; create table dropped (id serial, note text unique);
@@ -26,7 +26,7 @@ fn session(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// Has all sessions look at the table anew, and locks it for as long as the session given lives.
+/// Makes all sessions read the table again, and locks it while the returned session lives.
 fn lock(server: &Server) -> Result<Client> {
     let mut locker = server.connect("postgres")?;
     locker.run("vacuum full snowflake_ids.sequence_binding")?;
@@ -34,7 +34,7 @@ fn lock(server: &Server) -> Result<Client> {
     Ok(locker)
 }
 
-/// `lastval` and `currval` give the id of an INSERT, between uses of a plain sequence.
+/// Checks that `lastval` and `currval` return the id of an INSERT, also between uses of a plain sequence.
 fn check_inserts(client: &mut Client) -> Result<()> {
     for (insert, sequence) in [("item", "items_id_seq"), ("identity", "identities_id_seq")] {
         let plain: i64 = client.one("select nextval('plain')")?;
@@ -47,7 +47,7 @@ fn check_inserts(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Fails where the lock is not to be had.
+/// Checks that a statement fails on the lock.
 fn refused(client: &mut Client, statement: &str) -> Result<()> {
     client.run("set lock_timeout = '10ms'")?;
     let error = client.error(statement)?;
@@ -65,7 +65,7 @@ fn a_session_goes_on_by_what_it_knew(server: &mut Server) -> Result<()> {
     for _ in 0..3 {
         check_inserts(&mut session)?;
     }
-    // Statements that are planned now.
+    // These statements are planned while the table is locked.
     session.run(&format!("deallocate all; {INSERTS}"))?;
     check_inserts(&mut session)?;
     ensure!(session.one::<i64>("select setval('plain', 100)")? == 100);
@@ -95,13 +95,13 @@ fn a_new_session_waits_only_for_what_it_cannot_know(server: &mut Server) -> Resu
     let error = session.error_within("10ms", "select nextval('numbers')")?;
     ensure!(error.code() == &SqlState::QUERY_CANCELED, "{error:?}");
     ensure!(session.one::<i64>("select lastval()")? == 5);
-    // The default gives an id; whether that is the sequence's number is asked later.
+    // The default returns an id. Whether the id is the sequence's number is looked up later.
     let id: i64 = session.query_one("execute item", &[])?.get(0);
     refused(&mut session, "select lastval()")?;
     locker.run("rollback")?;
     ensure!(session.one::<i64>("select lastval()")? == id);
     ensure!(session.one::<i64>("select currval('items_id_seq')")? == id);
-    // By plans that were made beside the lock.
+    // These plans were made while the table was locked.
     check_inserts(&mut session)
 }
 
@@ -135,7 +135,7 @@ fn what_was_known_before_a_change_does_not_serve(server: &mut Server) -> Result<
     )?;
     let mut locker = lock(server)?;
     refused(&mut session, "select nextval('numbers')")?;
-    // It does not stand at its end: it is bound to nothing.
+    // The sequence is not at its end, because it is not bound.
     let own: i64 = session.one("insert into identities (note) values ('x') returning id")?;
     ensure!(session.one::<i64>("select last_value from identities_id_seq")? == own);
     locker.run("rollback")?;
@@ -176,7 +176,7 @@ fn a_drop_commits_beside_a_lock(server: &mut Server) -> Result<()> {
     ensure!(client.one::<i64>(rows)? == 3);
     client.run("select snowflake_ids.bind_sequence('plain')")?;
     ensure!(client.one::<i64>(rows)? == 2);
-    // A row that another transaction has locked does not hold up a commit either.
+    // A row that another transaction has locked does not block a commit either.
     locker.run("begin; select from snowflake_ids.sequence_binding for update")?;
     client.run("drop sequence plain")?;
     locker.run("rollback")?;
@@ -196,7 +196,7 @@ fn a_transaction_that_binds_is_not_prepared(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// In turns with `VACUUM FULL`, as many as take for some thousands of inserts.
+/// `VACUUM FULL` runs again and again beside some thousands of inserts.
 fn vacuum_full_changes_no_answer(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
     let is_over = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! Sequences that give ids of ours: over sessions, restarts and a dump, on a standby, and through a registry.
+//! Bound sequences: across sessions, restarts and a dump, on a standby, and with a registry.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -12,7 +12,7 @@ use std::thread;
 
 const INCREMENT: i64 = 50;
 
-/// The results of eight sessions at once.
+/// Runs `take` in eight sessions at once, and joins their results.
 fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<Vec<T>> {
     let take = &take;
     thread::scope(|scope| {
@@ -25,8 +25,8 @@ fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<
     })
 }
 
-/// Hibernate's optimizers: pooled uses the ids up to the number that it got, or up to the one before; pooled-lo those from it
-/// on. All sessions take single ids beside.
+/// Hibernate's pooled optimizer uses the ids up to its number, or up to the number before. Its pooled-lo optimizer uses the ids
+/// from its number on. All sessions also take single ids.
 fn blocks_of_many_sessions_never_meet(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(
@@ -57,7 +57,7 @@ fn blocks_of_many_sessions_never_meet(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// An identity column and a serial's that share a tag, and calls of their sequences.
+/// An identity column and a serial column that share a tag, and calls of their sequences.
 const MIXED: &str = "create table adopted (id bigserial primary key, note text);
     create table identity (id bigint generated always as identity primary key, note text);
     select snowflake_ids.attach('adopted', 'id', 'segment', 'mixed');
@@ -79,12 +79,12 @@ fn mix(server: &Server) -> Result<Vec<i64>> {
     })
 }
 
-/// The number of restarts: in a full run for about a minute.
+/// The number of restarts. A full run takes about a minute.
 fn restarts() -> usize {
     if full() { 40 } else { 2 }
 }
 
-/// All numbers of sessions that mix, over restarts of these kinds in turn; None is kill -9.
+/// All numbers of sessions that mix these ways, across restarts of these kinds in turn. None: kill -9.
 fn mixed_over_restarts(server: &mut Server, kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
     server.session()?.run(MIXED)?;
     let mut taken = mix(server)?;
@@ -114,7 +114,7 @@ fn numbers_are_dense_where_the_server_was_always_stopped(server: &mut Server) ->
     Ok(())
 }
 
-/// Sessions that have planned while nothing was bound, in functions and statements whose plans name no sequence.
+/// Sessions plan before the first binding, in functions and statements whose plans name no sequence.
 fn the_first_binding_reaches_plans_that_were_made_before(server: &mut Server) -> Result<()> {
     let (mut client, mut other) = (server.session()?, server.session()?);
     client.run(
@@ -136,7 +136,7 @@ fn the_first_binding_reaches_plans_that_were_made_before(server: &mut Server) ->
     Ok(())
 }
 
-/// A database that uses another one of the server as its registry.
+/// A database that uses another database of the server as its registry.
 fn node(server: &Server) -> Result<Client> {
     server.create_database("node")?;
     let mut client = server.connect("node")?;
@@ -168,12 +168,13 @@ fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
         taken.push(node.one("insert into orders (note) values ('more') returning id")?);
         taken.push(registry.one("select segment_nextval('orders')")?);
     }
-    // Other servers' ids: a restart here does not make them come again.
+    // Other servers have these ids, so a restart here does not repeat them.
     node.run("alter sequence orders_id_seq restart; truncate orders restart identity")?;
     for _ in 0..10 {
         taken.push(node.one("select nextval('orders_id_seq')")?);
     }
-    // As tools do after fixtures: back nothing is moved, ahead the registry is. Others use up what they have reserved.
+    // Tools call setval after loading fixtures. A lower value moves nothing; a higher one raises the registry. Other servers use
+    // up their reserved ids.
     node.run("select setval('orders_id_seq', 1); select setval('orders_id_seq', 50000)")?;
     let after = node.one::<i64>("select nextval('orders_id_seq')")?;
     ensure!(after > 50_000, "id {after} after setval to 50000");
@@ -186,7 +187,7 @@ fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
 fn plans_of_other_sessions_are_made_anew(server: &mut Server) -> Result<()> {
     let (mut client, mut other) = (server.session()?, server.session()?);
     client.run("create sequence first; create sequence second")?;
-    // From then on they know that there are bound sequences, and which table says so.
+    // From now on the other session knows that bound sequences exist, and in which table.
     client.run("select snowflake_ids.bind_sequence('first', 'segment', 'first')")?;
     other.run(
         "prepare named as select nextval('second'); prepare given(regclass) as select nextval($1);
@@ -220,7 +221,7 @@ fn a_dump_carries_what_is_bound(server: &mut Server) -> Result<()> {
     let next: i64 = copy.one("select nextval('numbers')")?;
     ensure!(next > last && next < 1_000_000, "{next} after {last}");
     ensure!(copy.one::<bool>("select snowflake_worker_id(nextval('\"Odd name\"')) >= 0")?);
-    // The sequence itself stands at its end there, too.
+    // The copied sequence is at its end too.
     copy.run("create table t (id bigint default nextval('numbers'), a int)")?;
     copy.fails("copy t (a) from program 'echo 1'", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
     Ok(())
@@ -240,7 +241,7 @@ fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it(server: &mut Serv
     Ok(())
 }
 
-/// A database of `keeper`, who has the part `tags`, as has `clerk`, and a sequence of `victim`'s.
+/// A database of `keeper`, who has the part `tags`, as has `clerk`. It has a sequence of `victim`.
 fn tenants(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run("create role keeper login; create role victim login; create role clerk login")?;
@@ -271,7 +272,7 @@ fn no_role_writes_rows_of_others_sequences(server: &mut Server) -> Result<()> {
             "select snowflake_ids_internal.sequence_erase('own.rows_id_seq'::regclass)",
         ] {
             if let Ok(error) = client.error(statement) {
-                // The victim's own, which does not stand at its end.
+                // The victim's own sequence is not at its end.
                 let is_own = role == "victim" && error.code() == &SqlState::INVALID_PARAMETER_VALUE;
                 ensure!(
                     is_own || error.code() == &SqlState::INSUFFICIENT_PRIVILEGE,
@@ -287,7 +288,7 @@ fn no_role_writes_rows_of_others_sequences(server: &mut Server) -> Result<()> {
 
 fn a_row_that_came_by_hand_takes_no_sequence_over(server: &mut Server) -> Result<()> {
     let mut client = tenants(server)?;
-    // As a superuser restores it from a dump.
+    // A superuser restores such rows from a dump.
     client.run(PLANTED)?;
     let mut victim = server.connect("shop")?;
     victim.run("set role victim")?;
@@ -300,7 +301,7 @@ fn a_row_that_came_by_hand_takes_no_sequence_over(server: &mut Server) -> Result
     victim.run("alter sequence own.rows_id_seq restart with 7")?;
     ensure!(victim.one::<i64>(next)? == 7);
     ensure!(client.one::<i64>("select count(*) from snowflake_ids.sequence_status")? == 0);
-    // It is none to bind either.
+    // The sequence cannot be bound either.
     client.run("select snowflake_ids.bind_sequence('own.rows_id_seq', 'segment', 'right')")?;
     ensure!(victim.one::<i64>(next)? == 8);
     Ok(())
@@ -319,7 +320,7 @@ fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end(server: &m
     client.run("select pg_catalog.setval('numbers', 9223372036854775807, true)")?;
     ensure!(client.one::<bool>(is_checked)?);
     ensure!(client.one::<i64>("select nextval('numbers')")? == 100);
-    // As one whose sequence was set while the row was not committed yet.
+    // Such a row results if the sequence was set before the row was committed.
     client.run("update snowflake_ids.sequence_binding set checked = false")?;
     ensure!(client.one::<i64>("select nextval('numbers')")? == 101);
     ensure!(client.one::<bool>(is_checked)?);

@@ -1,11 +1,11 @@
-//! A server on which everything happens at once, in a random order, while sessions take ids in every way. Its databases are
-//! dumped, restored, dropped, created with the same oid, renamed, copied and closed; the extension is dropped and created; its
-//! tables are rewritten and locked; processes are ended and killed. No id comes twice within one life of its tag, no call hangs,
-//! every session can be ended and every database dropped, and no session meets an internal error.
+//! A server on which everything happens at once, in random order, while sessions take ids in every way. Databases are dumped,
+//! restored, dropped, recreated with the same OID, renamed, copied and closed. The extension is dropped and created. Its tables
+//! are rewritten and locked. Processes are ended and killed. Still no id repeats within one generation of its tag, and no call
+//! hangs. Every session can be ended, every database can be dropped, and no session gets an internal error.
 //!
-//! `CHAOS_SEED` says which order it is, `CHAOS_SECONDS` for how long, `CHAOS_STORY=1` tells what happens while it does.
-//! `CHAOS_WITHOUT=name,name` leaves actions out, `CHAOS_LOG` is a file for the whole log of a server
-//! on which something was wrong. `make chaos` runs many seeds.
+//! `CHAOS_SEED` selects the order, `CHAOS_SECONDS` the duration, and `CHAOS_STORY=1` prints events as they happen.
+//! `CHAOS_WITHOUT=name,name` leaves actions out. `CHAOS_LOG` names a file for the whole log of a faulty server. `make chaos` runs
+//! many seeds.
 
 pub mod calls;
 pub mod database;
@@ -31,7 +31,7 @@ use world::World;
 
 type Action = fn(&mut World) -> Result<()>;
 
-/// Actions, and their weights.
+/// Actions with their weights.
 const ACTIONS: &[(u64, &str, Action)] = &[
     (8, "alter", World::alter),
     (3, "alter_and_wait", World::alter_and_wait),
@@ -59,7 +59,7 @@ const ACTIONS: &[(u64, &str, Action)] = &[
     (5, "lock", World::lock),
 ];
 
-/// One thing happens, and perhaps one that went on ends.
+/// Runs one action, and perhaps ends one that was left open.
 fn happen(world: &mut World) -> Result<()> {
     world.random.sleep(200);
     if world.held.len() > 3 || world.random.once_in(3) {
@@ -79,7 +79,7 @@ fn happen(world: &mut World) -> Result<()> {
     world.check()
 }
 
-/// The end: ids come again, sessions end, nothing was given twice, all databases can be dropped, the server stops.
+/// Ends the run: ids are issued again, sessions end, no id was given twice, all databases can be dropped, and the server stops.
 fn end(world: &mut World) -> Result<()> {
     world.story.tell("the end");
     world.release_all(None)?;
@@ -115,7 +115,7 @@ fn no_id_comes_twice_and_no_call_hangs_whatever_is_done_to_databases_and_process
     run(&mut world, Duration::from_secs(setting("CHAOS_SECONDS").unwrap_or(20))).with_context(|| {
         let log = world.server.log();
         if let Some(path) = env::var_os("CHAOS_LOG") {
-            // There is its end below.
+            // The error below shows the log's end.
             let _ = std::fs::write(path, &log);
         }
         let lines: Vec<_> = log.lines().collect();

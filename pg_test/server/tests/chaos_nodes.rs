@@ -1,6 +1,6 @@
-//! The second form of `chaos.rs`: a registry and two nodes, while sessions take ids in every way. The servers are restarted,
-//! killed and held up; nodes leave and join; columns are attached again after rows came from elsewhere; tags are changed at
-//! the registry. The settings are the same; of actions only `import` can be left out.
+//! The second form of `chaos.rs`, with a registry and two nodes, while sessions take ids in every way. The servers are restarted,
+//! killed and stopped for a while; nodes leave and join. Columns are attached again after rows arrived from elsewhere, and tags
+//! are changed at the registry. The environment variables are the same, but only the action `import` can be left out.
 
 mod nodes;
 mod strikes;

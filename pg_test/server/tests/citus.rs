@@ -1,5 +1,5 @@
-//! A Citus cluster whose ids come from its coordinator: `use_citus`, `citus_status`, nodes that come, go and come back. Citus
-//! is a stand-in here.
+//! A Citus cluster whose ids come from its coordinator: `use_citus`, `citus_status`, and nodes that come, go and return. A
+//! stand-in takes the place of Citus.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -10,7 +10,7 @@ use snowflake_ids_server_tests::{
     Server, Shutdown, cases, ids, segments, snowflakes, sql, sql::Session, wait,
 };
 
-/// Ids of all servers, of both kinds: none twice.
+/// Checks that ids of both kinds are unique across all servers.
 fn unique(cluster: &Citus, tag: &str) -> Result<()> {
     let (mut snowflakes, mut numbers) = (Vec::new(), Vec::new());
     for server in cluster.servers() {
@@ -30,12 +30,12 @@ fn workers(cluster: &Citus) -> Result<Vec<i32>> {
         .collect()
 }
 
-/// Settings and one call are all that there is to do. Before it, workers give no ids.
+/// Settings and one call suffice. Before the call, workers give no ids.
 fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing(
     cluster: &mut Citus,
 ) -> Result<()> {
     let mut client = cluster.session()?;
-    // Steps that last: else a refill may be under way that was asked for before.
+    // The steps are large, so that no earlier refill is under way.
     client.run("select snowflake_ids.segment_create('t', step => 100000)")?;
     let mut worker = cluster.workers[0].connect("postgres")?;
     let refused = worker.fails(snowflakes::NEXT, sql::NOT_IN_STATE)?;
@@ -47,7 +47,7 @@ fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing(
     ensure!(worker.column::<String>(registry)? == ["citus_coordinator"]);
     ensure!(client.column::<String>(registry)?.is_empty(), "it is the registry itself");
     unique(cluster, "t")?;
-    // The second call gives up neither ids that a server holds, nor its worker id.
+    // The second call keeps a server's reserved ids and its worker id.
     let (before, number) = (workers(cluster)?, segments::next(&mut worker, "t")?);
     let reserved: i64 = row(&mut client, "t", "max_id")?;
     client.run(USE_CITUS)?;
@@ -57,14 +57,14 @@ fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing(
     Ok(())
 }
 
-/// Nobody calls anything for it.
+/// The new worker needs no call.
 fn a_worker_that_is_added_joins_by_itself(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.run("select snowflake_ids.segment_create('t')")?;
     cluster.add()?;
     unique(cluster, "t")?;
     well(&mut client, 4)?;
-    // Nor after it was away from the cluster.
+    // It needs none either after it was removed and added again.
     let port = cluster.workers[2].port();
     client.run(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
     citus::add(&mut client, &cluster.workers[2])?;
@@ -90,7 +90,7 @@ fn a_worker_that_is_killed_comes_back_as_the_one_that_it_was(cluster: &mut Citus
     well(&mut client, 3)
 }
 
-/// Workers live on what they have, and find the coordinator where Citus says it is.
+/// Workers continue with the ids that they have, and find the coordinator at the address that Citus has.
 fn the_coordinator_may_be_away_and_move(cluster: &mut Citus) -> Result<()> {
     cluster.session()?.run("select snowflake_ids.segment_create('t', step => 1000)")?;
     unique(cluster, "t")?;
@@ -107,7 +107,7 @@ fn the_coordinator_may_be_away_and_move(cluster: &mut Citus) -> Result<()> {
     cluster.coordinator.start_again()?;
     cluster.set_coordinator("postgres")?;
     for worker in &cluster.workers {
-        // More than it can have.
+        // The worker cannot have this many ids without the coordinator.
         segments::take(&mut worker.connect("postgres")?, "t", 50_000)?;
         taken.extend(snowflakes::take(&mut worker.connect("postgres")?, 1000)?);
     }
@@ -117,7 +117,8 @@ fn the_coordinator_may_be_away_and_move(cluster: &mut Citus) -> Result<()> {
     well(&mut client, 3)
 }
 
-/// Nodes of both clusters have worker ids of the first one's registry, which the second one's does not know.
+/// The nodes of both clusters are the same servers, with worker ids from the first cluster's registry. The second cluster's
+/// registry does not know them.
 #[test]
 fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     let cluster = Citus::joined(2)?;
@@ -138,7 +139,7 @@ fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     })
 }
 
-/// A registry that is no node of the cluster: Citus has its foreign server on all nodes, and no user mappings.
+/// The registry is no node of the cluster. Citus creates its foreign server on all nodes, but no user mappings.
 fn a_registry_outside_the_cluster_serves_all_nodes(cluster: &mut Citus) -> Result<()> {
     let registry = citus::node().start()?;
     registry.serve_nodes()?.run("select snowflake_ids.segment_create('t')")?;
@@ -154,7 +155,7 @@ fn a_registry_outside_the_cluster_serves_all_nodes(cluster: &mut Citus) -> Resul
         ensure!(server.connect("postgres")?.column::<String>(used)? == ["central"]);
     }
     unique(cluster, "t")?;
-    // A coordinator that is a node itself is no registry for a worker that comes: one call more.
+    // The coordinator uses a registry itself, so it cannot be the registry of a new worker. That worker needs another call.
     cluster.add()?;
     ensure!(cluster.workers[3].connect("postgres")?.error(snowflakes::NEXT)?.hint().is_some());
     client.run("call snowflake_ids.use_citus('central')")?;
@@ -162,7 +163,7 @@ fn a_registry_outside_the_cluster_serves_all_nodes(cluster: &mut Citus) -> Resul
     well(&mut client, 5)
 }
 
-/// Tags are the registry's, and a worker says where that is; as it does after the coordinator has moved.
+/// Tags belong to the registry. A worker's error names the coordinator's address, also after a move.
 fn tags_are_not_created_on_workers(cluster: &mut Citus) -> Result<()> {
     for moved in [false, true] {
         if moved {
@@ -191,7 +192,7 @@ fn stop(server: &mut Server) -> Result<()> {
     server.stop(Shutdown::Immediate)
 }
 
-/// The nodes that went well stay so; the call is repeated when the others are there again.
+/// The other nodes stay joined. The call is repeated when the failed node is back.
 fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
     cluster: &mut Citus,
 ) -> Result<()> {
@@ -207,7 +208,7 @@ fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
     cluster.workers[1].start_again()?;
     client.run(USE_CITUS)?;
     well(&mut client, 4)?;
-    // One that Citus does not use is left out, and told of.
+    // A node that Citus does not use is left out, and shown.
     let disable = format!("select citus_disable_node('127.0.0.1', {port})");
     client.run(&disable)?;
     client.run(USE_CITUS)?;
@@ -215,8 +216,8 @@ fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
     Ok(())
 }
 
-/// A statement that can only scan a table is cheap, unless the planner is told to avoid that: then it would be compiled at each
-/// request.
+/// These statements only scan small tables, so they are cheap. If the planner were told to avoid scans, the cost would exceed the
+/// limit for JIT compilation at each request.
 #[test]
 fn no_statement_of_a_worker_is_compiled() -> Result<()> {
     let mut cluster = Citus::joined(0)?;
@@ -232,11 +233,11 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
     cluster.session()?.run("select snowflake_ids.segment_create('quick')")?;
     segments::take(&mut cluster.workers[0].connect("postgres")?, "quick", 300)?;
     let log = cluster.workers[0].log();
-    // The plans of the question for the coordinator, as background workers ran it.
+    // The plans of the query for the coordinator, as run by background workers.
     let plans = log.split("duration: ").filter(|plan| plan.contains("citus.node_conninfo"));
     let plans: Vec<&str> = plans.filter(|plan| plan.contains("pg_dist_node")).collect();
     ensure!(!plans.is_empty(), "the coordinator was not looked for: {log}");
-    // Settings are listed that are not what they are by default; jit is off by default from 19 on.
+    // The plans list settings that differ from their defaults; jit is off by default since 19.
     let default: bool =
         cluster.session()?.one("select boot_val = 'on' from pg_settings where name = 'jit'")?;
     for plan in plans {
@@ -246,13 +247,13 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
     Ok(())
 }
 
-/// The registry knows none of the leases that nodes have. It is told of them before it grants one, else nodes would swap worker ids
-/// while they issue.
+/// A recreated registry knows none of the nodes' leases. It learns of them before it grants one. Otherwise nodes would exchange
+/// worker ids while they issue.
 #[test]
 fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids() -> Result<()> {
     let cluster = Citus::of(2, SetUp::Extension)?;
     let mut client = cluster.session()?;
-    // Ids that a new registry would not begin with.
+    // A new registry would not begin with the worker ids that are left.
     client.run(
         "insert into snowflake_ids.worker_lease (datacenter_id, worker_id, token, expires_at)
          select 0, i, -i, now() + interval '1 day' from generate_series(0, 9) i",

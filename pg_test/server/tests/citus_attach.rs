@@ -1,4 +1,5 @@
-//! `attach` and `detach` of tables of a Citus cluster: all nodes change, or are told why not. Citus is a stand-in here.
+//! `attach` and `detach` of tables in a Citus cluster: either all nodes change, or the error says why not. A stand-in takes the
+//! place of Citus.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -7,7 +8,7 @@ use snowflake_ids_server_tests::citus::{Citus, SetUp};
 use snowflake_ids_server_tests::registry::wait_for_id;
 use snowflake_ids_server_tests::{cases, ids, segments, sql, sql::Session};
 
-/// A session, and tables of each kind of column that Citus changes itself, and refuses to.
+/// A session, and tables with each kind of column that Citus changes itself, and with kinds that it refuses to change.
 fn session(cluster: &Citus) -> Result<Client> {
     let mut client = cluster.session()?;
     client.run(
@@ -31,7 +32,7 @@ fn call(function: &str, table: &str, column: &str, more: &str) -> String {
     format!("select snowflake_ids.{function}('{}'::regclass, '{column}'{more})", table.replace('\'', "''"))
 }
 
-/// Ten rows through each node.
+/// Inserts ten rows through each node.
 fn insert(cluster: &Citus, table: &str) -> Result<()> {
     for server in cluster.servers() {
         let rows = format!("insert into {table} (note) select 'x' from generate_series(1, 10)");
@@ -40,7 +41,7 @@ fn insert(cluster: &Citus, table: &str) -> Result<()> {
     Ok(())
 }
 
-/// The ids of all rows, which lie on the node that was asked here.
+/// The ids of all rows. Each row is on the node that inserted it.
 fn stored(cluster: &Citus, table: &str, column: &str) -> Result<Vec<i64>> {
     let mut all = Vec::new();
     for server in cluster.servers() {
@@ -71,10 +72,10 @@ fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
         let expected = here[0].as_ref().is_some_and(|default| default.starts_with("segment_nextval("));
         ensure!(expected && here.iter().all(|default| *default == here[0]), "{table}: {here:?}");
         insert(cluster, table)?;
-        // The caller's setting is as it was.
+        // The caller's setting is unchanged.
         let propagates: String = client.one("show citus.enable_ddl_propagation")?;
         ensure!(propagates == "on", "{propagates}");
-        // The same again, and another kind.
+        // The same call again, and then another kind.
         client.run(&call("attach", table, column, ", kind => 'segment'"))?;
         insert(cluster, table)?;
         client.run(&call("attach", table, column, ""))?;
@@ -90,7 +91,7 @@ fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
             insert(cluster, table)?;
         }
         let ids = stored(cluster, table, column)?;
-        // Each node went back to numbers of its own.
+        // Each node has returned to numbers of its own.
         for group in 1..=2_i64 {
             let count = ids.iter().filter(|id| **id >> 48 == group).count();
             ensure!(count >= 10, "{table}: {count} of group {group}");
@@ -100,7 +101,7 @@ fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// Tags begin above the rows and the coordinator's sequence, not above the workers', which count from elsewhere.
+/// A tag begins above the rows and the coordinator's sequence. The workers' sequences do not count, because they begin elsewhere.
 fn a_tag_begins_where_the_coordinator_was(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run("insert into serial_key (note) values ('one'), ('two')")?;
@@ -108,14 +109,14 @@ fn a_tag_begins_where_the_coordinator_was(cluster: &mut Citus) -> Result<()> {
     let mut worker = cluster.workers[0].connect("postgres")?;
     let id: i64 = worker.one("insert into serial_key (note) values ('three') returning id")?;
     ensure!((3..5000).contains(&id), "{id}");
-    // The sequence gives ids of the tag on each node.
+    // On each node, the sequence gives ids of the tag.
     let next: i64 = worker.one("select nextval('serial_key_id_seq')")?;
     ensure!(next == id + 1, "{id}, {next}");
     ensure!(worker.one::<i64>("select currval('serial_key_id_seq')")? == next);
     Ok(())
 }
 
-/// They may be below what is in the column.
+/// The workers' reserved ids may be below ids in the column.
 fn what_workers_hold_of_a_tag_is_not_given_out_any_more(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run("select snowflake_ids.segment_create('shared')")?;
@@ -137,7 +138,7 @@ fn a_worker_refuses_and_names_the_coordinator(cluster: &mut Citus) -> Result<()>
         ensure!(refused.detail().is_some(), "{refused:?}");
         ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
     }
-    // So do rows of the table of tags, and what makes them.
+    // A worker also refuses rows in the table of tags, and calls that create them.
     for query in
         ["select snowflake_ids.segment_create('t')", "insert into snowflake_ids.segment (tag) values ('t')"]
     {
@@ -147,7 +148,7 @@ fn a_worker_refuses_and_names_the_coordinator(cluster: &mut Citus) -> Result<()>
     Ok(())
 }
 
-/// Nothing has changed then: no tag, and no default on any node.
+/// Then nothing has changed: there is no tag, and no default was changed on any node.
 fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     let before = defaults(cluster, "serial_key", "id")?;
@@ -160,14 +161,14 @@ fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -
     };
     let mut worker = cluster.workers[1].connect("postgres")?;
     let port = cluster.workers[1].port();
-    // By hand, against all rules: ids come from elsewhere there.
+    // The row is changed by hand, so that this node's ids come from another registry.
     worker.run("update snowflake_ids.registry_server set identity = 'another'")?;
     let detail = refused(", kind => 'segment'")?;
     ensure!(detail.contains(&format!("127.0.0.1:{port}")) && detail.contains("another registry"), "{detail}");
     let identity = "select snowflake_ids_internal.registries_in_use()";
     let identity: String = cluster.workers[0].connect("postgres")?.one(identity)?;
     worker.execute("update snowflake_ids.registry_server set identity = $1", &[&identity])?;
-    // In the middle: this node has been found fit.
+    // Now the failure comes in the middle, after this node was found fit.
     worker.run(
         "create function refuse() returns event_trigger language plpgsql as
              $$ begin raise exception 'not here'; end $$;
@@ -176,14 +177,14 @@ fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -
     let error = client.error(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
     let detail = error.detail().unwrap_or_default();
     ensure!(detail.contains(&format!("127.0.0.1:{port}")) && detail.contains("not here"), "{error:?}");
-    // The same again mends it.
+    // The same call then succeeds.
     worker.run("drop event trigger refuse")?;
     client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
     insert(cluster, "serial_key")?;
     ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
-/// Changes on workers stay, so the tag and the coordinator's default do, too.
+/// Changes on workers stay, so the tag and the coordinator's default stay too.
 fn no_id_comes_twice_where_a_worker_fails_in_the_middle(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run("select snowflake_ids.segment_create('shared')")?;
@@ -218,7 +219,7 @@ fn a_transaction_block_is_refused(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// Clients may hold some, or write them later.
+/// Clients may have such ids, or store them later.
 fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     let mut worker = cluster.workers[1].connect("postgres")?;
@@ -231,7 +232,7 @@ fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut C
     Ok(())
 }
 
-/// Nodes that are not told yet would give its ids.
+/// Nodes that do not know the other tag yet would give its ids.
 fn another_tag_is_refused_until_the_column_is_detached(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run(&call("attach", "serial_key", "id", ", kind => 'segment', tag => 'one'"))?;
@@ -243,7 +244,7 @@ fn another_tag_is_refused_until_the_column_is_detached(cluster: &mut Citus) -> R
     Ok(())
 }
 
-/// Workers hold ids of its tag, and would give them again.
+/// Workers have reserved ids of the tag, and would give them again.
 fn a_sequence_is_not_restarted_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
@@ -253,7 +254,8 @@ fn a_sequence_is_not_restarted_on_the_coordinator(cluster: &mut Citus) -> Result
     ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
-/// A worker's sequence of a distributed table counts from its group on: bound there, it would raise the tag for all.
+/// On a worker, the sequence of a distributed table counts from a number of its group. Binding it there would raise the tag for
+/// all nodes.
 fn the_sequence_of_a_distributed_table_is_not_bound(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client
@@ -270,7 +272,8 @@ fn the_sequence_of_a_distributed_table_is_not_bound(cluster: &mut Citus) -> Resu
     Ok(())
 }
 
-/// The sequence of a table that is none of the cluster's any more stays one, and Citus passes no change of it on, but refuses it.
+/// After a table leaves the cluster, Citus still treats its sequence as distributed: it refuses changes instead of propagating
+/// them.
 fn a_table_that_is_distributed_no_more_is_attached_and_detached(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.run(

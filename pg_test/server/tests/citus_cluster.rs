@@ -1,6 +1,6 @@
-//! Sessions that insert through all nodes of a Citus cluster, while a worker is added, another is killed, the coordinator is away
-//! and moves: no id twice, no acknowledged row lost, and shards even. Citus is a stand-in here.
-//! `SNOWFLAKE_IDS_FULL=1` makes it a minute.
+//! Sessions insert through all nodes of a Citus cluster, while a worker is added, another is killed, and the coordinator is away
+//! and moves. No id comes twice, no acknowledged row is lost, and shards are even. A stand-in takes the place of Citus.
+//! `SNOWFLAKE_IDS_FULL=1` runs it for a minute.
 
 #![allow(clippy::disallowed_types, reason = "threads of one process share it")]
 
@@ -18,20 +18,20 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 8;
-/// After so many inserts a session goes on to the next node.
+/// The number of inserts after which a session changes to the next node.
 const INSERTS: usize = 10;
 const SHARDS: usize = 32;
-/// So many ids in a shard keep all shards within 2 % of each other's mean, but for less than one run in ten thousand.
+/// With this many ids per shard, every shard is within 2 % of the mean, except in fewer than one in ten thousand runs.
 const PER_SHARD: i64 = 70_000;
 
-/// A row that was acknowledged: its snowflake id, its number.
+/// An acknowledged row: its snowflake id and its number.
 type Row = (i64, i64);
 
-/// The nodes that sessions use, and the outcomes.
+/// The nodes that sessions use, and the inserts so far.
 #[derive(Default)]
 struct Load {
     nodes: Mutex<Vec<u16>>,
-    /// Inserts that each node has acknowledged.
+    /// The inserts acknowledged by each node.
     inserts: Mutex<BTreeMap<u16, u64>>,
     ended: AtomicBool,
 }
@@ -46,16 +46,16 @@ fn connect(port: u16) -> Result<Client> {
     Ok(config.connect_timeout(Duration::from_secs(2)).connect(NoTls)?)
 }
 
-/// The work of a session.
+/// The results of a session.
 #[derive(Default)]
 struct Done {
     rows: Vec<Row>,
-    /// The number of times that a node was gone, or refused.
+    /// How often a node was gone, or refused.
     refusals: usize,
 }
 
 impl Load {
-    /// One session after the other, node after node.
+    /// Inserts through one node after another.
     fn insert(&self, number: usize) -> Done {
         let mut done = Done::default();
         for turn in number.. {
@@ -87,7 +87,7 @@ impl Load {
         Ok(())
     }
 
-    /// Waits until each of these nodes has acknowledged more.
+    /// Waits until each of these nodes has acknowledged more rows.
     fn goes_on(&self, ports: &[u16]) -> Result<()> {
         let now = || {
             let inserts = lock(&self.inserts);
@@ -108,7 +108,7 @@ fn ports(cluster: &Citus) -> Vec<u16> {
     cluster.servers().map(Server::port).collect()
 }
 
-/// A worker is killed, comes back; the coordinator is away, and comes back elsewhere. Rows come all the time.
+/// Kills a worker and starts it again, then kills the coordinator and starts it elsewhere. Rows arrive all the time.
 fn strike(cluster: &mut Citus, load: &Load, worker: usize) -> Result<()> {
     load.goes_on(&ports(cluster))?;
     cluster.workers[worker].kill9()?;
@@ -127,7 +127,7 @@ fn strike(cluster: &mut Citus, load: &Load, worker: usize) -> Result<()> {
     load.goes_on(&ports(cluster))
 }
 
-/// All that happens while sessions insert; how often a worker was killed and the coordinator moved.
+/// Causes all events while sessions insert. Returns how often a worker was killed and the coordinator moved.
 fn happen(cluster: &mut Citus, load: &Load) -> Result<usize> {
     let start = Instant::now();
     load.goes_on(&ports(cluster))?;
@@ -143,7 +143,7 @@ fn happen(cluster: &mut Citus, load: &Load) -> Result<usize> {
     Ok(0)
 }
 
-/// All rows are there that were acknowledged, and no id is in two of them, wherever they are.
+/// Checks that all acknowledged rows exist, and that no id is in two rows on any nodes.
 fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
     let mut stored = BTreeMap::new();
     let mut numbers = Vec::new();
@@ -168,14 +168,14 @@ fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
     Ok(stored.into_keys().collect())
 }
 
-/// The distance of the fullest or emptiest shard from the mean: of all rows, and of so many further ids through all nodes that
-/// evenness can be told.
+/// The largest relative distance of a shard from the mean. It counts all rows, and further ids through all nodes, enough to judge
+/// evenness.
 fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
     let missing = (PER_SHARD * i64::try_from(SHARDS)? - rows).max(0);
     let further = missing / i64::try_from(cluster.workers.len() + 1)? + 1;
     let mut shards = [0u32; SHARDS];
     for server in cluster.servers() {
-        // A shard has the ids of one part of the hashes, as Citus divides them.
+        // A shard has the ids of one range of hashes, as Citus divides them.
         let count = format!(
             "select (hashint8(id)::bigint + 2147483648) * {SHARDS} / 4294967296, count(*)
              from (select id from orders union all select snowflake_nextvals({further})) i (id) group by 1"

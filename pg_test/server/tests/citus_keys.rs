@@ -1,5 +1,5 @@
-//! Unique keys without the distribution column, which Citus does not check across shards: `citus_status` and `attach` tell
-//! where ids come from elsewhere than this extension. Citus is a stand-in here.
+//! Unique keys without the distribution column, which Citus does not check across shards. `citus_status` and `attach` report ids
+//! in such keys that do not come from this extension. A stand-in takes the place of Citus.
 
 use anyhow::{Context, Result, ensure};
 use postgres::NoTls;
@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, problems, well};
 use snowflake_ids_server_tests::sql::Session;
 use std::sync::mpsc;
 
-/// Tables of tenants, and the fault of each key.
+/// Tables distributed by tenant, each with the fault of its key.
 const TABLES: [(&str, &str, Option<&str>); 14] = [
     ("snowflakes", "id bigint primary key default snowflake_nextval()", None),
     ("synonyms", "id bigint primary key default snowflake_id()", None),
@@ -42,7 +42,7 @@ const TABLES: [(&str, &str, Option<&str>); 14] = [
     ),
 ];
 
-/// The problem that `citus_status` shows for the coordinator. Others have none.
+/// The problem that `citus_status` shows for the coordinator; other nodes have none.
 fn told(client: &mut postgres::Client) -> Result<String> {
     let mut found = problems(client)?;
     let first = found.remove(&1).context("no coordinator")?;
@@ -71,13 +71,13 @@ fn keys_that_citus_does_not_check_are_told_of() -> Result<()> {
             ensure!(expected.is_none_or(|expected| problem.contains(&expected)), "{table}: {problem}");
         }
     }
-    // They are no reason to leave a node without ids.
+    // Such keys do not keep a node from its ids.
     client.run(USE_CITUS)?;
-    // A reference table is on each node, and its key is checked there.
+    // A reference table is on each node, so its key is checked there.
     let before = told(&mut client)?;
     client.run("create table whole (id bigint primary key); select create_reference_table('whole')")?;
     ensure!(told(&mut client)? == before);
-    // A foreign key's values are another table's, of the same tenant: these are unique, or not.
+    // A foreign key's values come from another table of the same tenant, so they are as unique as there.
     for (parent, unique) in [("snowflakes", true), ("by_tenant", false)] {
         client.run(&format!(
             "create unique index on {parent} (tenant, id);

@@ -1,5 +1,5 @@
-//! Series of a Citus cluster: those that all nodes number in are known on all; a gapless one is distributed beside the table that has
-//! its keys. Citus is a stand-in here, which distributes no rows: each node counts the keys that it is asked for.
+//! Series in a Citus cluster. Series used by all nodes exist on all nodes. A gapless series is distributed beside the table with
+//! its keys. The stand-in for Citus distributes no rows, so each node counts the keys that it is asked for.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 use std::thread;
 
-/// A session, two roles on both nodes, and a distributed table of one of them with a series that is its own.
+/// A session, two roles on both nodes, and one role's distributed table with a series of that role.
 fn session(cluster: &Citus) -> Result<Client> {
     for server in cluster.servers() {
         let mut client = server.connect("postgres")?;
@@ -85,7 +85,7 @@ fn a_distributed_series_begins_anew_with_each_period(cluster: &mut Citus) -> Res
     Ok(())
 }
 
-/// It is written to with the caller's rights, which follow those on the series.
+/// The key table is written with the caller's rights, which follow the rights on the series.
 fn rights_on_a_distributed_series_are_rights_on_its_key_table(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run(DISTRIBUTE)?;
@@ -106,7 +106,7 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table(cluster: &mut Citu
     client
         .run("reset role; select snowflake_ids.series_revoke('invoices', 'other', 'ALL'); set role other")?;
     client.error("select series_nextval('invoices', 1)")?;
-    // Triggers of another role's table would run with the caller's rights.
+    // Triggers on another role's table would run with the caller's rights.
     client.run("reset role")?;
     let keys: String = client.one(&format!("select {KEYS}"))?;
     client.run(&format!("alter table {keys} owner to other"))?;
@@ -114,11 +114,11 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table(cluster: &mut Citu
     client.explained("select series_nextval('invoices', 1)", sql::NOT_IN_STATE, missing).map(drop)
 }
 
-/// Runs a statement in a session of its own, and comes back when it waits for a lock.
+/// Runs a statement in its own session, and returns once it waits for a lock.
 fn waits(server: &Server, mut client: Client, statement: &'static str) -> Result<thread::JoinHandle<Client>> {
     let session = client.process()?;
     let running = thread::spawn(move || {
-        // A number that a former table would have given may fail.
+        // The statement may fail if the number came from the former table.
         drop(client.simple_query(statement));
         client
     });
@@ -126,7 +126,7 @@ fn waits(server: &Server, mut client: Client, statement: &'static str) -> Result
     Ok(running)
 }
 
-/// A session that waits for a counter while the series is distributed gets no number that another has.
+/// A session that waits for a counter while the series is distributed gets no other session's number.
 fn nobody_begins_anew_while_a_series_is_distributed(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     let mut waiting = cluster.coordinator.connect("postgres")?;
@@ -184,7 +184,7 @@ fn what_cannot_be_distributed_is_refused(cluster: &mut Citus) -> Result<()> {
         &SqlState::ACTIVE_SQL_TRANSACTION,
         "cannot distribute a series in a transaction block",
     )?;
-    // Its trigger would write with its caller's rights.
+    // The trigger would write with its caller's rights.
     let attach = |table: &str| {
         format!("select snowflake_ids.series_attach('{table}', 'number', 'invoices', 'tenant')")
     };
@@ -208,7 +208,7 @@ fn what_cannot_be_distributed_is_refused(cluster: &mut Citus) -> Result<()> {
     worker.explained(DISTRIBUTE, &not_ready, "this node is a worker of a Citus cluster").map(drop)
 }
 
-/// A worker that is added later has the generators, series and rights of the coordinator; one that is made to differ is told of.
+/// A worker that is added later has the coordinator's generators, series and rights. Later differences are reported.
 #[test]
 fn a_worker_that_is_added_has_what_the_coordinator_defines() -> Result<()> {
     let mut cluster = Citus::joined(1)?;

@@ -1,11 +1,11 @@
-//! The stand-in for Citus does what Citus 13.2 was seen to do, where this extension and its tests depend on it.
+//! The stand-in behaves as Citus 13.2 was seen to behave, where this extension and its tests depend on it.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::citus::{self, Citus, SetUp};
 use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
 
-/// The results of a command on each node: ports of workers in their order, then `success` and `result`.
+/// The results of a command on each worker: `success` and `result`, in the order of the workers' ports.
 fn on_workers(client: &mut Client, command: &str) -> Result<Vec<(bool, Option<String>)>> {
     let rows = client.query("select success, result from run_command_on_workers($1)", &[&command])?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
@@ -17,7 +17,7 @@ fn refused(client: &mut Client, statement: &str, message: &str) -> Result<()> {
     Ok(())
 }
 
-/// Results are texts: of the first statement and its one value. Where there is none, they are empty, never NULL.
+/// A result is the text of the first statement's single value. Without a value it is empty, never NULL.
 fn commands_on_workers_give_one_text_each(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     for (command, success, result) in [
@@ -32,7 +32,7 @@ fn commands_on_workers_give_one_text_each(cluster: &mut Citus) -> Result<()> {
         ("do $$begin raise 'one\ntwo' using detail = 'd', hint = 'h'; end$$", false, "ERROR:  one"),
         ("", false, ""),
         ("select 1; select 2", true, "1"),
-        // The trap: nobody is told of the error, and what came before it is undone.
+        // An error in a later statement is not reported, and undoes the statements before it.
         ("set lock_timeout = 0; create table lost (a int); select 1/0", true, "SET"),
         ("select to_regclass('lost')", true, ""),
         ("show citus.enable_ddl_propagation", true, "on"),
@@ -45,7 +45,7 @@ fn commands_on_workers_give_one_text_each(cluster: &mut Citus) -> Result<()> {
         "select run_command_on_workers(null)",
         "worker array object cannot contain null values",
     )?;
-    // They are outside the caller's transaction, and run as the role that calls.
+    // Commands run outside the caller's transaction, as the calling role.
     client.run("begin; select run_command_on_workers('create table kept (a int)'); rollback")?;
     ensure!(cluster.workers[1].connect("postgres")?.one::<bool>("select to_regclass('kept') is not null")?);
     for server in cluster.servers() {
@@ -56,7 +56,7 @@ fn commands_on_workers_give_one_text_each(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// A node that is down has a row of its own; inactive and removed ones have none.
+/// A node that is down has a row with its error. Inactive and removed nodes have no rows.
 fn nodes_that_cannot_be_reached_are_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     let port = cluster.workers[1].port();
@@ -77,7 +77,7 @@ fn nodes_that_cannot_be_reached_are_told_of(cluster: &mut Citus) -> Result<()> {
     ensure!(client.one::<String>(all)? == "1 true, 2 true, 3 true");
     client.run(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
     ensure!(client.one::<String>(all)? == "1 true, 2 true");
-    // It does not learn of that.
+    // The removed node does not learn of its removal.
     let mut removed = cluster.workers[1].connect("postgres")?;
     ensure!(removed.one::<i32>("select groupid from pg_dist_local_group")? == 2);
     ensure!(citus::add(&mut client, &cluster.workers[1])? > 3);
@@ -85,7 +85,7 @@ fn nodes_that_cannot_be_reached_are_told_of(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// Workers know the coordinator, and follow it.
+/// Workers know the coordinator, and follow it when it moves.
 fn workers_run_commands_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let mut worker = cluster.workers[0].connect("postgres")?;
     let port = "select result from run_command_on_coordinator('show port')";
@@ -114,7 +114,7 @@ fn count(server: &Server, of: &str) -> Result<i64> {
     server.connect("postgres")?.one(&format!("select count(*) from {of}"))
 }
 
-/// Extensions and foreign servers reach workers, also those that are added later. User mappings and privileges do not.
+/// Extensions and foreign servers reach the workers, also workers added later. User mappings and privileges do not.
 fn what_is_created_reaches_the_workers_or_does_not(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.run(
@@ -140,7 +140,8 @@ fn what_is_created_reaches_the_workers_or_does_not(cluster: &mut Citus) -> Resul
     Ok(())
 }
 
-/// Defaults of distributed tables reach workers; an identity and a distribution column are changed on each node by itself.
+/// Defaults of distributed tables reach the workers. Identity columns and distribution columns must be changed on each node
+/// separately.
 fn defaults_of_distributed_tables_are_propagated_or_refused(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.run(

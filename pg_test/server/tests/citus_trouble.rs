@@ -1,5 +1,5 @@
-//! Nodes of a Citus cluster that are not as they should be: `use_citus` fails and says which, `citus_status` shows it. Citus is
-//! a stand-in here.
+//! Faulty nodes in a Citus cluster: `use_citus` fails and names them, and `citus_status` shows them. A stand-in takes the place
+//! of Citus.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::cluster::ROLE;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session, wait};
 
-/// The coordinator's `citus_status` and then `use_citus` say these words of the first worker.
+/// Checks that `citus_status` and then `use_citus` say these words about the first worker.
 fn first_is_told(cluster: &Citus, words: &str) -> Result<()> {
     let mut client = cluster.session()?;
     let problem = citus::problems(&mut client)?[&2].clone().context("nothing is wrong")?;
@@ -21,7 +21,7 @@ fn first_is_told(cluster: &Citus, words: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sets a setting of a server that counts from its next start.
+/// Sets a setting that takes effect at a restart, and restarts.
 fn restart_with(server: &mut Server, name: &str, value: &str) -> Result<()> {
     server.set(name, value)?;
     server.restart()
@@ -79,7 +79,7 @@ fn a_coordinator_that_workers_cannot_find_is_told_of() -> Result<()> {
     well(&mut client, 2)
 }
 
-/// The extension may have been created before Citus was: then no worker has it. The call creates it there.
+/// If the extension was created before Citus, no worker has it. The call creates it there.
 #[test]
 fn a_node_without_the_extension_is_given_it() -> Result<()> {
     let coordinator = citus::node().start()?;
@@ -127,7 +127,7 @@ fn a_node_whose_layout_changes_is_told_of(cluster: &mut Citus) -> Result<()> {
     well(&mut client, 3)
 }
 
-/// The workers' sessions would wait for the transaction, which waits for them: no deadlock that a server sees.
+/// The workers' sessions would wait for the transaction, and the transaction for them. No server would detect this deadlock.
 #[test]
 fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
     let cluster = Citus::of(1, SetUp::Bare)?;
@@ -158,7 +158,7 @@ fn a_node_of_another_version_fails_the_call(cluster: &mut Citus) -> Result<()> {
     well(&mut client, 3)
 }
 
-/// The last of them gives no ids, rather than those of another.
+/// The last node gives no ids, rather than another node's ids.
 #[test]
 fn more_nodes_than_worker_ids() -> Result<()> {
     let node = || citus::node().set("snowflake_ids.layout", "41/0/1/21");
@@ -188,7 +188,8 @@ fn more_nodes_than_worker_ids() -> Result<()> {
     ids::unique(taken)
 }
 
-/// A worker that another coordinator adds has its ids from there at most when it is told so; then the first one says it.
+/// When another coordinator adds a worker, the worker takes ids from there only when told so. The first coordinator then reports
+/// it.
 fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
     let (one, other) = (cluster, Citus::joined(0)?);
     let mut taken = Vec::new();
@@ -199,21 +200,22 @@ fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
     }
     let mut client = other.session()?;
     citus::add(&mut client, &one.workers[0])?;
-    // Nobody has called anything for it: it gives no ids, or those of the registry that it has.
+    // Nobody has called anything for the worker. It gives no ids, or ids from the registry that it has.
     for server in one.servers() {
         let more = server.connect("postgres")?.column::<i64>("select snowflake_nextvals(10000)");
         taken.extend(more.unwrap_or_default());
     }
     ids::unique(taken)?;
     ensure!(citus::problems(&mut client)?[&2].is_some(), "its registry is that of the first");
-    // It is not moved: the first one has to let it go.
+    // The worker is not moved, because it must leave the first registry before.
     refuses_to_move(&mut client, USE_CITUS, &[(2, one.workers[0].port())], "citus_coordinator")?;
-    // The other coordinator has told the worker of its own nodes. The worker asks a registry there, until it knows the first again.
+    // The other coordinator has told the worker of its own nodes. Until the worker knows the first one again, it looks for its
+    // registry at the other one.
     one.set_coordinator("postgres")?;
     well(&mut one.session()?, 3)
 }
 
-/// The call changes nothing where nodes use another registry, and names them.
+/// Checks that the call changes nothing and names the nodes that use another registry.
 fn refuses_to_move(
     client: &mut postgres::Client,
     call: &str,
@@ -232,7 +234,7 @@ fn refuses_to_move(
 
 const OUTSIDE: &str = "call snowflake_ids.use_citus('central')";
 
-/// A registry outside of a cluster, known to the coordinator.
+/// A registry outside of the cluster, known to the coordinator.
 fn outside(cluster: &Citus) -> Result<Server> {
     let registry = citus::node().start()?;
     registry.serve_nodes()?;
@@ -240,7 +242,7 @@ fn outside(cluster: &Citus) -> Result<Server> {
     Ok(registry)
 }
 
-/// The new registry knows nothing of the worker ids and the numbers of the old one. Each way an administrator ends what was.
+/// The new registry does not know the old one's worker ids and numbers. An administrator ends the old use before each move.
 #[test]
 fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
     let cluster = Citus::joined(2)?;
@@ -264,14 +266,14 @@ fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
     }
     well(&mut client, 3)?;
     let end = "select snowflake_ids.use_local_registry()";
-    // One that is left is enough.
+    // A single remaining node is enough for a refusal.
     cluster.workers[0].connect("postgres")?.run(end)?;
     refuses_to_move(&mut client, OUTSIDE, &workers[1..], "citus_coordinator")?;
     cluster.workers[1].connect("postgres")?.run(end)?;
     client.run(OUTSIDE)?;
     well(&mut client, 3)?;
     take()?;
-    // And back.
+    // The way back needs the same steps.
     client.run(end)?;
     refuses_to_move(&mut client, USE_CITUS, &workers, "central")?;
     for worker in &cluster.workers {
@@ -283,7 +285,7 @@ fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
     ids::unique(taken)
 }
 
-/// By the same name a node may find another registry: its row of the coordinator is an old one.
+/// Under the same name, a node may find another registry, because its row of the coordinator is outdated.
 fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) -> Result<()> {
     let other = Citus::of(0, SetUp::Extension)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
@@ -296,11 +298,11 @@ fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) ->
     Ok(())
 }
 
-/// A worker that has seen an older timeline than the coordinator's may lease from a former primary. It asks anew when it is told.
+/// A worker that has seen an older timeline than the coordinator's may lease from a former primary. When told, it asks again.
 fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     let mut worker = cluster.workers[0].connect("postgres")?;
-    // Its lease worker notes the timeline with each answer.
+    // The worker's lease worker records the timeline with each response.
     wait::until_true("the problem of the other timeline", || {
         worker.run("update snowflake_ids.registry_server set timeline = 0")?;
         let problem = citus::problems(&mut client)?[&2].clone();
@@ -310,7 +312,8 @@ fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of(cluster: &mut C
     well(&mut client, 3)
 }
 
-/// No error has it logged, nor does the duration; and the call fails, although the worker gives ids.
+/// Neither an error nor `log_min_duration_statement` writes the password to the log. The call fails, although the worker gives
+/// ids.
 fn a_password_that_a_worker_is_not_given_is_not_logged_there(cluster: &mut Citus) -> Result<()> {
     let registry = outside(cluster)?;
     let mut client = cluster.session()?;
@@ -333,7 +336,7 @@ fn a_password_that_a_worker_is_not_given_is_not_logged_there(cluster: &mut Citus
     client.run(OUTSIDE)?;
     ensure!(worker.logged("rotated-secret") == 0, "the password is in the log");
     well(&mut client, 3)?;
-    // A worker that does not know what it is told would log it.
+    // A worker that lacks the function would log the statement, with the password.
     registry.connect("postgres")?.run(&format!("alter role {ROLE} password 'newest-secret'"))?;
     client.run("alter user mapping for postgres server central options (set password 'newest-secret')")?;
     session.run(
@@ -346,7 +349,7 @@ fn a_password_that_a_worker_is_not_given_is_not_logged_there(cluster: &mut Citus
     Ok(())
 }
 
-/// Trust, peer and certificates do without options.
+/// Trust, peer and certificate authentication need no options.
 fn a_user_mapping_without_options_is_made_on_workers(cluster: &mut Citus) -> Result<()> {
     let _registry = outside(cluster)?;
     let mut client = cluster.session()?;
@@ -371,7 +374,7 @@ fn the_call_looks_at_what_nodes_do_meanwhile(cluster: &mut Citus) -> Result<()> 
     well(&mut client, 3)
 }
 
-/// A worker that cannot connect to the coordinator goes on with the ids that it has: nothing else tells of it.
+/// A worker that cannot connect to the coordinator keeps using the ids that it has, so nothing else reveals the fault.
 fn a_worker_whose_registry_fails_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client.run("select snowflake_ids.segment_create('t')")?;
@@ -386,8 +389,8 @@ fn a_worker_whose_registry_fails_is_told_of(cluster: &mut Citus) -> Result<()> {
     cluster.workers[0].reload("citus.node_conninfo", "sslmode=prefer")
 }
 
-/// A worker that was added later, or whose extension was dropped, has no generator that the cluster's defaults name, and one whose default was
-/// changed takes other ids.
+/// A worker may lack a generator that the cluster's defaults name, because it was added later or its extension was dropped. A
+/// worker whose default was changed takes other ids.
 fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_generators(
     cluster: &mut Citus,
 ) -> Result<()> {
@@ -419,7 +422,7 @@ fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_gen
     Ok(())
 }
 
-/// Rights are granted on the coordinator. Where a worker has others a tag that is restricted here may be open there.
+/// Rights are granted on the coordinator. If a worker's rights differ, a restricted tag may be open there.
 fn rights_on_tags_are_passed_on_by_use_citus(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     let mut worker = cluster.workers[0].connect("postgres")?;
@@ -447,7 +450,7 @@ fn rights_on_tags_are_passed_on_by_use_citus(cluster: &mut Citus) -> Result<()> 
     well(&mut client, 3)
 }
 
-/// A registry on the server of a node, in another database: that server leases its worker id from the same table as the others.
+/// The registry is another database on a node's server. That server leases its worker id from the same table as the other nodes.
 #[test]
 fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
     let mut cluster = Citus::of(1, SetUp::Extension)?;
@@ -465,7 +468,7 @@ fn a_registry_on_the_server_of_a_node_serves_all_nodes() -> Result<()> {
          create server ids foreign data wrapper postgres_fdw options (host '127.0.0.1', port '{port}', dbname 'ids');
          create user mapping for current_user server ids options (user 'node', password_required 'false')"
     ))?;
-    // The node has joined the coordinator as it was added.
+    // The node joined the coordinator when it was added.
     let refused = client.error("call snowflake_ids.use_citus('ids')")?;
     ensure!(refused.hint().is_some_and(|hint| hint.contains("use_local_registry")), "{refused:?}");
     cluster.workers[1].connect("postgres")?.run("select snowflake_ids.use_local_registry()")?;

@@ -12,8 +12,8 @@ fn server() -> Result<Server> {
     Server::builder().false_clock().start()
 }
 
-/// Sets the clock to an instant, in seconds since 1970. As an offset: an absolute time would count from the
-/// start of each process.
+/// Sets the clock to an instant, in seconds since 1970. An offset is used, because an absolute time would count from the start of
+/// each process.
 fn set_clock_to(server: &Server, instant: f64) -> Result<()> {
     server.set_clock(&format!("{:+.3}", instant - now()?))
 }
@@ -121,7 +121,7 @@ fn timeout_cancel_and_shutdown_end_the_wait() -> Result<()> {
     Ok(())
 }
 
-/// Within `max_clock_jump`, so its ids are issued.
+/// The jump is within `max_clock_jump`, so ids follow it.
 const HALF_AN_HOUR_AHEAD: &str = "+30m";
 
 #[test]

@@ -1,5 +1,5 @@
-//! A clock that is set far ahead by mistake: its ids would take the server hostage until that time comes. So it is
-//! not followed, unless an operator says that it is right.
+//! A clock that is set far ahead by mistake. If ids followed it, the server could issue no more until that time comes. So ids do
+//! not follow it, unless an operator confirms it.
 
 use anyhow::Result;
 use postgres::Client;
@@ -19,7 +19,7 @@ fn builder() -> Builder {
     Server::builder().false_clock()
 }
 
-/// The server issues ids of the true time now.
+/// Checks that the server issues ids of the true time.
 fn issues_true_time(client: &mut Client, taken: &mut Vec<i64>) -> Result<()> {
     for id in take(client, 100)? {
         taken.push(id);
@@ -29,7 +29,7 @@ fn issues_true_time(client: &mut Client, taken: &mut Vec<i64>) -> Result<()> {
     Ok(())
 }
 
-/// The launcher has noticed so many jumps, and said so as often.
+/// Checks that the launcher has noticed and logged this many jumps.
 fn warned(server: &Server, times: usize) -> Result<()> {
     wait::until_true("the warning", || Ok(server.logged(NOT_FOLLOWED) >= times))?;
     sleep(Duration::from_millis(300));
@@ -73,7 +73,8 @@ fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
     server.set_clock("+10y")?;
     sleep(Duration::from_secs(1));
     issues_true_time(&mut client, &mut taken)?;
-    // Nor is a second one from there, even beyond the end of the layout, nor a shorter one after a long way back.
+    // A second jump from there is not followed either, even beyond the end of the layout. Neither is a shorter one after a long
+    // way back.
     for clock in ["+30y", "+90y", "+2h"] {
         server.set_clock(clock)?;
         issues_true_time(&mut client, &mut taken)?;
@@ -106,7 +107,7 @@ fn a_jump_across_a_restart_is_not_followed() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// After a crash up to `reserve` ahead.
+/// Checks for ids near true time. After a crash they may be up to `reserve` ahead.
 fn issues_near_true_time(server: &Server, taken: &mut Vec<i64>) -> Result<()> {
     let mut client = server.session()?;
     let id = next(&mut client)?;
@@ -129,7 +130,7 @@ fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The clock was behind as the server started, and is set right by so much that it is not followed.
+/// The clock was behind when the server started. It is then set right, by more than a followed jump.
 #[test]
 fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     let mut server = builder().set("snowflake_ids.clock_wait_timeout", "0").start()?;
@@ -137,7 +138,7 @@ fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     server.set_clock("-3h")?;
     server.start_again()?;
     let mut client = server.session()?;
-    // The last one: it is three hours old, and tells nothing of the right time.
+    // The last checkpoint is three hours old, so it does not reveal the right time.
     client.run("checkpoint")?;
     server.set_clock("+0")?;
     client.run("select snowflake_ids.clock_accept()")?;
@@ -172,13 +173,13 @@ fn an_accepted_clock_is_followed() -> Result<()> {
     taken.push(id);
     taken.extend(take(&mut server.session()?, 100)?);
     ids::growing(&taken)?;
-    // From here the true time is a step back like any other.
+    // The return to true time is a step back like any other.
     server.set_clock("+0")?;
     assert_eq!(refused(&mut client)?.code(), sql::NOT_IN_STATE);
     Ok(())
 }
 
-/// The lease of the server's own table ends by a clock that is so far ahead. Another one is had at once.
+/// By a clock this far ahead, the lease from the server's own table has ended. The server gets another one at once.
 #[test]
 fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
     let (server, mut client) = auto().false_clock().with_session()?;
@@ -217,7 +218,7 @@ fn an_accepted_clock_is_followed_by_the_next_start_too() -> Result<()> {
     client.run("select snowflake_ids.clock_accept()")?;
     taken.push(next(&mut client)?);
     server.stop(Shutdown::Fast)?;
-    // The launcher may have noticed the jump before.
+    // The launcher may have noticed the jump earlier.
     let warned = server.logged(NOT_FOLLOWED);
     server.start_again()?;
     taken.push(next(&mut server.session()?)?);
@@ -246,7 +247,7 @@ fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
     let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.reload("snowflake_ids.max_clock_jump", "10min")?;
-    // The launcher does not show when it has read it.
+    // There is no sign when the launcher has read the clock.
     sleep(Duration::from_secs(1));
     server.set_clock("+30m")?;
     issues_true_time(&mut client, &mut taken)

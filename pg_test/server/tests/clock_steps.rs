@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const STEPPED_BACK: &str = "the clock was stepped back";
-/// The settings of the clock, one after the other: seconds, hours, years from the true time. Five are steps back of what
-/// ids follow; the ten years are not followed.
+/// The clock's offsets from true time, one after the other: in seconds, hours and years. Five are steps back from a time that ids
+/// followed. The ten years are not followed.
 const CLOCKS: [&str; 11] = ["-5", "+0", "-30", "+0", "-2h", "+0", "-3y", "+10y", "+0", "+20m", "+0"];
 
 #[test]
@@ -19,11 +19,11 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
     load.goes_on()?;
     for clock in CLOCKS {
         server.set_clock(clock)?;
-        // By an id or an error, a call has met it.
+        // The call meets the clock, whether it returns an id or an error.
         let _ = next(&mut client);
         load.run(pause);
     }
-    // The test does not wait until the 20 minutes that were followed have passed.
+    // The test does not wait for the 20 minutes that ids were ahead.
     let taken = load.end();
     if let Some(other) = taken.other_than(BEHIND) {
         bail!("{other:?}");
@@ -33,13 +33,13 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
     assert!((5..=6).contains(&steps), "{steps} steps back");
     let largest = seconds(&mut client, "largest_step_back")?;
     assert!(largest > 7000.0, "largest step back {largest}");
-    // The log may sum up steps that follow each other within seconds; it does not repeat itself.
+    // The log may sum up steps that come within seconds of each other. It reports each step only once.
     wait::until_true("the warning", || Ok(server.logged(STEPPED_BACK) > 0))?;
     assert!(server.logged(STEPPED_BACK) <= steps, "{}", server.log());
     taken.unique()
 }
 
-/// Each step is noticed by the launcher even where no call meets it, or by the next call, and is told of once.
+/// The launcher notices each step, even if no call does. Otherwise the next call notices it. Each step is reported once.
 #[test]
 fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
     let (server, mut client) =
@@ -66,14 +66,14 @@ fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
     next(&mut client).map(drop)
 }
 
-/// Fails when a clock that was set right is taken for one that jumped ahead, because a step back was followed.
+/// Fails if a clock that is set right counts as a jump ahead, because ids followed the step back.
 fn follows_a_clock_that_was_set_right(back: &[&str]) -> Result<()> {
     let (server, mut client) =
         Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").with_session()?;
     let mut taken = take(&mut client, 100)?;
     for clock in back {
         server.set_clock(clock)?;
-        // A session looks at the clock at each step.
+        // A session reads the clock at each step.
         let _ = next(&mut client);
         sleep(Duration::from_millis(200));
         let _ = next(&mut client);

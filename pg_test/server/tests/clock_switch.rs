@@ -1,5 +1,5 @@
-//! `clock_rollback = switch`: a clock that is far behind is met with rollback bits, or with a worker id, whose ids
-//! end below it.
+//! `clock_rollback = switch`: when the clock is far behind, the server changes its rollback value or its worker id to one whose
+//! ids end below the clock.
 
 use anyhow::Result;
 use postgres::Client;
@@ -10,7 +10,7 @@ use snowflake_ids_server_tests::snowflakes::{
 use snowflake_ids_server_tests::{Builder, Server, ids, sql, sql::Session};
 use std::time::Duration;
 
-/// Two rollback bits: four values.
+/// Two rollback bits, so four values.
 fn builder() -> Builder {
     switching(Server::builder().set("snowflake_ids.layout", "41/5/3/2r/12"))
 }
@@ -22,7 +22,7 @@ fn switching(builder: Builder) -> Builder {
         .set("snowflake_ids.clock_wait_timeout", "100ms")
 }
 
-/// Takes ids that must be of the stepped clock.
+/// Takes ids that must have the stepped clock's time.
 fn take_near(client: &mut Client, offset: f64, taken: &mut Vec<i64>) -> Result<i64> {
     let batch = take(client, 1000)?;
     let off = time(client, batch[0])? - now()? - offset;
@@ -62,14 +62,14 @@ fn a_step_within_max_drift_switches_nothing() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Fails when a session may go on handing out what it took before the switch as if it came after.
+/// Fails if a session may still hand out positions from before the switch.
 #[test]
 fn switches_under_load_bring_no_id_back() -> Result<()> {
     let (server, mut client) = builder().with_session()?;
     let load = server.load(8)?;
     for clock in ["+0", "-1h", "-2h", "+0", "-1h", "+0"] {
         server.set_clock(clock)?;
-        // One call meets it at least, be it refused.
+        // At least one call meets the step, even if it is refused.
         let _ = next(&mut client);
         load.run(Duration::from_millis(300));
     }
@@ -130,7 +130,7 @@ fn without_rollback_bits_a_worker_id_that_was_set_waits_for_the_clock() -> Resul
     ids::growing(&[before, next(&mut client)?])
 }
 
-/// A reset forgets no rollback value's ids either.
+/// A reset also keeps the high-water marks of all rollback values.
 #[test]
 fn a_reset_after_a_switch_repeats_nothing() -> Result<()> {
     let (server, mut client) = builder().with_session()?;

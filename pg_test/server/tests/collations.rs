@@ -1,15 +1,15 @@
-//! Names and text keys are told apart by their bytes: neither a database's collation nor a column's makes two of them one, and a
-//! caller's collation gets in no function's way.
+//! Names and text keys are compared by their bytes. No collation of a database or a column makes two of them equal, and no
+//! caller's collation disturbs a function.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, cases, functions, sql::Session};
 
-/// All the same to somebody who looks at letters only.
+/// Texts that are equal under a collation that compares letters only.
 const ALIKE: [&str; 4] = ["app", "APP", "a\u{301}pp", "\u{e1}pp"];
 
-/// A session where a collation takes these for one text; none where the server was built without ICU.
+/// A session with a collation under which these texts are equal. None: the server was built without ICU.
 fn loose(server: &Server) -> Result<Option<Client>> {
     let mut client = server.session()?;
     if client.one::<bool>("select not exists (select from pg_collation where collprovider = 'i')")? {
@@ -23,7 +23,7 @@ fn loose(server: &Server) -> Result<Option<Client>> {
     Ok(Some(client))
 }
 
-/// A table of the texts, in a column of that collation.
+/// Creates a table of the texts, in a column with that collation.
 fn table(client: &mut Client) -> Result<()> {
     client.run("create table texts (text text collate loose)")?;
     for text in ALIKE {
@@ -35,7 +35,7 @@ fn table(client: &mut Client) -> Result<()> {
 fn tags_series_and_keys_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
     let Some(mut client) = loose(server)? else { return Ok(()) };
     table(&mut client)?;
-    // Each begins at 1, and each goes on alone.
+    // Each text has a counter of its own, which begins at 1.
     for create in [
         "select count(snowflake_ids.segment_create(text)) from texts",
         "select count(snowflake_ids.series_create(text, 'gapless', 'text')) from texts",
@@ -72,7 +72,7 @@ fn a_column_that_takes_texts_for_one_has_a_key_for_each(server: &mut Server) -> 
     Ok(())
 }
 
-/// Each function that takes a text or a name, with what is there and what is not.
+/// Each function with a text or name argument is called, with existing and missing values.
 fn a_callers_collation_is_in_no_functions_way(server: &mut Server) -> Result<()> {
     let Some(mut client) = loose(server)? else { return Ok(()) };
     client.run(
@@ -95,12 +95,12 @@ fn a_callers_collation_is_in_no_functions_way(server: &mut Server) -> Result<()>
     Ok(())
 }
 
-/// The error of a call, where it is about its collation.
+/// The error of a call, if it concerns the call's collation.
 fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
     let no_bytes: &[u8] = b"";
     let arguments: &[&(dyn postgres::types::ToSql + Sync)] =
         if call.contains("$1") { &[&no_bytes] } else { &[] };
-    // Calls that cannot run within a block say so, and all else is taken back.
+    // Calls that cannot run within a block say so; everything else is rolled back.
     let Err(error) = client.transaction()?.query(call, arguments) else { return Ok(None) };
     let db = error.as_db_error().with_context(|| format!("{call}: {error:?}"))?;
     let about_collation = [SqlState::INDETERMINATE_COLLATION, SqlState::COLLATION_MISMATCH]
@@ -109,7 +109,7 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
     Ok(about_collation.then(|| format!("{call}: {db:?}")))
 }
 
-/// Words that a collation takes for keywords are none.
+/// Words that only a collation takes for keywords are not keywords.
 fn keywords_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
     let Some(mut client) = loose(server)? else { return Ok(()) };
     client.run(
@@ -136,7 +136,7 @@ fn keywords_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// A database all of whose texts are compared by ICU.
+/// A database that compares all texts by ICU.
 fn a_database_of_icu_serves(server: &mut Server) -> Result<()> {
     let version = "select current_setting('server_version_num')::integer";
     if loose(server)?.is_none() || server.session()?.one::<i32>(version)? < 150_000 {

@@ -14,7 +14,7 @@ fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
     let per_session = at_once(clients, |number, mut client| {
         client.run(&format!("set snowflake_ids.cache = {}", [1, 64][number % 2]))?;
         let mut taken = Vec::new();
-        // The two functions in turn: what a session holds of its cache comes first in both.
+        // The two functions alternate: in both, ids from the session's cache come first.
         for count in 1..=300 {
             taken.push(client.one("select snowflake_nextval()")?);
             taken.extend(client.column::<i64>(&format!("select snowflake_nextvals({count})"))?);
@@ -28,12 +28,12 @@ fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
     ids::unique(per_session.concat())
 }
 
-/// Rows of one INSERT.
+/// The rows of one INSERT.
 const ROWS: i64 = 64 * 49;
-/// The number of ids that a cached session takes at once.
+/// The number of ids that a session with a cache takes at once.
 const CACHE: usize = 64;
 
-/// Ways in which a session takes its ids.
+/// The ways in which a session takes ids.
 #[derive(Clone, Copy)]
 enum Way {
     One,
@@ -71,7 +71,7 @@ impl Way {
 
 #[test]
 fn four_tables_in_two_databases_share_one_stream_of_ids() -> Result<()> {
-    // One million ids; ten with SNOWFLAKE_IDS_FULL=1.
+    // The test takes one million ids; ten million with SNOWFLAKE_IDS_FULL=1.
     let inserts = if env::var("SNOWFLAKE_IDS_FULL").is_ok_and(|full| full == "1") { 200 } else { 20 };
     let server = Server::builder().set("synchronous_commit", "off").start()?;
     for database in ["a", "b"] {
@@ -99,8 +99,8 @@ fn four_tables_in_two_databases_share_one_stream_of_ids() -> Result<()> {
     ids::unique(taken)?;
     let status =
         server.connect("a")?.query_one("select ids_issued, steps_back from snowflake_ids.status", &[])?;
-    // A cached session may throw away the block that it takes while the first call of all begins the node's term, and keep
-    // a part of its last one, where the mark or the clock cut one short.
+    // A session with a cache may discard its block while the first call begins the node's term. It may also keep a part of its
+    // last block, if the high-water mark or the clock cut a block short.
     let issued = usize::try_from(status.get::<_, i64>(0))?;
     let cached = (0..SESSIONS).filter(|session| matches!(Way::of(*session), Way::Cached)).count();
     assert!(

@@ -1,4 +1,4 @@
-//! Copies of a data directory: two servers must not issue as one, however the copy was made.
+//! Copies of a data directory: two servers must not issue as the same node, however the copy was made.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
@@ -17,7 +17,7 @@ fn fixed() -> Builder {
     Server::builder()
 }
 
-/// A server that has issued ids, stopped.
+/// A stopped server that has issued ids.
 fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
     let mut server = builder.start()?;
     let taken = take(&mut server.session()?, 1000)?;
@@ -25,7 +25,7 @@ fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
     Ok((server, taken))
 }
 
-/// So many worker ids that copies, which choose among all but their original's, hardly choose the same.
+/// So many worker ids that copies are unlikely to choose the same one. Copies choose among all except their original's.
 fn many_ids() -> Builder {
     auto().set("snowflake_ids.layout", "41/0/20/2 epoch=2020-01-01")
 }
@@ -38,7 +38,7 @@ fn refuses_as_a_copy(copy: &Server) -> Result<()> {
     Ok(())
 }
 
-/// All of them under load at once.
+/// Puts all servers under load at once, and checks that no id is repeated.
 fn share_no_id(servers: &[&Server], mut taken: Taken) -> Result<()> {
     let mut loads = Vec::new();
     for server in servers {
@@ -85,7 +85,7 @@ fn a_copy_with_another_worker_id_needs_nothing_else() -> Result<()> {
     original.start_again()?;
     copy.start_again()?;
     share_no_id(&[&original, &copy], Taken::own(taken))?;
-    // Its former number stays the other's, until that one is gone.
+    // The copy's former number belongs to the original while that exists.
     copy.set("snowflake_ids.worker_id", "1")?;
     copy.restart()?;
     refuses_as_a_copy(&copy)?;
@@ -107,7 +107,7 @@ fn a_base_backup_with_a_set_worker_id_refuses() -> Result<()> {
     next(&mut original.connect("postgres")?).map(drop)
 }
 
-/// Postgres takes a file whose name it does not know for one of a table's in some folders.
+/// In some folders, Postgres takes a file with an unknown name for a table's file.
 #[test]
 fn a_server_with_checksums_can_be_backed_up_and_checked() -> Result<()> {
     let mut original = fixed().checksums().start()?;
@@ -129,7 +129,7 @@ fn a_base_backup_under_auto_leases_another_id() -> Result<()> {
     share_no_id(&[&original, &copy], Taken::own(taken))
 }
 
-/// Copies of one directory know the same; they must still not come to the same worker id.
+/// Copies of one directory know the same facts, but must choose different worker ids.
 #[test]
 fn two_copies_under_auto_lease_an_id_each() -> Result<()> {
     let (mut original, taken) = used(many_ids())?;
@@ -169,7 +169,7 @@ fn a_directory_put_back_from_a_copy_is_a_copy() -> Result<()> {
     original.stop(Shutdown::Fast)?;
     fs::remove_dir_all(original.data())?;
     fs::rename(old.data(), original.data())?;
-    // The copy's own address came with it.
+    // The copied files contain the copy's address.
     original.set_address()?;
     original.start_again()?;
     refuses_as_a_copy(&original)?;
@@ -179,10 +179,10 @@ fn a_directory_put_back_from_a_copy_is_a_copy() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The directory stays, and with it all that tells it from others; only its content is of an earlier moment.
+/// The directory and its identity stay; only its contents are from an earlier moment.
 #[test]
 fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> Result<()> {
-    // Few ids a tick: they run ahead of the clock by half a second.
+    // There are few ids per tick, so they run ahead of the clock by half a second.
     let (mut server, mut taken) = used(fixed().set("snowflake_ids.layout", "41/5/5/2"))?;
     let backup = server.keep()?;
     server.start_again()?;
@@ -205,7 +205,7 @@ fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> 
     ids::growing(&taken)
 }
 
-/// Postgres's own part is of the present.
+/// Postgres's own files are of the present.
 #[test]
 fn a_state_file_put_back_alone_is_known() -> Result<()> {
     let (mut server, mut taken) = used(fixed().set("snowflake_ids.layout", "41/5/5/2"))?;
@@ -214,7 +214,7 @@ fn a_state_file_put_back_alone_is_known() -> Result<()> {
     taken.extend(take(&mut server.connect("postgres")?, 2000)?);
     let old = fs::read(backup.file(Part::State))?;
     server.stop(Shutdown::Immediate)?;
-    // As an editor or cp does it: the file is the same, its content is not.
+    // An editor or cp changes the content of the same file.
     server.damage_state_file(|_| old)?;
     server.start_again()?;
     let mut client = server.connect("postgres")?;
@@ -225,7 +225,7 @@ fn a_state_file_put_back_alone_is_known() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Its own registry was put back, too, and has a free worker id for it at once.
+/// The server's own registry was restored too, and has a free worker id at once.
 #[test]
 fn a_backup_put_back_under_auto_leases_another_id_at_once() -> Result<()> {
     let (mut server, mut taken) = used(many_ids())?;

@@ -1,5 +1,5 @@
-//! `kill -9` under load, of the server and of its processes: what was given stays given, ids come again, and at most `reserve`
-//! is lost.
+//! `kill -9` under load, of the server and of its processes. Issued ids do not repeat, ids are issued again, and at most
+//! `reserve` is lost.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -9,26 +9,27 @@ use snowflake_ids_server_tests::snowflakes::{now, take, time};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, ids, segments, sql::Session, wait};
 use std::time::Duration;
 
-/// Tables with a default, and its call: snowflake ids, those of a named generator, of a tag, and of a bound sequence.
+/// Tables with a default, and the default's call: snowflake ids of the server and of a named generator, ids of a tag, and ids of
+/// a bound sequence.
 const SOURCES: [(&str, &str); 4] = [
     ("s", "snowflake_nextval()"),
     ("g", "snowflake_nextval('web')"),
     ("t", "segment_nextval('t')"),
     ("b", "nextval('front')"),
 ];
-/// Sessions that insert rows into a table; as many only ask for ids of its source.
+/// Sessions that insert rows into each table. As many sessions only take ids.
 const SESSIONS: usize = 3;
 
 fn rounds() -> usize {
     if full() { 10 } else { 2 }
 }
 
-/// 16 ids a tick: under load they run ahead of the clock, so that time alone does not keep new ids apart from old.
+/// There are 16 ids per tick. Under load they run ahead of the clock, so time alone does not separate new ids from old ones.
 fn builder() -> Builder {
     Server::builder().set("snowflake_ids.layout", "41/5/5/4").set("snowflake_ids.max_drift", "1h")
 }
 
-/// Makes the sources. Segments are so small that there is always a refill under way.
+/// Creates the sources. Segments are small, so that a refill is always under way.
 fn create_sources(server: &Server) -> Result<()> {
     let mut client = server.session()?;
     for tag in ["t", "front"] {
@@ -44,7 +45,7 @@ fn create_sources(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Ids that sessions were given of a source, by inserts and without.
+/// Ids that sessions got from a source, by inserts and by calls.
 #[derive(Default)]
 struct Given {
     inserted: Vec<i64>,
@@ -56,8 +57,8 @@ impl Given {
         self.inserted.iter().chain(&self.asked).max().copied().unwrap_or(0)
     }
 
-    /// Fails where an id came twice, or where a row that was acknowledged is gone. A row that nobody was told of may be there
-    /// for each session and crash.
+    /// Fails if an id came twice, or an acknowledged row is missing. For each session and crash, one unacknowledged row may
+    /// exist.
     fn check(mut self, client: &mut Client, table: &str) -> Result<()> {
         let rows: Vec<i64> = client.column(&format!("select id from {table} order by id"))?;
         let lost = self.inserted.iter().find(|id| rows.binary_search(id).is_err());
@@ -74,7 +75,7 @@ impl Given {
     }
 }
 
-/// Ids that ended sessions were given, in their order.
+/// The ids of ended sessions, in their order.
 fn given(load: Load) -> Result<Vec<i64>> {
     let taken = load.until_ended();
     ensure!(taken.refusals.is_empty(), "{:?}", taken.refusals);
@@ -82,7 +83,7 @@ fn given(load: Load) -> Result<Vec<i64>> {
     Ok(taken.ids)
 }
 
-/// Load, a crash, and the first ids afterwards, again and again, with this `reserve` in seconds.
+/// Repeats load, a crash and the first ids afterwards, with this `reserve` in seconds.
 fn crash_again_and_again(
     server: &mut Server,
     reserve: f64,
@@ -99,7 +100,7 @@ fn crash_again_and_again(
                 .push(server.load_of(&format!("insert into {table} default values returning id"), SESSIONS)?);
             asking.push(server.load_of(&format!("select {call}"), SESSIONS)?);
         }
-        // In every way that there is.
+        // These sessions take ids in every way.
         let of_every_way = server.load(4)?;
         for _ in 0..10 {
             Load::all_go_on(&inserting)?;
@@ -120,7 +121,7 @@ fn crash_again_and_again(
             ensure!(before <= newest && newest < first, "{table}: {first} after {newest} and a crash");
             if *table == "s" {
                 let lost = time(&mut client, first)? - time(&mut client, newest)?.max(now()?);
-                // A hundred milliseconds are reserved beyond, and the ids of a call that was not answered come on top.
+                // A hundred milliseconds more may be reserved, and a call's ids may be lost with its answer.
                 ensure!(lost <= reserve + 0.3, "{lost} s were lost by a crash");
             }
             all.asked.push(first);
@@ -134,7 +135,7 @@ fn the_whole_server_killed_costs_at_most_the_reserve(server: &mut Server) -> Res
     crash_again_and_again(server, 3.0, Server::crash)
 }
 
-/// The high-water mark moves ten times a second, so that kills meet it while it moves.
+/// The high-water mark moves ten times a second, so that kills meet its moves.
 fn the_server_killed_while_the_mark_moves_repeats_nothing(server: &mut Server) -> Result<()> {
     crash_again_and_again(server, 0.1, Server::crash)
 }
@@ -143,7 +144,7 @@ fn an_immediate_stop_costs_at_most_the_reserve(server: &mut Server) -> Result<()
     crash_again_and_again(server, 1.0, |server| server.restart_by(Shutdown::Immediate))
 }
 
-/// The server restarts all its processes and its shared memory by itself.
+/// The server restarts all processes and its shared memory by itself.
 fn the_launcher_killed_repeats_nothing(server: &mut Server) -> Result<()> {
     crash_again_and_again(server, 1.0, |server| {
         server.crash_by(process(&mut server.connect("postgres")?, LAUNCHER)?)

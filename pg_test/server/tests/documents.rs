@@ -1,18 +1,20 @@
-//! The documents: their SQL runs and prints what they show, their links lead somewhere, the book has each, the tests they name are there.
+//! Checks of the documents: their SQL runs and prints what they show, their links lead somewhere, the book lists each document,
+//! and the tests that they name exist.
 //!
-//! Each document has a database and a session of psql to itself. It runs the blocks of SQL in their order. The comment that
-//! follows a statement is what psql prints for it; a comment that is not about the statement above comes after an empty
-//! line. For a single column the name and the rule may be left out. The words after `sql` say how a block is taken:
+//! Each document has its own database and psql session, which runs its SQL blocks in order. A comment after a statement is what
+//! psql prints for the statement. Any other comment comes after an empty line. For a single column, its name and rule may be left
+//! out. The words after `sql` have these meanings:
 //!
-//! | block | is |
+//! | block | treatment |
 //! | --- | --- |
-//! | ```` ```sql ```` | run; each statement that shows something has to print just that, every other one no error |
-//! | ```` ```sql varies ```` | the same, but numbers and times may be others |
+//! | ```` ```sql ```` | run; a statement with a comment has to print exactly that, and any other statement must not fail |
+//! | ```` ```sql varies ```` | run as well, but numbers and times may differ |
 //! | ```` ```sql database=ids ```` | run in the database `ids` |
-//! | ```` ```sql ignore ```` | not run: it takes other servers, or an event that a document cannot have |
-//! | `<!-- sql`, up to `-->` | run, and not seen by readers: what the next block needs |
+//! | ```` ```sql ignore ```` | not run, because it needs other servers or an event that a document cannot cause |
+//! | `<!-- sql`, up to `-->` | run, but hidden from readers: preparation for the next block |
 //!
-//! psql's variables `socket` and `port` are where the server is. Documents share one, but for those that say [`ALONE`].
+//! psql's variables `socket` and `port` contain the server's address. Documents share one server, except those marked with
+//! [`ALONE`].
 
 mod blocks;
 mod links;
@@ -29,12 +31,12 @@ fn root() -> PathBuf {
 }
 
 struct Document {
-    /// Its path within the checkout.
+    /// The path within the checkout.
     path: PathBuf,
     text: String,
 }
 
-/// All files in `folder` with this ending, and below it, but for what was built.
+/// All files with this ending in a folder and below it, without build results.
 fn files(folder: &Path, ending: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -59,16 +61,17 @@ fn documents() -> Result<Vec<Document>> {
     files(&root, "md")?.into_iter().map(read).collect()
 }
 
-/// Fails with all that was found, or with nothing.
+/// Fails with all faults that were found.
 fn none(found: &[String]) -> Result<()> {
     ensure!(found.is_empty(), "{} found:\n\n{}", found.len(), found.join("\n\n"));
     Ok(())
 }
 
-/// Stands in a document that needs a server on which no other one has run.
+/// The mark of a document that needs a fresh server of its own.
 const ALONE: &str = "<!-- on a server of its own -->";
 
-/// With the settings that documents speak of, but for time limits: a busy machine may take longer than a reader's.
+/// A server with the settings that documents mention. Time limits are longer, because a busy machine may be slower than a
+/// reader's.
 fn server() -> Result<Server> {
     Server::builder()
         .without("snowflake_ids.worker_id")

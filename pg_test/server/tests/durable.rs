@@ -1,17 +1,17 @@
-//! The cost of a call on a durable server: no transaction id, no WAL, no flush.
+//! The cost of a call on a durable server: the call needs no transaction id, no WAL and no flush.
 
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::{Server, sql::Session};
 
-/// The ends of the WAL as inserted and as flushed.
+/// The WAL's insert and flush positions.
 fn wal(client: &mut Client) -> Result<(String, String)> {
     let row = client
         .query_one("select pg_current_wal_insert_lsn()::text, pg_current_wal_flush_lsn()::text", &[])?;
     Ok((row.get(0), row.get(1)))
 }
 
-/// A durable server that writes no WAL of its own accord.
+/// A durable server that writes no WAL by itself.
 fn quiet() -> Result<Server> {
     Server::full_size()
         .set("shared_buffers", "32MB")
@@ -27,7 +27,7 @@ fn a_thousand_ids_take_no_transaction_id_and_write_no_wal() -> Result<()> {
     let server = quiet()?;
     let mut client = server.session()?;
     client.run("create sequence s")?;
-    // Else whoever reads a catalog's page writes WAL, as rows of it are removed that CREATE EXTENSION has left.
+    // Without this, reading a catalog page may prune rows left by CREATE EXTENSION, which writes WAL.
     client.run("vacuum")?;
     client.run("checkpoint")?;
     let call = client.prepare("select snowflake_nextval(), pg_current_xact_id_if_assigned() is null")?;
@@ -44,7 +44,7 @@ fn a_thousand_ids_take_no_transaction_id_and_write_no_wal() -> Result<()> {
     assert_eq!(client.one::<String>(next_xid)?, xid_before);
     assert_eq!(wal(&mut client)?, wal_before);
 
-    // The same measure sees what a sequence writes.
+    // The measurement detects the WAL of a sequence.
     client.query_one("select nextval('s')", &[])?;
     assert_ne!(wal(&mut client)?, wal_before);
     Ok(())

@@ -1,6 +1,5 @@
-//! Every function of the extension that takes a text, in databases of several encodings, with texts that are long, garbled
-//! or nearly right: an error that says what is wrong, or an answer; never an internal error, and no crash. The catalog says
-//! which functions there are.
+//! Every function of the extension that takes text, in databases of several encodings, with long, garbled and nearly valid texts.
+//! Each call returns a result or a helpful error; there is no internal error and no crash. The functions come from the catalog.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -8,7 +7,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::functions::{self, Function};
 use snowflake_ids_server_tests::{Server, cases, full, sql::Session};
 
-/// A database's encoding, and bytes that are letters in it.
+/// Encodings of databases, each with bytes that are letters in it.
 const ENCODINGS: [(&str, &[u8]); 4] = [
     ("UTF8", "é\u{1b}漢\u{10ffff}".as_bytes()),
     ("LATIN1", b"\xe9\x80\xff"),
@@ -16,7 +15,7 @@ const ENCODINGS: [(&str, &[u8]); 4] = [
     ("SQL_ASCII", b"\xff\xfe\xc3(\xa4"),
 ];
 
-/// Texts that some function takes, to be garbled; each is cut, and has other letters put into it.
+/// Valid texts of some functions, to be cut and mixed with other letters.
 const SEEDS: [&str; 10] = [
     "41/5/5/12 unit=10ms epoch=2020-01-01",
     "twitter",
@@ -30,18 +29,18 @@ const SEEDS: [&str; 10] = [
     r#"{"version":1,"registry":null,"timeout":{"secs":1,"nanos":0},"ask":"Introduce"}"#,
 ];
 
-/// A text that comes as bytes, `$1`, so that a driver has no say in it.
+/// The text is passed as bytes, `$1`, so that the driver does not interpret it.
 const GIVEN: &str = "convert_from($1::bytea, getdatabaseencoding())";
 
-/// The longest error, in bytes: it quotes a few pieces of texts.
+/// The longest allowed error in bytes. Errors quote a few excerpts.
 const MOST_SAID: usize = 4_000;
 
-/// The number of calls of each function with garbled texts in each database.
+/// How often each function is called with garbled texts in each database.
 fn rounds() -> usize {
     if full() { 500 } else { 5 }
 }
 
-/// Always the same numbers, so that a failure comes again.
+/// A fixed sequence of numbers, so that failures are repeatable.
 struct Chance(u64);
 
 impl Chance {
@@ -51,7 +50,7 @@ impl Chance {
     }
 }
 
-/// A seed with letters of the encoding in it, cut, doubled, or with other bytes.
+/// A seed with letters of the encoding, cut, doubled, or with other bytes.
 fn garbled(chance: &mut Chance, letters: &[u8]) -> Vec<u8> {
     let mut text = SEEDS[chance.below(SEEDS.len())].as_bytes().to_vec();
     for _ in 0..chance.below(4) {
@@ -67,10 +66,10 @@ fn garbled(chance: &mut Chance, letters: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Calls a function, and takes back whatever it did. Gives what is wrong with its error.
+/// Calls a function and rolls back its effects. Returns what is wrong with its error.
 fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Option<String>> {
     let call = function.call(GIVEN);
-    // Calls that cannot run within a block say so.
+    // A function that cannot run in a block reports that.
     let answer = client.transaction()?.query(&call, &[&text]);
     let Err(error) = answer else { return Ok(None) };
     let shown = String::from_utf8_lossy(&text[..text.len().min(300)]).into_owned();
@@ -79,7 +78,7 @@ fn complaint(client: &mut Client, function: &Function, text: &[u8]) -> Result<Op
     if db.code().code().starts_with("XX") {
         return Ok(Some(format!("{call} of {shown:?}: {db:?}")));
     }
-    // The server quotes what it cannot parse; functions that attach is made of take pieces of SQL.
+    // The server quotes the SQL that it cannot parse; the internal functions of attach take pieces of SQL.
     let is_too_long = said > MOST_SAID && db.code() != &SqlState::SYNTAX_ERROR;
     Ok(is_too_long.then(|| format!("{call}: an error of {said} bytes")))
 }
@@ -93,7 +92,7 @@ fn database(server: &Server, encoding: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// The length of the longest text, in bytes.
+/// The length of the longest text in bytes.
 const LONG: usize = 2_000_000;
 
 fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
@@ -122,7 +121,7 @@ fn any_text_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Questions of other servers, which cannot run in a block that is rolled back.
+/// Requests of other servers, which cannot run in a block that is rolled back.
 fn any_question_is_an_error_or_an_answer(server: &mut Server) -> Result<()> {
     for (encoding, letters) in ENCODINGS {
         let mut client = database(server, encoding)?;

@@ -1,4 +1,4 @@
-//! Ids made at a low rate, each in a tick of its own: how evenly they spread over shards.
+//! Ids made at a low rate, one per tick: how evenly they spread over shards.
 
 use anyhow::Result;
 use postgres::Client;
@@ -6,8 +6,8 @@ use snowflake_ids_server_tests::{Server, sql::Session};
 
 const IDS: i64 = 16_000;
 
-/// Ways to choose a shard of a row in `shards_4` or `shards_16`, and the chi-square that a fair choice exceeds once
-/// in 10^9 runs: the upper quantile of 3 and of 15 degrees of freedom.
+/// Ways to choose a shard for a row of `shards_4` or `shards_16`. Each has the chi-square that a fair choice exceeds once in 10^9
+/// runs: the upper quantile for 3 and for 15 degrees of freedom.
 const ROUTES: [(&str, &str, i64, f64); 4] = [
     ("shards_4", "id % 4", 4, 44.84),
     ("shards_16", "id % 16", 16, 73.63),
@@ -15,7 +15,7 @@ const ROUTES: [(&str, &str, i64, f64); 4] = [
     ("shards_16", "tableoid", 16, 73.63),
 ];
 
-/// A table that is partitioned by the hash of its key.
+/// Creates a table that is partitioned by the hash of its key.
 fn create_table(client: &mut Client, shards: i32) -> Result<()> {
     client.run(&format!(
         "create table shards_{shards} (id bigint primary key default slow_id(), note text)
@@ -29,7 +29,7 @@ fn create_table(client: &mut Client, shards: i32) -> Result<()> {
     ))
 }
 
-/// Fills both tables with rows whose keys are made one at a time.
+/// Inserts rows into both tables, with keys made one at a time.
 fn fill(client: &mut Client, start: &str) -> Result<()> {
     for table in ["shards_4", "shards_16"] {
         client.run(&format!(
@@ -43,19 +43,19 @@ fn fill(client: &mut Client, start: &str) -> Result<()> {
     Ok(())
 }
 
-/// The number of rows of each shard that has any.
+/// The number of rows in each non-empty shard.
 fn rows(client: &mut Client, table: &str, shard: &str) -> Result<Vec<i64>> {
     client.column(&format!("select count(*) from {table} group by {shard} order by {shard}"))
 }
 
-/// Pearson's chi-square, where each shard should have as many rows.
+/// Pearson's chi-square, against equal shares.
 #[allow(clippy::cast_precision_loss, reason = "counts of some thousands")]
 fn chi_square(rows: &[i64], shards: i64) -> f64 {
     let squares: i64 = rows.iter().map(|rows| rows * rows).sum();
     (squares * shards) as f64 / IDS as f64 - IDS as f64
 }
 
-/// The ticks are short, so that an id in each of them takes no time.
+/// The ticks are short, so that one id per tick takes little time.
 #[test]
 fn random_and_rotate_spread_slow_ids_evenly_and_zero_only_those_that_are_hashed() -> Result<()> {
     let (_server, mut client) = Server::builder()
@@ -77,7 +77,7 @@ fn random_and_rotate_spread_slow_ids_evenly_and_zero_only_those_that_are_hashed(
         fill(&mut client, start)?;
         for (table, shard, shards, limit) in ROUTES {
             let rows = rows(&mut client, table, shard)?;
-            // The same statistic shows an id's tick by itself: then all are on one shard.
+            // The statistic also detects a sequence that starts at zero: all its ids are on one shard.
             let even = chi_square(&rows, shards) < limit;
             let expected = start != "zero" || shard == "tableoid";
             assert_eq!(even, expected, "{start}, {shard} of {shards}: {rows:?}");

@@ -1,5 +1,5 @@
-//! The transaction that creates the extension uses it: a migration tool that runs everything in one. No worker sees the
-//! extension's tables before it commits.
+//! The transaction that creates the extension also uses it, as when a migration tool runs everything in one transaction. No
+//! worker sees the extension's tables before the commit.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -16,14 +16,14 @@ const TABLES: &str = "select snowflake_ids.segment_create('t');
     create table t (id bigint primary key default segment_nextval('t'), note text);
     create table copied (id bigint default snowflake_nextval(), no bigint default segment_nextval('t'), note text)";
 
-/// A server that no session has been on, and a session.
+/// A server without earlier sessions, and a session.
 fn new_server(builder: Builder) -> Result<(Server, Client)> {
     let server = builder.start()?;
     let client = server.connect("postgres")?;
     Ok((server, client))
 }
 
-/// Ids of both kinds by everything that gives them.
+/// Inserts rows by all sources of ids of both kinds.
 fn fill(client: &mut Client) -> Result<()> {
     client.run(
         "insert into s (note) values ('a'), ('b');
@@ -34,7 +34,7 @@ fn fill(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// All ids that there are; those of the tag are dense.
+/// All stored ids. Those of the tag are dense.
 fn found(client: &mut Client) -> Result<Vec<i64>> {
     ids::dense(client.column("select id from t union all select no from copied")?)?;
     client.column("select id from s union all select id from copied order by 1")
@@ -65,7 +65,7 @@ fn the_first_transaction_gets_ids_for_both_defaults() -> Result<()> {
     Ok(())
 }
 
-/// A serial that has rows becomes one of ours in the same transaction.
+/// A serial column with rows is attached in the same transaction.
 #[test]
 fn attach_is_part_of_the_first_transaction() -> Result<()> {
     let (_server, mut client) = new_server(auto())?;
@@ -138,7 +138,7 @@ fn a_tag_that_the_first_transaction_has_not_made_is_unknown_to_it() -> Result<()
     Ok(())
 }
 
-/// A registry in another database decides, also if it has no worker id to give.
+/// A registry in another database decides, even if it has no free worker id.
 #[test]
 fn the_registry_of_another_database_is_asked_and_no_other() -> Result<()> {
     let builder = auto().set("snowflake_ids.layout", "41/5/1/12").set("snowflake_ids.worker_id", "0");
@@ -159,7 +159,7 @@ fn the_registry_of_another_database_is_asked_and_no_other() -> Result<()> {
     Ok(())
 }
 
-/// A tag that another transaction has is not this one's: two first transactions on one server, in two databases.
+/// Two first transactions run on one server, in two databases. A tag of one transaction is not visible in the other.
 #[test]
 fn two_first_transactions_at_once_share_the_server() -> Result<()> {
     let (server, mut one) = new_server(auto())?;

@@ -1,4 +1,4 @@
-//! Named generators: no id comes twice in a layout, whatever becomes of the server, of its clock and of the names.
+//! Named generators: no id repeats within a layout, whatever happens to the server, its clock and the names.
 
 use anyhow::{Context, Result, bail};
 use postgres::Client;
@@ -11,7 +11,7 @@ use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sql::Session
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The databases, and the generators that each has: five names, and four layouts of which two are in both.
+/// Databases with their generators: five names, and four layouts, two of which are in both databases.
 const DATABASES: [(&str, &[(&str, &str)]); 2] = [
     ("postgres", &[("web", "javascript"), ("api", "sonyflake"), ("own", OWN)]),
     ("shop", &[("browser", "javascript"), ("seconds", "cosid_second"), ("api", "sonyflake")]),
@@ -36,7 +36,7 @@ fn server(builder: Builder) -> Result<Server> {
     Ok(server)
 }
 
-/// Sessions of each generator in each database, with their layouts; some of the server's own, too.
+/// Starts sessions for each generator in each database, and for the server's own layout.
 fn load(server: &Server) -> Result<Vec<(&'static str, Load)>> {
     let mut loads = Vec::new();
     for (database, generators) in DATABASES {
@@ -53,7 +53,7 @@ fn load(server: &Server) -> Result<Vec<(&'static str, Load)>> {
     Ok(loads)
 }
 
-/// Ids by layout; `ends` the sessions.
+/// Groups ids by layout. `ends`: ends the sessions and returns their ids.
 fn by_layout(
     loads: Vec<(&'static str, Load)>,
     ends: impl Fn(Load) -> Taken,
@@ -65,7 +65,7 @@ fn by_layout(
     all
 }
 
-/// The least that the sessions of a generator are given before a test goes on.
+/// Waits until each generator's sessions have received some more ids.
 fn goes_on(loads: &[(&'static str, Load)]) -> Result<()> {
     loads.iter().try_for_each(|(layout, load)| load.goes_on().context(*layout))
 }
@@ -84,7 +84,7 @@ fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Res
         assert!(taken.refusals.is_empty(), "{layout}: {:?}", taken.refusals);
         taken.growing().and_then(|()| taken.unique()).context(layout)?;
     }
-    // The sessions of a layout share its counter, whatever the name and the database.
+    // All sessions of a layout share its counter, across names and databases.
     let places: i64 = client.one("select count(distinct place) from snowflake_ids.generator_status")?;
     assert_eq!(places, 2, "of javascript and sonyflake");
     Ok(())
@@ -175,7 +175,7 @@ fn a_worker_id_that_was_set_goes_on_above_what_the_primary_gave() -> Result<()> 
     ids::growing(&taken)
 }
 
-/// Ids of one layout by a name that is dropped, made again, renamed, dumped, restored and copied.
+/// Ids of one layout, while its name is dropped, created again, renamed, dumped, restored and copied.
 fn what_becomes_of_names_brings_no_id_back(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     let take = "select snowflake_nextvals(1000, 'web')";
@@ -203,7 +203,7 @@ fn what_becomes_of_names_brings_no_id_back(server: &mut Server) -> Result<()> {
     taken.push(restored.one("select nextval('s')")?);
     drop(restored);
 
-    // None may be connected to what is copied.
+    // A database can be copied only without sessions.
     let left = "select not exists (select from pg_stat_activity where datname = 'restored')";
     client.becomes_true(left)?;
     client.run("create database copied template restored")?;
@@ -259,7 +259,7 @@ fn a_worker_id_without_room_is_refused_by_name_and_the_others_go_on() -> Result<
     next(&mut client).map(drop)
 }
 
-/// The lease that the first session has made, or the launcher, may be for a worker id that this layout has no room for.
+/// The launcher or the first session may have leased a worker id that does not fit this layout.
 #[test]
 fn sessions_that_come_first_at_once_get_a_worker_id_that_fits() -> Result<()> {
     const SESSIONS: usize = 8;
@@ -296,7 +296,7 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
     client.one::<i64>("select snowflake_nextval('web')").map(drop)
 }
 
-/// However many it asks for, and however often.
+/// This holds for any number of layouts and of attempts.
 #[test]
 fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
     let server = Server::builder().set("snowflake_ids.max_generators", "8").start()?;
@@ -321,7 +321,7 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
         let found = other.one::<i32>("select place from snowflake_ids.generator_status")?;
         assert_eq!(usize::try_from(found)?, place);
     }
-    // None is left: who comes now takes from the one that has most.
+    // No slot is left, so a new database takes one from the database with most.
     server.create_database("late")?;
     let mut late = server.connect("late")?;
     create(&mut late, "web", &layout(30))?;

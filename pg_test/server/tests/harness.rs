@@ -1,4 +1,4 @@
-//! The harness itself: what every other test relies on, shown on a server without the extension.
+//! The library for tests with servers, tested on a server without the extension.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -69,7 +69,7 @@ fn a_former_primary_follows_the_one_promoted_in_its_stead() -> Result<()> {
     Ok(())
 }
 
-/// The server's clock is so far ahead of the true time.
+/// Checks that the server's clock is ahead of true time by this much.
 fn is_ahead(client: &mut Client, seconds: f64) -> Result<()> {
     let before = now()?;
     let shown: f64 = client.one("select extract(epoch from clock_timestamp())::float8")?;

@@ -1,5 +1,5 @@
-//! A login that may create objects in a schema on every user's path plants functions and operators there that fit better
-//! than those of Postgres: whatever superusers do with the extension, none of them runs.
+//! A login may create objects in a schema on every user's path. It plants functions and operators there that match better than
+//! Postgres's own. None of them runs when superusers use the extension.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -8,8 +8,8 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{cases, server::Server, sql, sql::Session};
 use std::thread;
 
-/// Each operator for all pairs of these types, and each function of `pg_catalog` whose arguments are others, for these. The
-/// trap notes in whose name it was called.
+/// Each operator for all pairs of these types, and each function of `pg_catalog` with other argument types, for these types. The
+/// trap records the role that called it.
 const TRAPS: &str = "
     create role mallory login;
     grant create, usage on schema public to mallory;
@@ -102,7 +102,7 @@ const USES: [&str; 26] = [
     "drop extension snowflake_ids cascade",
 ];
 
-/// The roles that were caught, but for the one that set the traps.
+/// The roles that called a trap, except the login that planted it.
 fn caught(client: &mut Client) -> Result<Vec<String>> {
     client.column("select distinct pg_catalog.concat(who, ': ', what) from public.loot where who operator(pg_catalog.<>) 'mallory'")
 }
@@ -110,7 +110,7 @@ fn caught(client: &mut Client) -> Result<Vec<String>> {
 fn what_others_planted_in_public_never_runs(server: &mut Server) -> Result<()> {
     let mut client = server.connect("postgres")?;
     client.run(TRAPS)?;
-    // The traps work: without a qualified name they are what is called.
+    // The traps work: a call without a schema finds them.
     client.run("select pg_catalog.set_config('search_path', 'public', false); select format('%s%s', 'x'::text, 'y'::text)")?;
     assert_eq!(caught(&mut client)?, ["postgres: format"]);
     client.run("delete from public.loot; reset search_path")?;
@@ -121,7 +121,7 @@ fn what_others_planted_in_public_never_runs(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// A database of a login's own, where it has the extension, and a trap that notes in whose name it was called.
+/// A login's own database with the extension, and a trap that records its caller.
 fn own_database(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
     client.run("create role holder login")?;
@@ -139,7 +139,7 @@ fn own_database(server: &Server) -> Result<Client> {
     Ok(holder)
 }
 
-/// Calls that wait for a lock of the extension, and objects of the same names that its owner puts in its place.
+/// Calls that wait for a lock of the extension. Each has the objects of the same names that the owner puts in their place.
 const WAITERS: [(&str, &str); 2] = [
     (
         "select series_nextval('g', 1::bigint)",
@@ -157,7 +157,7 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &
         server.renew()?;
         let mut holder = own_database(server)?;
         let mut waiter = server.config("held").user("holder").connect(NoTls)?;
-        // It knows what it uses.
+        // The session has cached what it uses.
         waiter.run(&format!("{call}; {call}"))?;
         let pid = waiter.process()?;
         holder.run(&format!(
@@ -174,7 +174,7 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &
         let error = error.with_context(|| format!("{call}: it has used what is not the extension's"))?;
         assert_eq!(error.code(), Some(sql::NOT_IN_STATE), "{call}: {error:?}");
         assert_eq!(holder.column::<String>("select who::text from own.loot")?, [""; 0], "{call}");
-        // The trap works.
+        // The trap works when it is called.
         holder.run("select own.trap()")?;
         assert_eq!(holder.column::<String>("select who::text from own.loot")?, ["holder"]);
     }
@@ -191,7 +191,7 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
          select snowflake_ids.bind_sequence('counted_id_seq', 'segment', 'counted');
          insert into counted select from generate_series(1, 5)",
     )?;
-    // All that it may do is to make temporary tables.
+    // This role may only create temporary tables.
     let mut other = server.config("postgres").user("login_only").connect(NoTls)?;
     other.run(
         "create temp table generated (id bigint default snowflake_nextval('web'), note text);
@@ -200,7 +200,7 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
          create temp table taken (id bigint default segment_nextval('counted'), typed snowflake_id);
          create domain pg_temp.taken_too as bigint default segment_nextval('counted')",
     )?;
-    // Its own it keeps: here nobody else does.
+    // The session's own temporary table keeps the generator in place; other sessions' tables do not.
     client.run("create temp table own (id bigint default snowflake_nextval('web'))")?;
     client.fails("select snowflake_ids.generator_drop('web')", &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
     client.run(
@@ -244,7 +244,7 @@ fn tables_that_others_have_locked_are_not_waited_for(server: &mut Server) -> Res
     client.run("select count(*) from snowflake_ids.attach_plan()")?;
     client.run("call snowflake_ids.attach_all('app', 'segment')")?;
     client.run("call snowflake_ids.detach_all('app')")?;
-    // A constraint is printed with its table.
+    // A constraint cannot be printed while its table is locked.
     let mut holder = server.session()?;
     holder.run("begin; lock table app.t2")?;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Another layout for the server itself, at its next start, and for named generators while they are used.
+//! A change to another layout: of the server at its next start, and of named generators while they are in use.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -11,7 +11,7 @@ fn take(client: &mut Client, call: &str) -> Result<Vec<i64>> {
     client.column(&format!("select {call} from generate_series(1, 1000)"))
 }
 
-/// After a stop and after a crash: ids go on above all of the old layout, and a generator goes on in the old one.
+/// After a stop or a crash, ids continue above all ids of the old layout. A generator keeps the old layout.
 #[test]
 fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
     for crash in [false, true] {
@@ -22,7 +22,7 @@ fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
         ))?;
         let mut all = take(&mut client, "snowflake_nextval()")?;
         client.run(&format!("select snowflake_ids.layout_change('{NEW}')"))?;
-        // Up to the restart all is as it was.
+        // Until the restart nothing changes.
         all.extend(take(&mut client, "snowflake_nextval()")?);
         drop(client);
         if crash {
@@ -40,14 +40,14 @@ fn a_server_goes_on_in_another_layout_after_its_next_start() -> Result<()> {
                 all[0], all[2_999]
             ))?;
         assert!(read, "old ids are read by naming the old layout");
-        // The generator's ids are of the old layout still, and none of them was given before.
+        // The generator's ids are still in the old layout, and none repeats.
         let of_old = take(&mut client, "snowflake_nextval('old')")?;
         ensure!(of_old.iter().all(|id| !all.contains(id)), "an id came twice");
     }
     Ok(())
 }
 
-/// Nothing is noted, and nothing set, where ids would be among the old ones; nor by who may not.
+/// Nothing is recorded or set if new ids would be below old ones, or if the caller lacks the right.
 #[test]
 fn a_layout_below_the_present_one_is_refused() -> Result<()> {
     let (mut server, mut client) = Server::builder().set("snowflake_ids.layout", NEW).with_session()?;
@@ -64,7 +64,7 @@ fn a_layout_below_the_present_one_is_refused() -> Result<()> {
     let written: String = client.one("select pg_read_file('postgresql.auto.conf')")?;
     assert!(!written.contains("snowflake_ids"), "{written}");
     drop(client);
-    // Set by hand, it is refused as ever.
+    // A layout that is set by hand is refused as before.
     server.stop(Shutdown::Fast)?;
     server.set("snowflake_ids.layout", OLD)?;
     server.start_again()?;
@@ -79,7 +79,7 @@ fn a_layout_below_the_present_one_is_refused() -> Result<()> {
     ids::growing(&[before, after].concat())
 }
 
-/// Sessions take ids all the while: each goes on above its own, and what was given after the change is above all before it.
+/// Sessions take ids during the change. Each session's ids grow, and ids after the change are above all ids before it.
 #[test]
 fn a_generators_layout_changes_under_its_sessions() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;

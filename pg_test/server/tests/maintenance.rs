@@ -1,5 +1,6 @@
-//! A night's maintenance beside everything that gives numbers: tables of the extension are rewritten, reindexed, locked and dumped, in
-//! turns. No answer is wrong, no error comes but those of the time-outs that were set, and who needs no such table waits for none.
+//! Nightly maintenance beside everything that gives numbers: the extension's tables are rewritten, reindexed, locked and dumped
+//! in turn. No answer is wrong, and the only errors are the configured time-outs. Sessions that do not need a locked table do not
+//! wait for it.
 //!
 //! `MAINTENANCE_SECONDS=3600` runs it for an hour.
 
@@ -26,7 +27,7 @@ const MADE: &str = "
     select snowflake_ids.generator_create('web', 'twitter');
     select snowflake_ids.series_create('invoices'), snowflake_ids.series_create('receipts', owner => current_user)";
 
-/// A session that inserts, and looks whether `lastval` and `currval` know what it inserted.
+/// Inserts, and checks that `lastval` and `currval` return the inserted ids.
 fn insert(client: &mut Client) -> Result<()> {
     let pairs =
         [("items", "items_id_seq", "execute item"), ("identities", "identities_id_seq", "execute identity")];
@@ -44,7 +45,7 @@ fn insert(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Numbers without a gap, some of them rolled back.
+/// Takes gapless numbers, and rolls some of them back.
 fn number(client: &mut Client) -> Result<()> {
     let insert = |end| {
         format!(
@@ -70,12 +71,12 @@ fn is_one_of(error: &anyhow::Error, codes: &[SqlState]) -> bool {
     code.is_some_and(|code| codes.contains(&code))
 }
 
-/// Errors that come of time-outs that were set.
+/// Errors from configured time-outs.
 const OF_TIMEOUTS: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];
-/// DDL and what rewrites the server's own catalogs lock those in another order: on any server one of them may fail.
+/// DDL and rewrites of the server's own catalogs lock the catalogs in different orders. On any server, one of them may fail.
 const OF_CATALOGS: [SqlState; 1] = [SqlState::T_R_DEADLOCK_DETECTED];
 
-/// The calls of a user until the end, in one session or in one after another.
+/// A user, who repeats calls in one session or in new sessions until the end.
 struct User {
     what: &'static str,
     work: fn(&mut Client) -> Result<()>,
@@ -128,7 +129,7 @@ fn tables(client: &mut Client) -> Result<Vec<String>> {
     client.column("select c.oid::regclass::text from pg_class as c where c.relnamespace = 'snowflake_ids'::regnamespace and c.relkind = 'r' order by 1")
 }
 
-/// One chore after another until the time is over.
+/// Runs one chore after another until the time is over.
 fn maintain(server: &Server, until: Instant, held: Duration) -> Result<u64> {
     let mut keeper = server.connect("postgres")?;
     let tables = tables(&mut keeper)?;
@@ -157,7 +158,7 @@ fn maintain(server: &Server, until: Instant, held: Duration) -> Result<u64> {
     u64::try_from(chores).map_err(Into::into)
 }
 
-/// Locks a table, and ends only when who does not need it is done.
+/// Locks a table until a session that does not need it has finished.
 fn lock(server: &Server, table: &str, held: Duration) -> Result<()> {
     let mut locker = server.connect("postgres")?;
     locker.run(&format!("begin; lock table {table}"))?;

@@ -1,6 +1,6 @@
-//! Metrics: the files for exporters say what the views have, by the rules of Prometheus for names; alerts and the dashboard speak of
-//! metrics that are there; what the views show is what the other views show, for those who may see it. `make monitoring` writes the
-//! files for exporters.
+//! Metrics. The exporters' files match the views and follow Prometheus's rules for names. Alerts and the dashboard use only
+//! existing metrics. The metric views agree with the other views, for roles that may see them. `make monitoring` writes the
+//! exporters' files.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -33,12 +33,12 @@ fn the_check_ends_with_what_needs_attention() -> Result<()> {
     Ok(())
 }
 
-/// A view, and how exporters ask it.
+/// A view, and how exporters query it.
 struct Query {
     view: &'static str,
-    /// The part of the query behind its columns.
+    /// The part of the query after its columns.
     rest: &'static str,
-    /// True if it is the same in every database.
+    /// Whether the result is the same in every database.
     is_of_server: bool,
 }
 
@@ -48,7 +48,7 @@ const QUERIES: [Query; 7] = [
     Query { view: "metric_server", rest: "", is_of_server: true },
     Query {
         view: "metric_tag",
-        // A label for each tag: those that need attention first, and no more than so many.
+        // Each tag is a label. Tags that need attention come first, and the number is limited.
         rest: " ORDER BY trouble DESC, remaining_seconds NULLS LAST, issued_total DESC LIMIT 100",
         is_of_server: false,
     },
@@ -71,7 +71,7 @@ impl Column {
 }
 
 impl Query {
-    /// The prefix of its metrics.
+    /// The prefix of the view's metrics.
     fn prefix(&self) -> String {
         self.view.replacen("metric", "snowflake_ids", 1)
     }
@@ -87,7 +87,7 @@ impl Query {
             let of: String = row.get(3);
             ensure!(is_label || of == "double precision", "{}.{name} is of type {of}", self.view);
             let help: Option<String> = row.get(2);
-            // Labels that are named like a setting or a column of another view need no help.
+            // Labels named like a setting or another view's column need no help text.
             let help = if is_label {
                 help.unwrap_or_else(|| name.replace('_', " "))
             } else {
@@ -152,7 +152,7 @@ fn sql_exporter(client: &mut Client) -> Result<String> {
     Ok(format!("{file}\nqueries:\n{queries}"))
 }
 
-/// The names of all metrics.
+/// All metric names.
 fn metrics(client: &mut Client) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for query in &QUERIES {
@@ -171,7 +171,7 @@ fn read(file: &str) -> Result<String> {
     fs::read_to_string(path(file)).with_context(|| format!("cannot read monitoring/{file}"))
 }
 
-/// The words of a text that are made as names of metrics are.
+/// The words of a text that have the form of metric names.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
@@ -189,7 +189,7 @@ fn the_files_for_exporters_say_what_the_views_have(server: &mut Server) -> Resul
             "monitoring/{file} is not what the views have. Where that is meant: make monitoring"
         );
     }
-    // As exporters ask.
+    // Exporters send these queries.
     for query in &QUERIES {
         let columns = query.columns(client)?;
         client.query(&query.sql(&columns), &[]).with_context(|| query.sql(&columns))?;
@@ -237,12 +237,12 @@ fn each_alert_has_a_runbook_and_a_test() -> Result<()> {
     Ok(())
 }
 
-/// A whole number of a view.
+/// An integer from a view.
 fn count(client: &mut Client, query: &str) -> Result<i64> {
     client.one(&format!("select ({query})::bigint"))
 }
 
-/// A number of a view.
+/// A number from a view.
 fn value(client: &mut Client, query: &str) -> Result<f64> {
     client.one(query)
 }

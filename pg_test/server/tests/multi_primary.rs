@@ -1,16 +1,16 @@
-//! Two servers that are written to at once and replicate to each other by logical replication: their keys never meet.
+//! Two servers are written at the same time and replicate to each other logically. Their keys never collide.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::{Server, ids, sessions, sql::Session, wait};
 
-/// Rows that the first server has before the second one is there: they come by the initial copy.
+/// The number of rows on the first server before the second one exists. The initial copy carries them over.
 const BEFORE: usize = 1_000;
 const SESSIONS: usize = 4;
 const INSERTS: usize = 300;
 const ROWS: usize = 5;
 
-/// Two servers with a worker id each and a remainder each of the tag `orders`.
+/// Two servers with different worker ids, and with different remainders for the tag `orders`.
 fn primaries() -> Result<[Server; 2]> {
     let primary = |number: i32| -> Result<Server> {
         let server = Server::builder()
@@ -33,7 +33,7 @@ fn create_table(server: &Server, table: &str) -> Result<()> {
     ))
 }
 
-/// Lets a server receive what another one publishes.
+/// Subscribes a server to another server's publication.
 fn subscribe(server: &Server, publisher: &Server, options: &str) -> Result<()> {
     let address = format!("host={} port={}", publisher.socket_folder().display(), publisher.port());
     server.session()?.run(&format!(
@@ -42,8 +42,8 @@ fn subscribe(server: &Server, publisher: &Server, options: &str) -> Result<()> {
     ))
 }
 
-/// Lets each server send the table of its number. The second one is not written to before both are subscribed, so
-/// that nothing of it is missed and only the first one's rows have to be copied.
+/// Makes each server publish the table with its number. The second server is not written before both have subscribed. So none of
+/// its rows is missed, and only the first server's rows are copied.
 fn link(servers: &[Server; 2], tables: [&str; 2], options: &str) -> Result<()> {
     for (server, table) in servers.iter().zip(tables) {
         tables.iter().try_for_each(|table| create_table(server, table))?;
@@ -58,7 +58,7 @@ fn insert(client: &mut Client, table: &str, origin: usize, rows: usize) -> Resul
     client.run(&format!("insert into {table} (origin) select {origin} from generate_series(1, {rows})"))
 }
 
-/// Writes on both servers at once, each into the table of its number.
+/// Writes on both servers at once, each into the table with its number.
 fn write(servers: &[Server; 2], tables: [&str; 2]) -> Result<()> {
     let clients = [servers[0].sessions("postgres", SESSIONS)?, servers[1].sessions("postgres", SESSIONS)?];
     let work = |number, mut client| {
@@ -68,10 +68,10 @@ fn write(servers: &[Server; 2], tables: [&str; 2]) -> Result<()> {
     sessions::at_once(clients.into_iter().flatten().collect(), work).map(drop)
 }
 
-/// A row: snowflake id, the tag's number, the node that made it.
+/// A row: its snowflake id, the tag's number, and the server that made it.
 type Row = (i64, i64, i32);
 
-/// The rows of a server once all have arrived there.
+/// The rows of a server, once all have arrived.
 fn arrived(server: &Server, tables: [&str; 2]) -> Result<Vec<Row>> {
     const ALL: usize = BEFORE + 2 * SESSIONS * INSERTS * ROWS;
     let query = format!("select * from {} union select * from {} order by id, origin", tables[0], tables[1]);
@@ -86,7 +86,7 @@ fn arrived(server: &Server, tables: [&str; 2]) -> Result<Vec<Row>> {
     })
 }
 
-/// Writes on both sides, and looks at what both hold in the end.
+/// Writes on both servers, and compares their rows at the end.
 fn keys_never_meet(servers: &[Server; 2], tables: [&str; 2], options: &str) -> Result<()> {
     link(servers, tables, options)?;
     write(servers, tables)?;
@@ -97,7 +97,7 @@ fn keys_never_meet(servers: &[Server; 2], tables: [&str; 2], options: &str) -> R
     written_at_once(&rows)
 }
 
-/// Each server made ids while the other one did.
+/// Checks that both servers made ids during the same time.
 fn written_at_once(rows: &[Row]) -> Result<()> {
     let of = |origin| rows.iter().skip(BEFORE).filter(move |row| row.2 == origin).map(|row| row.0);
     let began = [of(0).min(), of(1).min()];
@@ -121,7 +121,7 @@ fn one_table_both_ways() -> Result<()> {
     }
     keys_never_meet(&servers, ["shared", "shared"], ", origin = none")
 }
-/// Reserved ids are a server's own, and so are the terms it reserves by.
+/// Reserved ids and the definitions of tags belong to each server alone.
 #[test]
 fn a_publication_for_all_tables_leaves_the_tags_alone() -> Result<()> {
     for copy in [true, false] {

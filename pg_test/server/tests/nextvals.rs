@@ -1,4 +1,4 @@
-//! Calls for many ids at once can be cancelled, and take no memory for those that were handed on.
+//! Calls for many ids at once can be cancelled, and do not keep memory for ids already returned.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::{Server, cases, sql::Session};
 
 const CALLS: [&str; 2] = ["snowflake_nextvals($)", "segment_nextvals('t', $)"];
-/// The memory that a million ids may leave behind, in kB: far less than they take themselves.
+/// The memory in kB that a million ids may keep: far less than their own size.
 const FLAT: u64 = 4_000;
 
 fn session(server: &Server) -> Result<Client> {
@@ -21,7 +21,7 @@ fn a_call_for_many_ids_can_be_cancelled(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
     client.run("set statement_timeout = '50ms'")?;
     for call in CALLS {
-        // More than fit into that time on any machine.
+        // No machine returns this many ids within the time limit.
         let call = call.replace('$', "10000000");
         let in_the_list = format!("select count(*) from (select {call}) as s");
         for query in [in_the_list, format!("select count(*) from {call}")] {
@@ -49,7 +49,7 @@ fn ids_that_were_handed_on_take_no_memory(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// So fast, ids are soon far ahead of the clock.
+/// At this speed, ids are soon far ahead of the clock.
 #[test]
 fn calls_for_many_ids() -> Result<()> {
     Server::builder()

@@ -1,4 +1,4 @@
-//! Parallel plans: the functions are PARALLEL SAFE, and here they run in workers.
+//! Parallel plans: the functions are PARALLEL SAFE, and run in workers here.
 
 use anyhow::{Context, Result};
 use postgres::{Client, SimpleQueryMessage};
@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::{Server, cases, ids, sessions, sql::Session};
 
 const ROWS: i64 = 50_000;
 
-/// Runs a query under EXPLAIN and gives its plan, a line each.
+/// Runs a query under EXPLAIN, and returns the lines of its plan.
 fn explain(client: &mut Client, query: &str) -> Result<Vec<String>> {
     let messages = client.simple_query(&format!("explain (analyze, verbose, costs off) {query}"))?;
     let line = |message| match message {
@@ -22,7 +22,7 @@ fn launched(plan: &[String]) -> Result<u32> {
     Ok(line.with_context(|| format!("no Gather in {plan:#?}"))?.parse()?)
 }
 
-/// The lines of the plan from its parallel scan on: what the workers do.
+/// The plan's lines from its parallel scan on: the workers' part.
 fn of_workers(plan: &[String]) -> Result<String> {
     let scan = plan.iter().position(|line| line.contains("Parallel Seq Scan"));
     Ok(plan[scan.with_context(|| format!("no parallel scan in {plan:#?}"))?..].join("\n"))
@@ -62,7 +62,7 @@ fn parallel_workers_decode_ids_in_a_filter(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// A look at what a series is takes neither SQL nor a transaction id.
+/// Checking a series needs neither SQL nor a transaction id.
 fn parallel_workers_know_who_may_use_a_series(server: &mut Server) -> Result<()> {
     let mut client = sessions::parallel(server, ROWS)?;
     client.run("select snowflake_ids.series_create('orders', 'monotonic')")?;

@@ -1,4 +1,4 @@
-//! `pg_upgrade` from one major version of Postgres to another. Run by `make test-pg-upgrade`, which says which.
+//! `pg_upgrade` from one major version of Postgres to another, run by `make test-pg-upgrade`, which names the versions.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -12,18 +12,18 @@ use snowflake_ids_server_tests::upgrades::{self, Drawn};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql::Session};
 use std::collections::BTreeSet;
 
-/// A server of the Postgres that the upgrade begins with. Both have checksums, as `pg_upgrade` wants them alike.
+/// A server of the old Postgres. Both clusters have checksums, because `pg_upgrade` needs equal settings.
 fn old(builder: Builder) -> Result<Server> {
     builder.checksums().installation(&of_pg_upgrade("FROM")?).start()
 }
 
-/// The stopped server of the other Postgres, filled from this one.
+/// A stopped server of the new Postgres, filled from the old one.
 fn upgraded(old: &mut Server, builder: Builder, options: &[&str]) -> Result<Server> {
     old.strip_version_of_columns()?;
     old.stop(Shutdown::Fast)?;
     let new = builder.checksums().installation(&of_pg_upgrade("TO")?).create()?;
     new.pg_upgrade(old, options)?;
-    // No process of ours was in the way, or wrote anything: pg_upgrade alone ran these servers.
+    // No process of the extension disturbed the upgrade or wrote anything: only pg_upgrade ran these servers.
     ensure!(!new.state_file().exists(), "ids were issued during the upgrade");
     Ok(new)
 }
@@ -32,7 +32,7 @@ fn number() -> Builder {
     Server::builder()
 }
 
-/// Properties that a dump keeps to the letter: expressions are written another way, and privileges that are the default are none.
+/// Properties that a dump keeps literally. Expressions are written differently, and default privileges are omitted.
 fn lasting(told: BTreeSet<Told>) -> BTreeSet<Told> {
     let is_rewritten = |what: &str| {
         ["view", "rule", "trigger", "constraint"].contains(&what) || what.starts_with("initial privileges")
@@ -40,7 +40,7 @@ fn lasting(told: BTreeSet<Told>) -> BTreeSet<Told> {
     told.into_iter().filter(|(_, what, _)| !is_rewritten(what)).collect()
 }
 
-/// All is there, and goes on, in a server with this setting of `worker_id`.
+/// Checks that everything exists and continues on a server with this setting of `worker_id`.
 fn check(builder: &Builder, options: &[&str]) -> Result<()> {
     let mut old = old(builder.clone())?;
     let mut client = old.session()?;
@@ -79,7 +79,7 @@ fn all_goes_on_under_a_number() -> Result<()> {
     check(&number(), &["--link"])
 }
 
-/// The new cluster cannot know how far ids ran ahead of the clock. The rows say it, and a reset begins above them.
+/// The new cluster cannot know how far ids ran ahead of the clock. The rows show it, and a reset begins above them.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn ids_that_ran_ahead_of_the_clock_are_followed_after_a_reset_above_them() -> Result<()> {
@@ -100,8 +100,8 @@ fn ids_that_ran_ahead_of_the_clock_are_followed_after_a_reset_above_them() -> Re
     ids::growing(&drawn)
 }
 
-/// The registry becomes another one, and nodes say so again; a node is another server to its registry, which leases it another worker
-/// id once it is told that it knows all nodes.
+/// The upgraded registry is a new registry, so its nodes call `use_registry` again. An upgraded node is a new server to its
+/// registry. It gets another worker id once the registry was told that it knows all nodes.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn a_registry_and_a_node_are_upgraded_with_one_call_on_each() -> Result<()> {

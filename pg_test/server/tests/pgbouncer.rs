@@ -1,5 +1,5 @@
-//! A pooler in transaction mode, before a server and between a node and its registry: each transaction may be in another session of
-//! the server's, and sessions are many clients' in turns.
+//! A pooler in transaction mode, before a server and between nodes and their registry. Each transaction may use another session
+//! of the server, and clients share sessions.
 
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, SimpleQueryMessage};
@@ -13,7 +13,7 @@ use snowflake_ids_server_tests::{Server, ids, snowflakes, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// The ids in the first column. Pooled sessions know nothing of what a client prepared.
+/// The ids in the first column. Pooled sessions do not keep a client's prepared statements.
 fn column(client: &mut Client, query: &str) -> Result<Vec<i64>> {
     let messages = client.simple_query(query).with_context(|| query.to_owned())?;
     let ids = messages.iter().filter_map(|message| match message {
@@ -23,7 +23,7 @@ fn column(client: &mut Client, query: &str) -> Result<Vec<i64>> {
     ids.filter(|id| !id.is_empty()).map(|id| Ok(id.parse()?)).collect()
 }
 
-/// A server with a tag, and a pooler with two sessions of it.
+/// A server with a tag, and a pooler with two of its sessions.
 fn pooled() -> Result<(Server, Client, Bouncer)> {
     let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 20, max_step => 200")?;
@@ -58,7 +58,7 @@ fn many_clients_of_few_sessions_share_no_id() -> Result<()> {
     ids::unique(snowflakes)
 }
 
-/// State of a session is that of any session that the pooler has at hand: of use within a transaction alone.
+/// A client gets any session of the pooler, so session state is useful only within a transaction.
 #[test]
 fn the_last_id_is_the_client_s_own_within_its_transaction_alone() -> Result<()> {
     let (server, _client, _) = pooled()?;
@@ -110,12 +110,12 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
             bouncer.kill()?;
             bouncer.start_again()
         });
-        // Or else their threads would not end either.
+        // Without this, the threads would not end after a failure.
         stop.store(true, Ordering::Relaxed);
         killed?;
         Ok(loads.into_iter().filter_map(|load| load.join().ok()).flatten().collect())
     })?;
-    // Nothing of the sessions that were cut off goes on holding ids up.
+    // The sessions that were cut off do not block later ids.
     taken.push(next(&mut client, "t")?);
     ids::unique(taken)
 }
@@ -123,7 +123,7 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
 /// A server, and a session on it.
 type Node = (Server, Client);
 
-/// A registry, a pooler before it, and two nodes that know the pooler alone.
+/// A registry, a pooler before it, and two nodes that know only the pooler.
 fn nodes() -> Result<(Server, Bouncer, [Node; 2])> {
     let registry = auto().start()?;
     create(&mut registry.serve_nodes()?, "t", "step => 10, max_step => 20")?;
@@ -154,7 +154,7 @@ fn nodes_draw_from_a_registry_through_a_pooler_whatever_is_restarted() -> Result
     registry.restart()?;
     taken.extend(goes_on(&mut other, "after the registry's restart")?);
 
-    // A pooler that holds questions back is like a registry that hangs.
+    // For a node, a paused pooler looks like a hung registry.
     bouncer.tell("pause")?;
     one.run("set snowflake_ids.segment_wait_timeout = '1500ms'")?;
     while let Ok(id) = next(&mut one, "t") {
@@ -168,7 +168,7 @@ fn nodes_draw_from_a_registry_through_a_pooler_whatever_is_restarted() -> Result
     ids::unique(taken)
 }
 
-/// More ids than a node holds.
+/// Takes more ids than a node can have buffered.
 fn goes_on(client: &mut Client, when: &str) -> Result<Vec<i64>> {
     let mut taken = Vec::new();
     wait::until(TIMEOUT, when, || {

@@ -1,4 +1,4 @@
-//! The functions in plain SQL, on a server that does not have the library loaded, and from there to the extension.
+//! The functions in plain SQL, on a server without the library, and the way from there to the extension.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -13,7 +13,7 @@ fn script(name: &str) -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| path.display().to_string())
 }
 
-/// A server without the library, and databases of an ordinary role that have the functions, each with a worker id of its own.
+/// A server without the library. An ordinary role's databases have the functions, each with a worker id of its own.
 fn plain(databases: &[&str]) -> Result<Server> {
     let server = Server::builder().without_preload().without("snowflake_ids.worker_id").start()?;
     let mut client = server.connect("postgres")?;
@@ -94,7 +94,7 @@ fn what_is_read_of_an_id_is_what_it_was_made_of() -> Result<()> {
     Ok(())
 }
 
-/// Neither a rollback nor a clock that was behind the last id has it come again.
+/// No id repeats after a rollback, or while the clock is behind the last id.
 #[test]
 fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
     let server = plain(&["one"])?;
@@ -104,7 +104,7 @@ fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
     client.run("rollback")?;
     taken.extend(fill(&mut client)?);
     ids::unique(taken)?;
-    // As if the clock had been an hour ahead, and the millisecond were used up.
+    // This simulates a clock that was an hour ahead, with the millisecond used up.
     client.run(
         "select setval('snowflake_ids.plain_last', snowflake_max_id(clock_timestamp() + interval '1 hour'))",
     )?;
@@ -115,7 +115,7 @@ fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
     Ok(())
 }
 
-/// A call that is cancelled leaves no lock behind, and a transaction that goes on holds none.
+/// A cancelled call leaves no lock behind, and an open transaction has none.
 #[test]
 fn no_session_waits_for_another() -> Result<()> {
     let server = plain(&["one"])?;
@@ -180,7 +180,7 @@ fn the_extension_goes_on_above_all_ids_that_were_given() -> Result<()> {
     Ok(())
 }
 
-/// All of it happens or nothing.
+/// The change happens completely or not at all.
 #[test]
 fn what_cannot_go_over_stays_as_it_is() -> Result<()> {
     let mut server = plain(&["one"])?;
@@ -200,7 +200,7 @@ fn what_cannot_go_over_stays_as_it_is() -> Result<()> {
     Ok(())
 }
 
-/// A superuser who goes over to the extension runs no code of the database's owner.
+/// A superuser who changes to the extension runs no code of the database's owner.
 #[test]
 fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
     let mut server = plain(&["one"])?;
@@ -248,7 +248,8 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
         client.run("rollback")?;
         assert_eq!(client.one::<i64>("select last_value from ran")?, 5, "{change}");
     }
-    // Invisible in the plain objects: a check that planning would compute, and a path with functions of the owner's.
+    // The plain objects look unchanged. The traps are a check that planning would evaluate, and a search path with the owner's
+    // functions.
     owner.run(
         "alter database one set constraint_exclusion = on;
          alter table snowflake_ids.plain_segment add check (quiet(1) = 1);
@@ -256,7 +257,7 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
          create function quote_ident(name) returns text language plpgsql as $$ begin perform note(); return $1; end $$;
          select setval('ran', 5)",
     )?;
-    // A table of another role, whose default calls a function beside ours.
+    // Another role's table has a default that calls a function besides the extension's.
     client.run(
         "create role other;
          create table o (id bigint default snowflake_id() + quiet(1));
@@ -272,7 +273,7 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
     Ok(())
 }
 
-/// A server that has the library, where a worker id need be no number.
+/// On a server with the library, a worker id need not be a number.
 #[test]
 fn a_worker_id_that_is_no_number_is_named() -> Result<()> {
     let mut server = plain(&[])?;

@@ -1,5 +1,5 @@
-//! A role that may do no more than create objects in a database drops the extension in the middle of a statement, and plants tables,
-//! functions and views of its own under the extension's names. What the library reads and runs is the extension's, or nothing.
+//! A role that may only create objects in a database drops the extension in the middle of a statement. It plants its own tables,
+//! functions and views under the extension's names. The library reads and runs only objects of the extension.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::{DbError, SqlState};
@@ -8,7 +8,8 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 use std::thread;
 
-/// Tables of the extension's names with a row each, whose columns have other types: what is a text is a number, which is no address.
+/// Tables with the extension's names and one row each. Their columns have other types: numbers in the place of texts, which are
+/// no valid addresses.
 const PLANTED: &str = r#"
     drop extension snowflake_ids cascade;
     create schema snowflake_ids;
@@ -39,7 +40,7 @@ const PLANTED: &str = r#"
     create table snowflake_ids.worker_lease (datacenter_id text primary key);
     insert into snowflake_ids.worker_lease values ('many');"#;
 
-/// The tables, and a query that reads them at its first row and again at each later one, `i`.
+/// The tables, each with a query that reads it for the first row and again for each later row `i`.
 const READERS: [(&str, &str); 10] = [
     ("segment_restricted", "snowflake_ids.has_segment_privilege('tg', 'USAGE')"),
     ("segment_privilege", "snowflake_ids.has_segment_privilege('restricted', 'USAGE')"),
@@ -53,10 +54,10 @@ const READERS: [(&str, &str); 10] = [
     ("sequence_binding", "nextval('sq')"),
 ];
 
-/// Looks into its tables each time.
+/// Reads the extension's tables at each call.
 const AUDIT: &str = "(select max(t.increment) from snowflake_ids_internal.audit_tag(left('tg', i + 1)) as t)";
 
-/// A session of a role that may create objects in its database, and has the extension. What it calls for ids is there.
+/// A session of a role that may create objects in its database and owns the extension. The objects for its calls exist.
 fn tenant(server: &Server) -> Result<Client> {
     server
         .connect("postgres")?
@@ -77,10 +78,10 @@ fn connect(server: &Server) -> Result<Client> {
     Ok(server.config("postgres").user("tenant").connect(NoTls)?)
 }
 
-/// It ended in an error that says what is missing, and the session goes on: no process has died.
+/// Checks that the error names what is missing, and that the session continues.
 #[track_caller]
 fn check(client: &mut Client, what: &str, error: &DbError) -> Result<()> {
-    // Without the extension its sequence is the server's alone, and stands at its end.
+    // Without the extension, the sequence is only the server's own, and is at its end.
     let is_at_end =
         what == "sequence_binding" && *error.code() == SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED;
     let meant = [SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, SqlState::UNDEFINED_TABLE];
@@ -90,13 +91,13 @@ fn check(client: &mut Client, what: &str, error: &DbError) -> Result<()> {
     Ok(())
 }
 
-/// Objects to be planted for a call. The owner of the table of tags manages them, and needs no rights on one.
+/// Objects to plant for a call. The owner of a table of tags needs no rights on tags, so calls that check rights find no such table.
 fn planted_for(call: &str) -> String {
     let is_of_rights = call.contains("has_segment_privilege");
     format!("{PLANTED}{}", if is_of_rights { "drop table snowflake_ids.segment" } else { "" })
 }
 
-/// Begins a transaction with a cursor that has called for one row.
+/// Begins a transaction with a cursor that has fetched one row of the call.
 fn open(client: &mut Client, call: &str) -> Result<()> {
     client.run(&format!(
         "begin; declare c cursor for select {call} from generate_series(1, 100) as i; fetch 1 from c"
@@ -131,7 +132,7 @@ fn tables_that_a_cursor_meets(server: &mut Server) -> Result<()> {
 fn tables_that_a_loop_meets(server: &mut Server) -> Result<()> {
     let mut tenant = tenant(server)?;
     for (what, call) in READERS {
-        // The loop takes the first ten rows before it begins.
+        // The loop fetches ten rows in advance.
         let call = call.replace("case i when 1", "case when i <= 10");
         let planted = planted_for(&call);
         let error = tenant.error(&format!(
@@ -146,7 +147,7 @@ fn tables_that_a_loop_meets(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Changes by the owner of all tables, and the calls that meet them.
+/// Changes by the owner of all tables, with the calls that find them.
 const ALTERED: [(&str, &str, &str); 6] = [
     (
         "segment_privilege",
@@ -193,7 +194,7 @@ fn tables_that_their_owner_alters(server: &mut Server) -> Result<()> {
     tenant(server)?;
     let mut owner = server.connect("postgres")?;
     for (table, alter, call) in ALTERED {
-        // A superuser's rights on tags are not looked for.
+        // For a superuser, the rights on tags would not be read.
         owner.run("set role tenant")?;
         open(&mut owner, call).with_context(|| alter.to_owned())?;
         owner
@@ -209,7 +210,7 @@ fn tables_that_their_owner_alters(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// A function that drops the extension, and plants one for each that it had inside.
+/// A function that drops the extension, and plants a stub for each of its internal functions.
 const STUBS: &str = "
     create function tenant.trap(boolean) returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
     create function tenant.swap() returns void language plpgsql as $do$
@@ -228,8 +229,8 @@ const STUBS: &str = "
         execute stubs;
     end $do$";
 
-/// Functions that run with a superuser's rights, for who has a part of the administration. The first makes the session know what they
-/// have in common, so that it hears of a drop no sooner than when they begin.
+/// Functions that run with a superuser's rights, for roles with a part of the administration. The first call lets the session
+/// cache what the functions share. So the session learns of the drop only when a function begins.
 const DEFINED: [&str; 6] = [
     "snowflake_ids_internal.generator_keep('web')",
     "snowflake_ids.segment_create('new')",
@@ -239,7 +240,7 @@ const DEFINED: [&str; 6] = [
     "snowflake_ids.worker_release(5)",
 ];
 
-/// Functions that run with the rights of a superuser who calls them.
+/// Functions that run with a calling superuser's rights.
 const INVOKED: [&str; 8] = [
     "snowflake_ids.administration_grant('tags', 'tenant')",
     "snowflake_ids.administration_revoke('tags', 'tenant')",
@@ -251,7 +252,7 @@ const INVOKED: [&str; 8] = [
     "snowflake_ids.series_detach('tenant.own', 'id')",
 ];
 
-/// Objects that they name first, each as a trap.
+/// The first objects that these functions name, each planted as a trap.
 const TRAPS: &str = "
     select tenant.swap();
     create schema snowflake_ids;
@@ -279,7 +280,7 @@ fn functions_that_a_waiting_call_meets(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Fails where a call that waits while the extension is replaced runs what is there then.
+/// Fails if a call waits while the extension is replaced, and then runs planted objects.
 #[track_caller]
 fn run_what_is_planted(server: &Server, mut tenant: Client, mut waiter: Client, call: &str) -> Result<()> {
     tenant.run(STUBS)?;
@@ -298,14 +299,14 @@ fn run_what_is_planted(server: &Server, mut tenant: Client, mut waiter: Client, 
     Ok(())
 }
 
-/// Functions that superusers call, and that run with their rights.
+/// Functions that superusers call and that run with their rights.
 const CALLED: [&str; 3] = [
     "select snowflake_ids.layout_change('twitter', 'web')",
     "select snowflake_ids.status_page()",
     "call snowflake_ids.use_citus()",
 ];
 
-/// Objects that they wait for, each as a trap.
+/// The objects that these functions wait for, each planted as a trap.
 const VIEWS: &str = "
     create function tenant.trap() returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
     drop extension snowflake_ids cascade;
@@ -332,7 +333,7 @@ fn views_that_a_superuser_meets(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Functions that superusers call on a table of another's, and that look into it or change it.
+/// Functions that superusers call on another role's table, and that read or change it.
 const FOLDED: [&str; 5] = [
     "snowflake_ids.attach('tenant.orders', 'id')",
     "snowflake_ids.attach('tenant.orders', 'id', 'segment')",
@@ -341,7 +342,7 @@ const FOLDED: [&str; 5] = [
     "snowflake_ids.audit('tenant.orders', 'id')",
 ];
 
-/// Has an index computed in which the extension is replaced while it is there, for whoever else reads the table.
+/// Creates an index whose computation replaces the extension while another role reads the table.
 const INDEXES: &str = "
     create function tenant.fold(integer) returns integer immutable language plpgsql as $$
     begin

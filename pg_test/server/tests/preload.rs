@@ -1,4 +1,4 @@
-//! A server that does not preload the library: it decodes, and says what generating takes.
+//! A server that does not preload the library: it decodes ids, and says what generating them needs.
 
 use anyhow::Result;
 use postgres::error::SqlState;
@@ -100,7 +100,7 @@ fn nothing_is_attached_without_preload(server: &mut Server) -> Result<()> {
 #[test]
 fn the_layout_of_the_configuration_counts_without_preload() -> Result<()> {
     let (_server, mut client) = without_preload().set("snowflake_ids.layout", "sonyflake").with_session()?;
-    // Sequence above the worker: 1000 ticks of 10 ms, sequence 9, worker 7.
+    // The sequence is above the worker: 1000 ticks of 10 ms, sequence 9, worker 7.
     let row = client.query_one(
         "select snowflake_worker_id($1::bigint), snowflake_sequence($1),
          snowflake_timestamp($1) = '2025-01-01 00:00:10+00'",
@@ -119,7 +119,7 @@ fn a_malformed_layout_is_an_error_without_preload_too() -> Result<()> {
     Ok(())
 }
 
-/// Each library calls the hook that it found, whichever was loaded first.
+/// Each library calls the hook that was installed before it, in either order of loading.
 #[test]
 fn utility_statements_are_watched_beside_another_library() -> Result<()> {
     for libraries in ["pg_stat_statements, snowflake_ids", "snowflake_ids, pg_stat_statements"] {
@@ -141,8 +141,7 @@ fn utility_statements_are_watched_beside_another_library() -> Result<()> {
     Ok(())
 }
 
-/// A library that hooks into the planner may lose what an error says: one that is raised while a statement is planned comes
-/// out as it went in.
+/// A library with a planner hook may lose parts of an error. An error raised during planning keeps all of its parts.
 #[test]
 fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
     let (_server, mut client) = Server::builder().with_session()?;
@@ -154,7 +153,7 @@ fn errors_of_planning_keep_all_that_they_say() -> Result<()> {
          end $$;
          create sequence numbers",
     )?;
-    // Plans are read while no sequence is bound, and while one is.
+    // Plans are checked both without and with a bound sequence.
     for bound in [false, true] {
         if bound {
             client.run("select snowflake_ids.bind_sequence('numbers')")?;

@@ -1,4 +1,4 @@
-//! A long call as others see it while it is held up, and that it is seen no more when it has ended, however that is.
+//! Progress of a long call, as other sessions see it while the call is blocked. It disappears when the call ends in any way.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -7,10 +7,10 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::thread::{self, JoinHandle};
 
-/// Rows of the table that is read slowly.
+/// The rows of the table that is read slowly.
 const ROWS: i64 = 3_000;
 
-/// A session, and a table of ids that is read from a view, which stops at one of them for as long as the session holds a lock.
+/// A session, and a table of ids that is read through a view. The view blocks at one id while the session has a lock.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run(&format!(
@@ -38,7 +38,7 @@ fn session(server: &Server) -> Result<Client> {
 
 const AUDIT: &str = "select count(*) from snowflake_ids.audit('held', 'id', max_findings => 1)";
 
-/// A statement in a session of its own, its process, and what comes of it.
+/// Starts a statement in its own session. Returns the process and the statement's result.
 fn begin(server: &Server, statement: &str) -> Result<(i32, JoinHandle<Result<(), postgres::Error>>)> {
     let mut client = server.connect("postgres")?;
     let pid = client.process()?;
@@ -65,7 +65,7 @@ fn code(ended: JoinHandle<Result<(), postgres::Error>>) -> Result<SqlState> {
     Ok(error.code().cloned().unwrap_or(SqlState::ADMIN_SHUTDOWN))
 }
 
-/// An audit is at the row where it is held up.
+/// Matches an audit that is blocked at its row.
 const HELD: &str =
     "command = 'audit' and phase = 'reading ids' and relid = 'held'::regclass and datname = 'postgres'
     and tables_total is null and started_at <= clock_timestamp()
@@ -88,7 +88,7 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error(server: &mut Server) -> R
     assert_eq!(code(audit)?, SqlState::QUERY_CANCELED);
     ensure_gone(&mut client)?;
 
-    // Within a block that catches it, and a transaction that goes on.
+    // The error is caught in a block, and the transaction continues.
     let caught = format!(
         "do $$ begin perform * from ({AUDIT}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
     );
@@ -101,7 +101,7 @@ fn an_audit_is_seen_no_more_after_a_cancel_or_an_error(server: &mut Server) -> R
     client.run("select pg_advisory_unlock(2)")?;
     audit.ended()?;
 
-    // The table that is read fails.
+    // Reading the table fails.
     let failing = begin(server, &format!("set statement_timeout = 0; {AUDIT}"))?;
     wait_for(&mut client, failing.0, HELD)?;
     client.run(
@@ -135,7 +135,7 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error(server: &mut Server)
     // The error is sent before the transaction ends.
     wait::until_true("attach to be seen no more", || Ok(!seen(&mut client, pid, "true")?))?;
 
-    // In a subtransaction whose transaction goes on.
+    // A subtransaction fails, and its transaction continues.
     client.run("select pg_advisory_lock(2)")?;
     let caught = format!(
         "do $$ begin perform * from ({attach}) as a; exception when query_canceled then null; end $$; select pg_advisory_lock(2)"
@@ -148,7 +148,7 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error(server: &mut Server)
     client.run("select pg_advisory_unlock(2)")?;
     attaching.ended()?;
 
-    // Once it has ended, its transaction may go on.
+    // After the call has ended, its transaction may continue.
     holder.run("commit")?;
     holder.run(&format!("begin; {attach}"))?;
     ensure_gone(&mut client)?;
@@ -160,7 +160,7 @@ fn attach_is_seen_while_it_waits_and_no_more_after_an_error(server: &mut Server)
 
 fn attach_tells_how_many_partitions_it_has_searched(server: &mut Server) -> Result<()> {
     let mut client = session(server)?;
-    // The last of three tables is read elsewhere, from its highest id on, where it is held up.
+    // The last of three tables is read separately, from its highest id on, and blocks there.
     client.run(&format!(
         "create view slow_end as
              select id from slow_rows where id <> {ROWS} or pg_advisory_xact_lock_shared(1) is not null;

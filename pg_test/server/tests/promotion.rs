@@ -1,4 +1,4 @@
-//! Failover under load: a standby is promoted while its clock is behind and the old primary goes on writing.
+//! Failover under load: a standby is promoted while its clock is behind, and the old primary keeps writing.
 
 use anyhow::{Result, bail};
 use postgres::error::SqlState;
@@ -10,7 +10,7 @@ use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, segments, sql, 
 use std::time::Duration;
 
 const SESSIONS: usize = 8;
-/// Leaving a promoted server, or one whose clock is behind, without ids for a while is no fault; these say why.
+/// A promoted server, or one whose clock is behind, may have no ids for a while. These errors explain that.
 const EXPECTED: [&str; 3] = ["this server has no worker id yet", "the clock is behind", "during recovery"];
 
 fn auto_with_clock() -> Builder {
@@ -31,7 +31,7 @@ fn expected(taken: &Taken) -> Result<()> {
     }
 }
 
-/// A standby with this clock is promoted while both it and its primary are under load.
+/// Promotes a standby with this clock, while it and its primary are under load.
 fn promoted_under_load(clock: &str) -> Result<()> {
     let primary = auto_with_clock().start()?;
     primary.session()?;
@@ -64,8 +64,8 @@ fn a_promoted_standby_whose_clock_is_an_hour_behind_shares_no_id() -> Result<()>
     promoted_under_load("-1h")
 }
 
-/// A worker id that was set is the promoted server's from then on; its old primary is gone. 16 ids a tick: those of
-/// the primary ran ahead of its clock by a while, and some were never replayed.
+/// The worker id was set by hand, so the promoted server keeps it; the old primary is gone. With 16 ids per tick, the primary's
+/// ids ran ahead of its clock, and some were never replayed.
 fn fixed_goes_on_above(clock: &str, served: bool) -> Result<()> {
     let builder = Server::builder().false_clock().set("snowflake_ids.layout", "41/5/5/4");
     let mut primary = builder.set("snowflake_ids.clock_wait_timeout", "0").start()?;
@@ -105,7 +105,7 @@ fn a_set_worker_id_goes_on_above_its_primary_once_the_clock_is_right() -> Result
     fixed_goes_on_above("-1h", false)
 }
 
-/// Nothing was replayed since the standby's start, so its own clock is all that it could ask.
+/// Nothing was replayed since the standby's start, so its own clock is its only source.
 #[test]
 fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> Result<()> {
     let builder = Server::builder().false_clock().set("snowflake_ids.layout", "41/5/5/4");
@@ -113,7 +113,7 @@ fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> R
     let mut of_primary = primary.session()?;
     next(&mut of_primary)?;
     let mut standby = primary.standby()?;
-    // Ten seconds' worth.
+    // This is ten seconds' worth of ids.
     let rows = "create table t as select snowflake_nextvals(160000) as id";
     of_primary.run(rows)?;
     let newest: i64 = of_primary.one("select max(id) from t")?;
@@ -142,7 +142,7 @@ fn a_rewound_primary_is_a_standby_and_is_promoted_as_one() -> Result<()> {
         wait_for_id(&mut second.connect("postgres")?)?;
         second.load(4)?
     });
-    // The former primary writes what the other never sees.
+    // The former primary writes WAL that the successor never receives.
     first.connect("postgres")?.run("create table lost as select snowflake_nextval()")?;
     of_first.goes_on()?;
     of_second.goes_on()?;
@@ -168,7 +168,7 @@ fn two_promotions_in_a_row_repeat_nothing_that_was_committed() -> Result<()> {
     let mut taken: Vec<i64> = Vec::new();
     let mut primary = Server::builder().set("snowflake_ids.layout", "41/5/5/4").start()?;
     primary.session()?;
-    // Ten seconds' worth: the primary runs ahead of the clock.
+    // This is ten seconds' worth of ids, so the primary runs ahead of the clock.
     taken.extend(primary.connect("postgres")?.column::<i64>("select snowflake_nextvals(160000)")?);
     for _ in 0..2 {
         let standby = primary.standby()?;
@@ -184,7 +184,7 @@ fn two_promotions_in_a_row_repeat_nothing_that_was_committed() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Ids of a tag that an asynchronous standby never saw are skipped.
+/// The promoted server skips ids of a tag that its asynchronous standby never received.
 #[test]
 fn segments_skip_what_a_cut_off_standby_has_not_seen() -> Result<()> {
     let primary = auto().start()?;
@@ -202,7 +202,7 @@ fn segments_skip_what_a_cut_off_standby_has_not_seen() -> Result<()> {
     assert!(after[0] - taken[taken.len() - 1] <= 300, "{} after {}", after[0], taken[taken.len() - 1]);
     taken.extend(&after);
     ids::growing(&taken)?;
-    // Once a promotion, not once a start.
+    // The skip happens once per promotion, not at each start.
     let mut standby = standby;
     drop(client);
     standby.restart()?;

@@ -5,7 +5,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, ids, sql::Session};
 
-/// 16 ids a tick.
+/// Starts a server with 16 ids a tick.
 fn narrow(max_drift: &str) -> Result<(Server, Client)> {
     Server::builder()
         .set("snowflake_ids.layout", "41/5/5/4")
@@ -13,7 +13,7 @@ fn narrow(max_drift: &str) -> Result<(Server, Client)> {
         .with_session()
 }
 
-/// Full ticks and the drift in seconds.
+/// The number of full ticks, and the drift in seconds.
 fn borrowed(client: &mut Client) -> Result<(i64, f64)> {
     let row = client
         .query_one("select full_ticks, extract(epoch from drift)::float8 from snowflake_ids.status", &[])?;
@@ -23,7 +23,7 @@ fn borrowed(client: &mut Client) -> Result<(i64, f64)> {
 #[test]
 fn a_burst_borrows_ticks_ahead_of_the_clock() -> Result<()> {
     let (_server, mut client) = narrow("1min")?;
-    // Ten seconds' worth of ticks.
+    // This call takes the ticks of ten seconds.
     let burst: i64 = client.one("select count(*) from snowflake_nextvals(16 * 10000)")?;
     assert_eq!(burst, 160_000);
     let (full_ticks, drift) = borrowed(&mut client)?;
@@ -39,9 +39,9 @@ fn a_burst_waits_where_it_would_borrow_more_than_max_drift() -> Result<()> {
     let taken: Vec<i64> = client.column(&format!("select snowflake_nextvals({BURST})"))?;
     assert_eq!(taken.len(), BURST);
     ids::growing(&taken)?;
-    // 1000 ticks are needed, and 100 may be borrowed.
+    // The burst needs 1000 ticks and may borrow 100.
     let (full_ticks, drift) = borrowed(&mut client)?;
-    // A tick that the call slept into may stay partly unused.
+    // A tick in which the call slept may stay partly unused.
     assert!(full_ticks >= 950, "{full_ticks} full ticks");
     assert!(drift <= 0.1, "drift {drift}");
     Ok(())

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// The parts of the administration, each a role here that has this part alone.
+/// The parts of the administration. Each is also the name of a role here, which has only this part.
 const PARTS: [&str; 5] = ["tags", "generators", "series", "registry", "state"];
 
-/// A session, with the extension and the roles of [`PARTS`].
+/// Opens a session, with the extension and the roles of [`PARTS`].
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
     client.run("create extension if not exists snowflake_ids")?;
@@ -24,7 +24,7 @@ fn session(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// A cell of a table: a line, in which no mark of the table stands.
+/// A table cell: one line, with the table's own marks escaped.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', "<br>")
 }
@@ -38,7 +38,7 @@ fn line(row: &Row, columns: usize) -> Result<String> {
     Ok(format!("| {} |\n", cells.join(" | ")))
 }
 
-/// A table of what a query gives.
+/// A table with the result of a query.
 fn table(client: &mut Client, head: &[&str], query: &str) -> Result<String> {
     let rule = ["---"].repeat(head.len()).join(" | ");
     let mut table = format!("| {} |\n| {rule} |\n", head.join(" | "));
@@ -50,7 +50,7 @@ fn table(client: &mut Client, head: &[&str], query: &str) -> Result<String> {
     Ok(table)
 }
 
-/// The page is what is committed, or becomes it.
+/// Fails unless the page is the committed one. Writes the page first if the environment says so.
 fn compare(name: &str, page: &str) -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     if std::env::var_os("SNOWFLAKE_IDS_WRITE").is_some() {
@@ -65,13 +65,13 @@ fn compare(name: &str, page: &str) -> Result<()> {
     Ok(())
 }
 
-/// The extension's functions in the schemas that users call.
+/// The FROM clause of queries for members of the extension.
 const MEMBERS: &str =
     "pg_depend as d join pg_extension as e on d.refclassid = 'pg_extension'::regclass and d.refobjid = e.oid
     and d.deptype = 'e' and e.extname = 'snowflake_ids'";
 
-/// The functions of a schema, a row for each. Those that no SQL can call take a value of type internal. Some may be called by everyone, and
-/// say then who may.
+/// A query for the functions of a schema, a row for each. Functions with an argument of type `internal` are left out, because SQL
+/// cannot call them. Everyone has EXECUTE on some functions, which themselves check who may call them.
 fn functions(schema: &str) -> String {
     format!(
         "select '`' || p.proname || '(' || regexp_replace(pg_get_function_arguments(p.oid), '^IN |::[a-z ]+(\\[\\])?(?=,|$)', '', 'g') || ')`',

@@ -1,4 +1,4 @@
-//! Events of a tag at the registry while nodes use it: its own sessions, changes, rollbacks, its end.
+//! Changes of a tag at its registry while nodes use it: ids taken there, new definitions, rollbacks, and the tag's end.
 
 use anyhow::Result;
 use postgres::Client;
@@ -12,13 +12,13 @@ use snowflake_ids_server_tests::{Shutdown, cases, full, ids, sql, sql::Session};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Makes a tag, and opens a session on the registry and one on a node.
+/// Creates a tag, and opens a session on the registry and one on a node.
 fn pair(cluster: &Cluster, definition: &str) -> Result<(Client, Client)> {
     cluster.create("t", definition)?;
     Ok((cluster.registry.connect("postgres")?, cluster.session()?))
 }
 
-/// All sessions take ids of one tag while an operator turns all its knobs.
+/// All sessions take ids of one tag while an operator changes all of its definition.
 fn changes_under_load_repeat_nothing(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 1000")?;
     let mut operator = cluster.registry.connect("postgres")?;
@@ -46,7 +46,7 @@ fn changes_under_load_repeat_nothing(cluster: &mut Cluster) -> Result<()> {
     taken.unique()
 }
 
-/// A transaction at the registry serves itself above what is reserved; the row knows of that at the commit only.
+/// A transaction at the registry takes ids above the reserved ones. The row records them only at the commit.
 fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 5)?;
@@ -59,7 +59,7 @@ fn ids_of_a_transaction_that_was_rolled_back_do_not_come_again(cluster: &mut Clu
     ids::unique(taken)
 }
 
-/// A row that is locked there is trouble for its tag alone, and ends with the lock.
+/// A row that is locked at the registry blocks only its own tag, and only while it is locked.
 fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     cluster.create("other", "step => 10, max_step => 10")?;
@@ -91,7 +91,7 @@ fn a_tag_that_is_used_up_and_one_that_is_dropped_are_refused_as_such(cluster: &m
     Ok(())
 }
 
-/// Settings of the role, the database and the server neither weaken a reservation nor keep nodes from their ids.
+/// Settings of the role, the database and the server neither weaken a reservation nor block it.
 fn settings_of_the_registry_do_not_matter(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, _) = pair(cluster, "step => 10, max_step => 10")?;
     registry.run(
@@ -119,7 +119,7 @@ fn settings_of_the_registry_do_not_matter(cluster: &mut Cluster) -> Result<()> {
     taken.unique()
 }
 
-/// A tag may have any letters, and the node's database any encoding.
+/// A tag may contain any letters, and the node's database may have any encoding.
 fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
     let tags = ["Größe \"1\" \\ '' {}", &"é".repeat(64), "x\ty"];
     let node = &cluster.nodes[0];
@@ -144,7 +144,7 @@ fn a_tag_is_the_same_in_every_encoding(cluster: &mut Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The way out for a node whose registry is gone for good.
+/// A node can leave a registry that is gone for good.
 fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave(cluster: &mut Cluster) -> Result<()> {
     let (_, mut node) = pair(cluster, "step => 10, max_step => 10")?;
     let mut taken = take(&mut node, "t", 25)?;
@@ -159,7 +159,7 @@ fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave(cluster: &mut C
     ids::growing(&taken)
 }
 
-/// A node may be no registry of others, least of all of its own.
+/// A node cannot be a registry for others, least of all for its own registry.
 fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, _) = pair(cluster, "")?;
     cluster.nodes[0].serve_nodes()?;
@@ -170,7 +170,7 @@ fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
     Ok(())
 }
 
-/// A session changes which registries the node uses, and has not committed it: what the registry gave could not be noted.
+/// A session has changed the node's registries without committing. Ids from the registry could not be recorded.
 fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     cluster: &mut Cluster,
 ) -> Result<()> {
@@ -188,8 +188,8 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     changer.run("rollback")?;
     client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
-    // The same where one row alone is locked, which is seen only when there is an answer: no more than some, once a second.
-    // Ids reserved before the lock are thrown away, or used up: a worker may be at it.
+    // Now only one row is locked, which a node sees only when it has a response. It may lose some ids, at most once a second. Ids
+    // reserved before the lock are discarded or used, because a worker may be busy with them.
     changer.run("begin; select 1 from snowflake_ids.received for update")?;
     client.run("select snowflake_ids.segment_discard('t')")?;
     let (before, began) = (registry.one::<i64>(max_id)?, Instant::now());

@@ -1,4 +1,4 @@
-//! The registry's clock beside a node's.
+//! A registry's clock and its nodes' clocks.
 
 use anyhow::Result;
 use postgres::Client;
@@ -31,7 +31,7 @@ fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {
     wait_for_id(&mut client).map(drop)
 }
 
-/// With a number of its own a node needs no lease, so its clock is not looked at before it asks for one.
+/// With a number of its own, the node needs no lease. Its clock is checked only when it asks for one.
 #[test]
 fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
     let builder = node().false_clock().set("snowflake_ids.worker_id", "7");
@@ -57,14 +57,14 @@ fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
     Ok(())
 }
 
-/// The difference between the next id and the true time, in seconds.
+/// The difference between the next id's time and true time, in seconds.
 fn off(client: &mut Client, taken: &mut Vec<i64>) -> Result<f64> {
     let id = snowflakes::next(client)?;
     taken.push(id);
     Ok(time(client, id)? - now()?)
 }
 
-/// A clock that is suddenly hours ahead is not believed, unless the registry's says the same.
+/// A clock that is suddenly hours ahead is believed only if the registry's clock agrees.
 #[test]
 fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
     let cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
@@ -89,7 +89,8 @@ fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// A day and more: the lease ends by a clock that is followed. The registry is asked before, and has to answer and to agree.
+/// The jump exceeds a day, so by the accepted clock the lease has ended. The registry is asked first, and has to answer and
+/// agree.
 #[test]
 fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     let mut cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
@@ -104,7 +105,7 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     let silent = "cannot follow the clock because registry \"central\", which leases this server's worker id, does not answer";
     let error = client.explained(accept, sql::NOT_IN_STATE, silent)?;
     assert!(said(&error).contains(NAME), "{error:?}");
-    // Nothing was changed by what was refused.
+    // The refused calls changed nothing.
     let off_now = off(&mut client, &mut taken)?;
     assert!(NEAR.contains(&off_now), "an id of {off_now} s from now");
     cluster.registry.set_clock("+50h")?;
@@ -116,7 +117,7 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// A lease that has ended when it comes: it is the clocks that are wrong, not the answer.
+/// The lease has already ended when it arrives. The error blames the clocks, not the response.
 #[test]
 fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
     let cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
@@ -130,7 +131,7 @@ fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
     snowflakes::next(&mut client).map(drop)
 }
 
-/// The registry's clock alone moves nothing.
+/// The registry's clock alone changes no ids.
 #[test]
 fn a_registry_whose_clock_is_off_leaves_ids_alone() -> Result<()> {
     let cluster = Cluster::of(auto().false_clock(), &node(), 1)?;
@@ -153,12 +154,12 @@ fn until_midnight() -> Result<f64> {
     Ok(86_400.0 - now()?.rem_euclid(86_400.0))
 }
 
-/// A tag that begins anew each day, by the registry's clock, on a node whose clock is up to 2 s off.
+/// A tag that starts over each day by the registry's clock, on a node whose clock is up to 2 s off.
 fn over_midnight(ahead: f64) -> Result<()> {
     let any = |builder: Builder| builder.false_clock().set("snowflake_ids.max_clock_jump", "2d");
     let cluster = Cluster::of(any(auto()), &any(node()), 1)?;
     cluster.create("t", "reset => 'day', step => 10, max_step => 10")?;
-    // One of them is some seconds before midnight, the other comes later.
+    // One of the servers is some seconds before midnight, the other slightly later.
     let registry = until_midnight()? - 15.0 - ahead.max(0.0);
     cluster.registry.set_clock(&format!("+{registry:.3}"))?;
     cluster.nodes[0].set_clock(&format!("+{:.3}", registry + ahead))?;
@@ -184,7 +185,7 @@ fn a_node_behind_the_registry_is_served_at_midnight() -> Result<()> {
     over_midnight(-2.0)
 }
 
-/// Its rows stay in their day, so that ids go on when its clock is right again.
+/// Rows at the registry keep their day, so that ids continue once its clock is right.
 #[test]
 fn a_registry_whose_clock_is_days_ahead_begins_no_day() -> Result<()> {
     let cluster = Cluster::of(auto().false_clock(), &node(), 1)?;

@@ -1,5 +1,5 @@
-//! A worker of a Citus cluster, whose registry is the coordinator wherever Citus' catalog says that it is. The catalog is made of
-//! tables of its names.
+//! A worker of a Citus cluster, whose registry is the coordinator at the address in Citus's catalog. The catalog consists of
+//! tables with the right names.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -12,7 +12,7 @@ const JOIN: &str = "select snowflake_ids.use_registry('citus_coordinator')";
 /// A port on which nothing listens.
 const NOWHERE: u16 = 1;
 
-/// The tables of Citus on a server of this group, before it has the extension.
+/// Creates the tables of Citus on a server of this group, before the extension.
 fn worker(server: &Server, group: i32, coordinator: u16) -> Result<Client> {
     worker_in(server, "postgres", group, coordinator)
 }
@@ -55,7 +55,7 @@ fn a_worker_joins_when_the_extension_is_created_there() -> Result<()> {
     Ok(())
 }
 
-/// Citus prepares the transaction in which a new worker gets the extension, and commits it from another session.
+/// Citus prepares the transaction that creates the extension on a new worker, and commits it from another session.
 #[test]
 fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
     let (coordinator, node) =
@@ -69,13 +69,13 @@ fn a_worker_joins_by_a_prepared_transaction() -> Result<()> {
     }
     ensure!(registries(&mut client)? == ["citus_coordinator"]);
     wait_for_id(&mut client)?;
-    // Any other transaction that changes the registry is not prepared.
+    // Any other transaction that changes the registry cannot be prepared.
     client.run(&format!("begin; {JOIN}"))?;
     client.fails("prepare transaction 'node'", &SqlState::FEATURE_NOT_SUPPORTED)?;
     Ok(())
 }
 
-/// The session that commits a prepared transaction does not move the worker id.
+/// The session that commits the prepared transaction does not change the worker id.
 #[test]
 fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() -> Result<()> {
     let (coordinator, node) =
@@ -96,7 +96,7 @@ fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() ->
     wait::until_true("worker ids of both from the registry", leased)
 }
 
-/// As where the coordinator's extension is being created: the worker has its own, and gives no ids.
+/// This happens while the coordinator's extension is being created. The worker has the extension, but gives no ids.
 #[test]
 fn a_worker_that_cannot_join_has_the_extension_and_gives_no_ids() -> Result<()> {
     let (coordinator, node) = (auto().start()?, cluster::node().start()?);
@@ -118,7 +118,7 @@ fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
     let mut client = worker(&node, 1, coordinator.port())?;
     client.run("create extension snowflake_ids")?;
     ensure!(client.one::<i64>("select segment_nextval('one')")? == 1);
-    // Rows that are not it.
+    // None of these rows is the primary coordinator's.
     client.run(&format!(
         "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false, 'primary'),
              (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE}, true, 'primary')"
@@ -136,7 +136,7 @@ fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
     Ok(())
 }
 
-/// A foreign server of the name that stands for the coordinator is another thing.
+/// A foreign server with the coordinator's reserved name is ignored.
 #[test]
 fn a_worker_connects_as_citus_does() -> Result<()> {
     let (coordinator, node) = (auto().start()?, cluster::node().start()?);
@@ -162,7 +162,7 @@ fn a_worker_connects_as_citus_does() -> Result<()> {
     )?;
     client.run(JOIN)?;
     wait_for_id(&mut client)?;
-    // Options of all connections count, too, after those of the role.
+    // The options for all connections apply too, after those of the role.
     client.run("set citus.node_conninfo = 'password=none sslmode=nonsense'")?;
     let error = client.error(JOIN)?;
     ensure!(error.message().contains("sslmode"), "{error:?}");

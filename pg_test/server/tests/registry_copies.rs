@@ -1,4 +1,4 @@
-//! Nodes that are copied, that fail over to a standby of their own, or whose databases are.
+//! Nodes that are copied or fail over to their own standby, and nodes whose databases are copied.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::cluster::{Cluster, only_for_want_of_ids};
@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::segments::{TIMEOUT, settled, take};
 use snowflake_ids_server_tests::snowflakes;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
 
-/// Has a node take ids of both kinds: those of a tag.
+/// Takes ids of both kinds on a node. Returns those of the tag.
 fn take_some(cluster: &Cluster) -> Result<Taken> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
@@ -16,7 +16,7 @@ fn take_some(cluster: &Cluster) -> Result<Taken> {
     Ok(Taken::own(take(&mut client, "t", 35)?))
 }
 
-/// Ids of both kinds, of all of them at once.
+/// Takes ids of both kinds on all servers at once, and checks that none repeats.
 fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
     let (mut tags, mut snowflakes) = (Vec::new(), Vec::new());
     for server in servers {
@@ -34,7 +34,7 @@ fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
     of_tag.unique()
 }
 
-/// Both have the note of what was left over, and the same ids received.
+/// Both servers have the same saved ranges and the same received ids.
 #[test]
 fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
     let mut cluster = Cluster::start(1)?;
@@ -57,7 +57,7 @@ fn a_base_backup_of_a_node_shares_no_id_with_it() -> Result<()> {
     share_no_id(&[&cluster.nodes[0], &copy], taken)
 }
 
-/// Both sides of a split brain, under load.
+/// Both sides of a split brain are under load.
 #[test]
 fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -71,7 +71,7 @@ fn a_node_s_standby_that_is_promoted_shares_no_id_with_it() -> Result<()> {
     share_no_id(&[&cluster.nodes[0], &standby], all)
 }
 
-/// The former primary is gone, with what it had received and its standby does not know of.
+/// The former primary is gone, with received ids that its standby does not know.
 #[test]
 fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
     let mut cluster = Cluster::start(1)?;
@@ -91,7 +91,7 @@ fn a_node_that_fails_over_goes_on_above_its_ids() -> Result<()> {
     ids::growing(&taken.ids)
 }
 
-/// A database made from a node's as a template is a node, too.
+/// A database created with a node's database as its template is a node too.
 #[test]
 fn a_database_made_from_a_node_s_shares_no_id_with_it() -> Result<()> {
     let cluster = Cluster::start(1)?;

@@ -1,4 +1,4 @@
-//! Several databases of one server, and several registries: worker ids of the server come from one of them.
+//! Several databases of one server, and several registries: the server's worker id comes from one of them.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::snowflakes::status;
 use snowflake_ids_server_tests::{Server, ids, sql, sql::Session};
 
-/// A second database of this server, which knows a database of another one as its registry.
+/// A second database of this server that knows another server's database as its registry.
 fn second(server: &Server, registry: &Server, database: &str) -> Result<Client> {
     server.create_database("second")?;
     let mut client = server.connect("second")?;
@@ -33,7 +33,8 @@ fn worker_of(server: &Server) -> Result<i32> {
     status(&mut client, "worker_id")
 }
 
-/// Two nodes of one registry; a second database of the first is to have another one, which would lease it the second's id.
+/// Two nodes use one registry. The first node's second database tries to join another registry, which would lease it the second
+/// node's worker id.
 #[test]
 fn a_second_database_does_not_move_a_node_to_another_registry() -> Result<()> {
     let (one, two) = (registry()?, registry()?);
@@ -56,7 +57,7 @@ fn a_second_database_does_not_move_a_node_to_another_registry() -> Result<()> {
     ids::unique(taken)
 }
 
-/// A server that has its worker id from elsewhere, and in another database leases some to others.
+/// The server has its worker id from another registry, and leases worker ids to others in another database.
 #[test]
 fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_one() -> Result<()> {
     let one = registry()?;
@@ -69,7 +70,7 @@ fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_
         "grant execute on function snowflake_ids.registry_serve(text),
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;
-    // Its own registry would lease it the first one otherwise: the middle has no row there.
+    // Otherwise this registry would lease its own server's worker id, because the server has no row in it.
     let node = cluster::node().start()?;
     let mut client = node.introduce(NAME, &[middle.port()])?;
     client.run(&format!("alter server {NAME} options (set dbname 'second'); {JOIN}"))?;
@@ -78,13 +79,13 @@ fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_
     Ok(())
 }
 
-/// Citus' catalog on a worker, which belongs to a group of its own.
+/// Citus's catalog on a worker, which has a group of its own.
 const CITUS_WORKER: &str = "set allow_system_table_mods = on;
     create table pg_catalog.pg_dist_local_group (groupid integer not null primary key);
     insert into pg_catalog.pg_dist_local_group values (1);
     reset allow_system_table_mods";
 
-/// A worker of a Citus cluster on which nobody has called `use_registry`.
+/// Nobody has called `use_registry` on this worker of a Citus cluster.
 #[test]
 fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result<()> {
     let registry = registry()?;
@@ -107,7 +108,7 @@ fn a_worker_of_a_citus_cluster_gives_no_ids_before_it_has_a_registry() -> Result
     Ok(())
 }
 
-/// The coordinator is in group 0, and gives ids out of its own tables.
+/// The coordinator is in group 0, and gives ids from its own tables.
 #[test]
 fn a_citus_coordinator_needs_no_registry() -> Result<()> {
     let (_server, mut client) = auto().with_session()?;

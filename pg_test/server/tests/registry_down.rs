@@ -1,4 +1,4 @@
-//! A registry that is gone: stopped, refusing, restarted, killed, away for hours.
+//! A registry that is stopped, refuses, is restarted, is killed, or is away for hours.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -13,7 +13,7 @@ use snowflake_ids_server_tests::{Shutdown, cases, full, ids, snowflakes, sql, sq
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A session of a node with a tag of ten ids a segment in use, whose calls wait for half a second at most.
+/// A session of a node, with a tag in use that has ten ids per segment. Calls wait half a second at most.
 fn small_segments(cluster: &Cluster) -> Result<Client> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
@@ -55,7 +55,7 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back(
     ids::growing(&taken)
 }
 
-/// No session calls while it is away; a node asks again by itself.
+/// No session calls while the registry is away. The node asks again by itself.
 fn buffers_are_filled_again_without_a_caller(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
     cluster.registry.stop(Shutdown::Fast)?;
@@ -69,7 +69,7 @@ fn buffers_are_filled_again_without_a_caller(cluster: &mut Cluster) -> Result<()
     ids::growing(&taken)
 }
 
-/// Even the worker has given up meanwhile, and no session calls.
+/// The worker has ended meanwhile, and no session calls.
 fn an_idle_node_sees_that_its_registry_is_back(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
     cluster.registry.stop(Shutdown::Fast)?;
@@ -94,7 +94,7 @@ fn an_idle_node_sees_that_its_registry_is_back(cluster: &mut Cluster) -> Result<
     Ok(())
 }
 
-/// Ids end with an error that tells what the registry says, and come back once that was mended.
+/// Checks that ids end with an error that quotes the registry, and continue once the cause is mended.
 fn refused_until_mended(
     cluster: &Cluster,
     client: &mut Client,
@@ -137,12 +137,12 @@ fn a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for(cluster: &mu
     ids::growing(&taken)
 }
 
-/// Restarts or kills the registry at any moment while two nodes take ids; they notice at most that they wait.
+/// Restarts or kills the registry at any moment while two nodes take ids. Sessions only wait.
 fn gone_under_load(cluster: &mut Cluster, how: impl Fn(&mut Cluster) -> Result<()>) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 1000")?;
     let of_tag = cluster.nodes.iter().map(|node| node.load_of_tag("t", 1)).collect::<Result<Vec<_>>>()?;
     let snowflakes = cluster.nodes.iter().map(|node| node.load(1)).collect::<Result<Vec<_>>>()?;
-    // A node that has no worker id yet needs the registry for its first id.
+    // A node without a worker id needs the registry for its first id.
     Load::all_go_on(&snowflakes)?;
     for round in 0..if full() { 40 } else { 3 } {
         Load::all_go_on(&of_tag)?;
@@ -179,7 +179,7 @@ fn a_connection_cut_in_the_middle_of_a_request_costs_a_gap_at_most(cluster: &mut
     taken.unique()
 }
 
-/// The node itself is killed in the middle of what it does with answers.
+/// The node is killed while it processes responses.
 fn a_node_killed_under_load_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 100")?;
     let other = cluster.nodes[1].load_of_tag("t", 1)?;
@@ -204,7 +204,7 @@ fn a_restart_of_a_node_leaves_no_gap(cluster: &mut Cluster) -> Result<()> {
     for _ in 0..3 {
         wait_as_long_as_it_takes(&mut client)?;
         taken.extend(take(&mut client, "t", 33)?);
-        // An answer that is under way would become a gap.
+        // The ids of a pending response would become a gap.
         settled(&mut client, "t")?;
         cluster.nodes[0].restart()?;
         client = cluster.session()?;
@@ -212,7 +212,7 @@ fn a_restart_of_a_node_leaves_no_gap(cluster: &mut Cluster) -> Result<()> {
     ids::dense(taken)
 }
 
-/// Snowflake ids go on until the lease's expiry; the clocks are set forward so as not to wait for it.
+/// Snowflake ids continue until the lease expires. The clocks are set forward instead of waiting.
 #[test]
 fn a_registry_away_for_hours_ends_ids_at_the_expiry_and_not_for_good() -> Result<()> {
     let node = cluster::node().false_clock().set("snowflake_ids.lease_duration", "20min");
@@ -250,7 +250,7 @@ fn a_registry_away_for_hours_ends_ids_at_the_expiry_and_not_for_good() -> Result
     ids::growing(&taken)
 }
 
-/// The first call after a long time meets a connection that was cut without a word.
+/// After a long time, the first call finds a connection that was cut without notice.
 fn a_session_that_the_registry_has_ended_is_replaced_without_an_error(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
     wait_as_long_as_it_takes(&mut client)?;

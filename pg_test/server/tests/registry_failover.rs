@@ -1,4 +1,4 @@
-//! A registry that fails over to its standby, with the former primary coming back.
+//! A registry that fails over to its standby, and whose former primary returns.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -12,7 +12,7 @@ use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session, wait};
 use std::time::Duration;
 
-/// A registry, its standby, and nodes that know both.
+/// A registry, its standby, and nodes that know both addresses.
 struct Pair {
     primary: Server,
     standby: Server,
@@ -36,7 +36,7 @@ fn pair(definition: &str, nodes: usize) -> Result<Pair> {
 }
 
 impl Pair {
-    /// The primary dies and the standby takes over.
+    /// Kills the primary and promotes the standby.
     fn fail_over(&mut self) -> Result<()> {
         self.primary.kill9()?;
         self.standby.promote()
@@ -61,7 +61,7 @@ fn three_nodes_under_load_follow_the_new_primary_and_share_no_id() -> Result<()>
             Ok(registry_status::<i32>(&mut client, NAME, "timeline")? == 2)
         })?;
     }
-    // The former primary takes writes, too, but no node that has heard of the new one follows it.
+    // The former primary accepts writes too, but no node that knows its successor uses it.
     pair.primary.start_again()?;
     let version = pair.primary.version("t")?;
     pair.standby.end_nodes_sessions()?;
@@ -96,7 +96,7 @@ fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
 
     pair.standby.start_again()?;
     wait_as_long_as_it_takes(&mut client)?;
-    // The former one comes first in the list.
+    // The former primary comes first in the list of hosts.
     client.run(JOIN)?;
     taken.extend(take(&mut client, "t", 100)?);
     becomes(&mut client, NAME, "up")?;
@@ -104,13 +104,13 @@ fn the_former_primary_is_refused_when_it_is_all_that_is_left() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// As many ids as two segments of a node may hold are skipped, once a promotion.
+/// Each promotion skips as many ids as two segments of a node may have.
 #[test]
 fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 2)?;
     let mut clients = [pair.session()?, pair.nodes[1].connect("postgres")?];
     let mut taken = vec![next(&mut clients[0], "t")?, next(&mut clients[1], "t")?];
-    // The first segment of each, and the second once a tenth is used.
+    // Each node has its first segment, and reserves the second after using a tenth.
     pair.standby.catch_up(&pair.primary)?;
     pair.standby.cut_off()?;
     let known: i64 = row(&mut pair.standby.connect("postgres")?, "t", "max_id")?;
@@ -132,7 +132,7 @@ fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     ids::unique(taken)
 }
 
-/// A node is not refused for ids that the standby has not, as far as those are skipped; beyond that it is.
+/// A node may join although the standby lacks some of its ids, if the promotion skips these. Beyond that it is refused.
 #[test]
 fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 1)?;
@@ -148,7 +148,7 @@ fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
     client.run(JOIN)?;
     wait_as_long_as_it_takes(&mut client)?;
     taken.extend(take(&mut client, "t", 100)?);
-    // Of a tag that nobody draws from meanwhile: twice max_step above the row, and further.
+    // The limit, for a tag that nobody uses meanwhile: twice max_step above the row is accepted, more is refused.
     let mut registry = pair.standby.connect("postgres")?;
     create(&mut registry, "idle", "step => 100, max_step => 100")?;
     registry.run("update snowflake_ids.segment set timeline = 1 where tag = 'idle'")?;
@@ -178,13 +178,13 @@ fn a_standby_is_no_registry() -> Result<()> {
     let error = client.error(JOIN)?;
     assert!(["25006", "55000"].contains(&error.code().code()), "{error:?}");
     assert!(said(&error).contains(NAME), "{error:?}");
-    // It serves from its promotion on, the session that was refused included.
+    // The standby serves from its promotion on, also in the session that was refused.
     pair.standby.promote()?;
     client.run(JOIN)?;
     next(&mut client, "t").map(drop)
 }
 
-/// The registry moves on to the standby in good order, and back.
+/// The registry switches over to the standby in good order, and back.
 #[test]
 fn a_registry_that_is_switched_over_and_back_loses_nothing() -> Result<()> {
     let primary = auto().rewindable().start()?;

@@ -1,4 +1,4 @@
-//! Tags that go over to a registry with nodes that join it, and come back with nodes that leave.
+//! Tags that move to a registry when nodes join, and back when nodes leave.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row};
@@ -49,8 +49,8 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids(
     Ok(())
 }
 
-/// Ids that the registry itself reserved before are not given back below them: a worker gives back only what the row's version is
-/// of.
+/// The registry's own reserved ids are not given back if that would lead below handed-over ids. A worker gives ids back only
+/// while the row's version is the one of its reservation.
 fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over(
     cluster: &mut Cluster,
 ) -> Result<()> {
@@ -69,7 +69,7 @@ fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over
     Ok(())
 }
 
-/// Another node's ids of a tag that was handed over are others.
+/// Another server hands over the same tag, with other ids.
 fn a_tag_that_two_servers_had_goes_on_above_both(cluster: &mut Cluster) -> Result<()> {
     let (registry, first) = (&cluster.registry, cluster.session()?);
     let other = node().start()?;
@@ -80,7 +80,7 @@ fn a_tag_that_two_servers_had_goes_on_above_both(cluster: &mut Cluster) -> Resul
         newest = take(client, "t", count)?[count - 1];
         client.run(JOIN)?;
     }
-    // Up to here both have counted from 1; from the second's joining on nothing comes twice.
+    // Until now both counted from 1. After the second one has joined, no id repeats.
     let [first, second] = &mut clients;
     let mut both = take(second, "t", 200)?;
     assert!(both[0] > newest, "{} after {newest}", both[0]);
@@ -110,14 +110,14 @@ fn a_rollback_leaves_all_as_it_was(cluster: &mut Cluster) -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Ids that a joining transaction takes before its end are as good as any other.
+/// Ids taken within a joining transaction are as safe as others.
 fn ids_taken_by_the_transaction_that_joins_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
     let mut client = cluster.session()?;
     create(&mut client, "t", "step => 10")?;
     let mut taken = take(&mut client, "t", 33)?;
     for call in [JOIN, LEAVE] {
         for end in ["rollback", "commit"] {
-            // Calls after the transaction may wait: a worker that lost an answer to its locks asks again after a second.
+            // Calls after the transaction may wait, because a worker whose reservation failed on a lock retries after a second.
             client.run("begin; set local snowflake_ids.segment_wait_timeout = '300ms'")?;
             client.run(call)?;
             match take(&mut client, "t", 33) {
@@ -158,13 +158,13 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     wait_for_id(client)?;
     wait::until_true("a lease of its own", || Ok(status::<String>(client, "scope")? == LOCAL))?;
-    // Back again, above both.
+    // The node joins again, above the ids of both.
     client.run(JOIN)?;
     assert!(next(client, "t")? > after[49]);
     ids::unique(taken)
 }
 
-/// After a promotion the next reservation begins above the id that a row is handed over with, wherever its ids begin.
+/// After a promotion, the next reservation begins above the handed-over id, wherever the tag's ids begin.
 fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved(
     cluster: &mut Cluster,
 ) -> Result<()> {
@@ -194,7 +194,7 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved(
                 &[&told, &tag],
             )?
             .get(0);
-        // The next number of the tag that is above what was handed over.
+        // The tag's next number above the handed-over id.
         let (increment, remainder, start): (i64, i64, i64) = (
             row(&mut client, &tag, "increment")?,
             row(&mut client, &tag, "remainder")?,

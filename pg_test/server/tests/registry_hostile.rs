@@ -1,5 +1,5 @@
-//! A node that lies: a login with the role of nodes changes nothing but what it asks for within bounds, and what it asks can
-//! be ended.
+//! A lying node. A login with the nodes' role can change only what its requests allow within limits, and its requests can be
+//! ended.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -16,7 +16,7 @@ mod mutate;
 
 use mutate::{Mutator, QUESTIONS};
 
-/// A session of a registry with tags, and one of the nodes' role, which may reserve and nothing else.
+/// A session of a registry with tags, and a session of the nodes' role, which may only reserve.
 fn sessions(registry: &Server) -> Result<(Client, Client)> {
     let mut client = registry.serve_nodes()?;
     client.run(&format!("revoke execute on function snowflake_ids.registry_take_over from {ROLE}"))?;
@@ -39,7 +39,7 @@ fn question(ask: &str) -> String {
     format!(r#"{{"version":1,"registry":null,"timeout":{{"secs":1,"nanos":0}},"ask":{ask}}}"#)
 }
 
-/// A question for a worker id of a server on this host.
+/// A request for a worker id, from a server on this host.
 fn lease(host: &str, token: u32, except: &str, layout: &str, capacity: u32) -> String {
     question(&format!(
         r#"{{"Lease":{{"entry":{{"datacenter":0,"token":{token},"duration":{{"secs":31622400,"nanos":0}},"now":"2026-01-01T00:00:00Z","last":null,"holder":{{"system_identifier":7,"timeline":1,"host":"{host}","port":1,"directory":"/d","layout":"{layout}"}}}},"policy":"Reuse","token":null,"except":[{except}],"capacity":{capacity},"preferred":null,"max_clock_skew":{{"secs":2000000000,"nanos":0}}}}}}"#
@@ -52,7 +52,7 @@ fn reserve(floor: &str, share: &str) -> String {
     ))
 }
 
-/// All that nodes can change.
+/// Everything that nodes can change.
 fn content(client: &mut Client) -> Result<String> {
     client.one("select coalesce((select string_agg(s::text, '|' order by tag) from snowflake_ids.segment s), '') || '#' ||
                 coalesce((select string_agg(w::text, '|' order by datacenter_id, worker_id) from snowflake_ids.worker_lease w), '') || '#' ||
@@ -62,7 +62,7 @@ fn content(client: &mut Client) -> Result<String> {
 fn a_question_with_a_million_exceptions_ends(server: &mut Server) -> Result<()> {
     let (_client, mut shard) = sessions(server)?;
     let except = (0..1_000_000).map(|number: u32| number.to_string()).collect::<Vec<_>>().join(",");
-    // The highest that a column takes, and as many as there are bits for.
+    // The largest capacity that a column accepts, and the largest number of bits.
     let question = lease("a", 1, &except, "31/0/31/1", i32::MAX.cast_unsigned());
     let asked = thread::spawn(move || ask(&mut shard, &question));
     wait::until_true("an answer, a refusal, or statement_timeout", || Ok(asked.is_finished()))?;
@@ -105,7 +105,7 @@ fn what_no_server_asks_is_refused_and_changes_nothing(server: &mut Server) -> Re
             assert!(refusal.hint().is_some_and(|hint| hint.contains(grant)), "{refusal:?}");
         }
     }
-    // Neither is the end of bigint: the answer says why not.
+    // The end of bigint is refused too, but by a response with the reason.
     let told = ask(&mut shard, &reserve("[0,9223372036854775806]", "null"))?
         .map_err(|error| anyhow::anyhow!("{error:?}"))?;
     assert!(told.contains("Floor"), "{told}");
@@ -115,7 +115,7 @@ fn what_no_server_asks_is_refused_and_changes_nothing(server: &mut Server) -> Re
     Ok(())
 }
 
-/// However long a server says that it wants a worker id, and however many it takes.
+/// This holds for any requested duration, and for any number of requests.
 fn one_server_leases_neither_for_a_year_nor_all_worker_ids(server: &mut Server) -> Result<()> {
     let (mut client, mut shard) = sessions(server)?;
     let mut leased = 0;
@@ -133,20 +133,20 @@ fn one_server_leases_neither_for_a_year_nor_all_worker_ids(server: &mut Server) 
     let longest =
         "select count(*) from snowflake_ids.worker_lease where expires_at > now() + interval '31 days 1 min'";
     assert_eq!(client.one::<i64>(longest)?, 0, "for longer than a month");
-    // Another one is not affected.
+    // Another server is not affected.
     let told = ask(&mut shard, &lease("b", 1, "", "41/0/10/12", 1_024))?;
     assert!(told.as_ref().is_ok_and(|told| told.contains("Taken")), "{told:?}");
     Ok(())
 }
 
-/// The rows are what accepted answers say, and nothing else: no question changes a part of something.
+/// The rows match the accepted responses exactly. No request has a partial effect.
 fn whatever_is_asked_the_tables_are_what_was_answered(server: &mut Server) -> Result<()> {
     let (mut client, mut shard) = sessions(server)?;
     let tried = if full() { 100_000 } else { 500 };
     let mut before = content(&mut client)?;
     let (mut answered, mut changed) = (0, 0);
     for seed in 0..tried {
-        // Neither JSON nor a text of the server's may have a zero byte.
+        // Neither JSON nor a server's text may contain a zero byte.
         let text = Mutator::new(seed).mutate(&QUESTIONS).replace('\0', "?");
         let told = ask(&mut shard, &text).with_context(|| format!("seed {seed}: {text}"))?;
         let after = content(&mut client)?;
@@ -175,8 +175,8 @@ fn whatever_is_asked_the_tables_are_what_was_answered(server: &mut Server) -> Re
     Ok(())
 }
 
-/// Reservations and leases are in the tables. A question may ask for a tag more than once: then the row has
-/// what came last, and each of the others is below it.
+/// Checks that the tables contain a response's reservations and leases. A request may name a tag several times. Then the row has
+/// the last reservation, and the others are below it.
 fn check_answer(client: &mut Client, told: &str) -> Result<()> {
     let wrong: i64 = client
         .query_one(

@@ -1,4 +1,4 @@
-//! A registry that hangs: connections to it are open, or can be opened, and nothing ever comes back.
+//! A hung registry: it accepts and keeps connections, but never answers.
 
 use anyhow::Result;
 use postgres::Client;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Longer than any test.
 const FOR_EVER: &str = "1h";
 
-/// A session of a node with a tag of so many ids a segment in use, which gives an answer of the registry up after `timeout`.
+/// A session of a node, with a tag in use that has this many ids per segment. The node waits for the registry until `timeout`.
 fn in_use(cluster: &Cluster, step: usize, timeout: &str) -> Result<Client> {
     cluster.create("t", &format!("step => {step}, max_step => {step}"))?;
     let mut client = cluster.session()?;
@@ -31,7 +31,7 @@ fn callers_do_not_notice_while_buffers_last(cluster: &mut Cluster) -> Result<()>
     let waits = |client: &mut Client| status::<i64>(client, "t", "waits");
     let (mut taken, before) = (vec![1], waits(&mut client)?);
     let paused = cluster.registry.pause()?;
-    // The node asks when half of a segment is used, unless it has the next one already.
+    // The node asks when half of a segment is used, unless it already has the next one.
     taken.extend(take(&mut client, "t", STEP * 6 / 10)?);
     wait::until_true("the node to ask in vain", || {
         if status::<Option<i64>>(&mut client, "t", "next_first")?.is_some() {
@@ -75,7 +75,7 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all(cluster: &mut Clust
     ids::growing(&taken)
 }
 
-/// A call that waits beside another one, ended by a cancel.
+/// A call that waits beside another, ended by a cancel.
 fn cancel_a_call(node: &Server) -> Result<DbError> {
     let mut client = node.connect("postgres")?;
     client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
@@ -86,13 +86,13 @@ fn cancel_a_call(node: &Server) -> Result<DbError> {
     call.ended()
 }
 
-/// With calls that wait, with the node's worker in the middle of a request.
+/// Calls are waiting, and the node's worker is in the middle of a request.
 fn a_node_shuts_down_and_starts_without_it(cluster: &mut Cluster) -> Result<()> {
     let mut client = in_use(cluster, 10, FOR_EVER)?;
     let mut taken = vec![wait_for_id(&mut client)?];
     let paused = cluster.registry.pause()?;
     wait_at_most(&mut client, Duration::from_millis(700))?;
-    // The first request is still under way.
+    // The first request is still pending.
     let (mut of_tag, _) = refused_with(&mut client, "t", &[NAME])?;
     client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;
     let waiting = thread::spawn(move || next(&mut client, "t").is_err());
@@ -104,7 +104,7 @@ fn a_node_shuts_down_and_starts_without_it(cluster: &mut Cluster) -> Result<()> 
     node.start_again()?;
     let mut client = node.connect("postgres")?;
     taken.push(snowflakes::next(&mut client)?);
-    // This time it hangs before there is a connection.
+    // This time the registry hangs before a connection exists.
     wait_at_most(&mut client, Duration::from_millis(700))?;
     of_tag.extend(refused_with(&mut client, "t", &[NAME])?.0);
     node.restart_by(Shutdown::Fast)?;
@@ -116,7 +116,7 @@ fn a_node_shuts_down_and_starts_without_it(cluster: &mut Cluster) -> Result<()> 
     ids::growing(&taken)
 }
 
-/// As long as a segment of a tag is fetched by one session, another tag is not held up for longer than that.
+/// While one session waits for a slow response, other tags wait no longer than the registry needs.
 fn a_registry_that_is_slow_holds_no_call_up_for_longer_than_it_is(cluster: &mut Cluster) -> Result<()> {
     let mut client = in_use(cluster, 10, FOR_EVER)?;
     cluster.create("other", "step => 10, max_step => 10")?;

@@ -1,4 +1,4 @@
-//! Joining a registry: what is checked, what changes, and what does not.
+//! Joining a registry: its checks and its effects.
 
 use anyhow::Result;
 use postgres::Client;
@@ -18,7 +18,7 @@ use std::net::TcpListener;
 const LOCAL: &str = "this server only";
 const SHARED: &str = "shared registry";
 
-/// A foreign server as a variation of one that would do.
+/// Creates a foreign server with some options changed.
 fn variant(client: &mut Client, name: &str, options: &str, mapping: &str) -> Result<()> {
     client.run(&format!(
         "create server {name} foreign data wrapper postgres_fdw options ({options});
@@ -27,7 +27,7 @@ fn variant(client: &mut Client, name: &str, options: &str, mapping: &str) -> Res
     Ok(())
 }
 
-/// Using these servers is refused, by an error that names one of them, and changes nothing.
+/// Checks that using these servers is refused by an error that names one of them, and changes nothing.
 fn refused(client: &mut Client, servers: &str, name: &str) -> Result<DbError> {
     let error = client.error(&format!("select snowflake_ids.use_registry({servers})"))?;
     assert!(said(&error).contains(name), "\"{name}\" is not named: {error:?}");
@@ -35,7 +35,7 @@ fn refused(client: &mut Client, servers: &str, name: &str) -> Result<DbError> {
     Ok(error)
 }
 
-/// Makes an extension say that it is an older one, in any form of its answers.
+/// Makes the extension report an older version in all of its responses.
 const OLDER: &str = "
     alter extension snowflake_ids drop function snowflake_ids.registry_serve(text);
     alter function snowflake_ids.registry_serve(text) rename to now;
@@ -44,7 +44,7 @@ const OLDER: &str = "
          where extname = 'snowflake_ids' $$;
     grant execute on function snowflake_ids.registry_serve(text) to shard";
 
-/// Databases of the registry and roles in it that won't do, and foreign servers for them; the port where nobody listens.
+/// Creates unusable databases and roles on the registry, with foreign servers for them. Returns the port on which nobody listens.
 fn unfit_registries(registry: &Server, node: &Server, client: &mut Client) -> Result<Port> {
     let mut at_registry = registry.connect("postgres")?;
     at_registry.run("create database bare")?;
@@ -85,7 +85,7 @@ fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()
     ] {
         let error = refused(&mut client, &format!("'{name}'"), name)?;
         assert!(codes.contains(&error.code().code()), "{name}: {error:?}");
-        // One that would do does not make up for it.
+        // A usable registry beside it does not help.
         refused(&mut client, &format!("'{NAME}', '{name}'"), name)?;
     }
     assert_eq!(status::<String>(&mut client, "scope")?, LOCAL);
@@ -94,7 +94,7 @@ fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()
     snowflakes::next(&mut client).map(drop)
 }
 
-/// One that draws from a registry itself is none, and says which one to use.
+/// A database that uses a registry cannot be one. Its error names the registry to use.
 fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) -> Result<()> {
     let (registry, mut client) = (&cluster.registry, cluster.session()?);
     registry.create_database("follower")?;
@@ -136,7 +136,7 @@ fn names_that_are_none_and_users_that_may_not_are_refused(cluster: &mut Cluster)
     Ok(())
 }
 
-/// The listener never says a word.
+/// The listener never answers.
 fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
     let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -150,7 +150,7 @@ fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
 
-    // In a list of hosts the next one is tried.
+    // From a list of hosts, the next one is tried.
     node.reload("snowflake_ids.registry_timeout", "20s")?;
     drop(node.introduce("either", &[port, registry.port()])?);
     client.run("select snowflake_ids.use_registry('either')")?;
@@ -171,7 +171,7 @@ fn a_fresh_server_that_joins_serves_ids() -> Result<()> {
 
 #[test]
 fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
-    // The registry's own server leases none.
+    // The registry's own server leases no worker id.
     let cluster = Cluster::of(auto().set("snowflake_ids.worker_id", "31"), &node(), 3)?;
     cluster.create("t", "step => 100")?;
     let (mut workers, mut taken, mut loads) = (Vec::new(), Taken::default(), Vec::new());
@@ -202,7 +202,7 @@ fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
     taken.unique()
 }
 
-/// Under load, and back.
+/// The server joins under load, and leaves again.
 fn ids_flow_while_a_server_joins_and_leaves(cluster: &mut Cluster) -> Result<()> {
     let (registry, node, mut client) = (&cluster.registry, &cluster.nodes[0], cluster.session()?);
     create(&mut client, "t", "step => 100, max_step => 10000")?;
@@ -250,7 +250,7 @@ fn a_node_leaves_the_tags_to_the_registry() -> Result<()> {
         "select tag from snowflake_ids.segment_status where database = current_database() order by 1";
     assert_eq!(client.column::<String>(listed)?, ["made on use", "t"]);
 
-    // Other databases of the node are none of the registry's.
+    // The node's other databases do not use the registry.
     cluster.nodes[0].create_database("other")?;
     let mut other = cluster.nodes[0].connect("other")?;
     create(&mut other, "t", "")?;
@@ -258,7 +258,7 @@ fn a_node_leaves_the_tags_to_the_registry() -> Result<()> {
     Ok(())
 }
 
-/// Another session may commit it, long after what the registry was told.
+/// Another session could commit the transaction long after the registry was told.
 #[test]
 fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
     let registry = auto().start()?;
@@ -277,7 +277,7 @@ fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Operators at two sessions that do not know of each other.
+/// Two operators' sessions act without knowing of each other.
 fn joining_and_leaving_at_once_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
     let (node, mut client) = (&cluster.nodes[0], cluster.session()?);
     create(&mut client, "t", "step => 10, max_step => 100")?;

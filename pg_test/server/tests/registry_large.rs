@@ -9,11 +9,10 @@ use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
 use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 
-/// More than one question or answer takes.
+/// More tags than fit into one request or response.
 const TAGS: i64 = 9_000;
 
-/// A registry that knows one tag and whose table was looked at when it was so small, and a server with so many tags that
-/// knows it.
+/// A registry with one tag, whose table was analyzed in this size; and a server with many tags that knows the registry.
 fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
     let registry = auto().start()?;
     let mut at_registry = registry.serve_nodes()?;
@@ -27,7 +26,7 @@ fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
     Ok((registry, node, client))
 }
 
-/// The number of rows of the table of tags that sequential scans read, once this many changes of it are known.
+/// The number of rows that sequential scans of the table of tags read. Waits until the statistics include this many changes.
 fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
     let mut client = server.connect("postgres")?;
     wait::until(TIMEOUT, "the counts of sessions that have ended", || {
@@ -41,7 +40,7 @@ fn rows_passed(server: &Server, changes: i64) -> Result<i64> {
 
 /// The number of nodes' requests that wait for a lock in the registry.
 fn waiting(registry: &mut Client) -> Result<i64> {
-    // The wait event in pg_stat_activity is null for a moment whenever a session looks around.
+    // The wait event in pg_stat_activity is null for moments, while a session checks its surroundings.
     let locks = "pg_locks join pg_stat_activity using (pid) where not granted";
     registry.one(&format!("select count(*) from {locks} and usename = '{ROLE}'"))
 }
@@ -56,7 +55,7 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
     assert_eq!(at_registry.one::<i64>(highest)?, before);
     assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.received")?, TAGS);
     let mut taken = vec![next(&mut client, "tag 9")?];
-    // Ids received of another registry are handed over like the rest, and each raises what there is.
+    // Ids received from another registry are handed over too, and raise the present rows.
     at_registry.run("update snowflake_ids.segment set max_id = 0")?;
     let refused = client.error(JOIN)?;
     assert!(
@@ -68,7 +67,7 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
     let received = "select sum(max_id)::bigint from snowflake_ids.received";
     let of_both = client.one::<i64>(received)?;
     assert_eq!(2 * at_registry.one::<i64>(highest)?, of_both);
-    // Each of them is compared with its row.
+    // Each received id is compared with its row.
     client.run(JOIN)?;
     client.run("vacuum analyze snowflake_ids.segment")?;
     client.run(LEAVE)?;
@@ -87,7 +86,7 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
 fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
     let (registry, _node, mut client) = strangers(TAGS)?;
     let mut at_registry = registry.connect("postgres")?;
-    // The last in the order of tags.
+    // The tag is the last in order.
     create(&mut client, "zero", "")?;
     create(&mut at_registry, "zero", "reset => 'year'")?;
     let error = client.error(JOIN)?;
@@ -99,7 +98,8 @@ fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
     Ok(())
 }
 
-/// A hand-over that is given up while it waits for a lock there leaves nothing behind: neither what waits, nor locks, nor tags.
+/// If a hand-over is cancelled while it waits for a lock at the registry, nothing of it remains: no waiting session, no lock, no
+/// tag.
 #[test]
 fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
     let (registry, node, mut client) = strangers(5)?;
@@ -123,7 +123,7 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
         if !killed {
             assert_eq!(ended?.code(), &SqlState::QUERY_CANCELED);
         }
-        // The node has given up, and the row is locked still.
+        // The hand-over has ended at the node, and the row is still locked.
         wait::until_true("the hand-over to end in the registry", || Ok(waiting(&mut at_registry)? == 0))?;
         locked.rollback()?;
         let tags = at_registry.column::<String>("select tag from snowflake_ids.segment order by 1")?;

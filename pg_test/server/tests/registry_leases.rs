@@ -1,4 +1,4 @@
-//! Worker ids that nodes lease from a registry: given up, used up, and asked for in vain.
+//! Worker ids leased from a registry: released, used up, and requested in vain.
 
 use anyhow::Result;
 use postgres::error::SqlState;
@@ -19,7 +19,7 @@ fn worker_of(server: &Server) -> Result<i32> {
     status(&mut client, "worker_id")
 }
 
-/// An operator gives a node's worker id up at the registry, under load; the node goes on as another one.
+/// An operator releases a node's worker id at the registry, under load. The node continues under another one.
 #[test]
 fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     let cluster = Cluster::of(auto().set("snowflake_ids.worker_id", "31"), &cluster::node(), 2)?;
@@ -27,7 +27,7 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     let loads = cluster.nodes.iter().map(|node| node.load(2)).collect::<Result<Vec<_>>>()?;
     let mut operator = cluster.registry.connect("postgres")?;
     operator.run(&format!("select snowflake_ids.worker_release({})", workers[0]))?;
-    // Another expiry asks for a renewal.
+    // A changed duration triggers a renewal.
     cluster.nodes[0].reload("snowflake_ids.lease_duration", "2h")?;
     let mut client = cluster.session()?;
     let another = wait::until(TIMEOUT, "another worker id", || {
@@ -41,7 +41,7 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     taken.unique()
 }
 
-/// Of four worker ids, one of which is the registry's own, for four nodes.
+/// Four nodes share four worker ids, one of which is the registry's own.
 #[test]
 fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> Result<()> {
     let layout =
@@ -69,7 +69,7 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     let release = format!("select snowflake_ids.worker_release({own}, holder_is_down => true)");
     let mut operator = cluster.registry.connect("postgres")?;
     operator.run(&release)?;
-    // The former holder's ids may be up to max_drift ahead of its clock, and that up to max_clock_skew ahead.
+    // The former holder's ids may be up to max_drift ahead of its clock, which may be up to max_clock_skew ahead itself.
     operator.run("update snowflake_ids.worker_lease set expires_at = now() where released_at is not null")?;
     taken.push(wait_for_id(&mut last)?);
     taken.extend(take(&mut last, 1000)?);
@@ -78,11 +78,11 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
 
 #[test]
 fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
-    // A call waits for five seconds for a lease: the registry is given up before.
+    // A call waits five seconds for a lease. The node stops waiting for the registry before.
     let node = cluster::node().set("snowflake_ids.registry_timeout", "3s");
     let mut cluster = Cluster::of(auto(), &node.set("snowflake_ids.worker_id_policy", "disposable"), 1)?;
     let paused = cluster.registry.pause()?;
-    // Its former worker id is not used again.
+    // By this policy, the node does not use its former worker id again.
     cluster.nodes[0].restart()?;
     let mut client = cluster.session()?;
     let error = client.error_within("300ms", NEXT)?;
@@ -96,10 +96,10 @@ fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
     wait_for_id(&mut client).map(drop)
 }
 
-/// A registry may lease for a shorter time than it is asked for. It does so however often it is asked.
+/// A registry may grant a shorter lease than requested, however often it is asked.
 #[test]
 fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> Result<()> {
-    /// The duration of the registry's leases: a renewal is due in a quarter of that.
+    /// The duration of the registry's leases. A renewal is due after a quarter of it.
     const GRANTED: &str = "10 min";
     let cluster = Cluster::start(1)?;
     let mut client = cluster.session()?;
@@ -115,7 +115,7 @@ fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> 
     let calls = |client: &mut postgres::Client| registry_status::<i64>(client, NAME, "calls");
     let before = calls(&mut client)?;
     sleep(Duration::from_secs(2));
-    // Once more the renewal that each start brings, if it had not come by then.
+    // One more call is allowed: the renewal after the start may come late.
     let after = calls(&mut client)?;
     assert!(after - before <= 1, "asked {} times in vain", after - before);
     Ok(())

@@ -1,4 +1,4 @@
-//! A registry that lies: a node believes what can be, hands nothing out twice, and takes no harm of the rest.
+//! A lying registry: a node believes what is possible, hands out no id twice, and takes no harm from the rest.
 
 use anyhow::Result;
 use postgres::Client;
@@ -11,7 +11,7 @@ use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, process, take}
 use snowflake_ids_server_tests::{cases, full, ids, sql::Session, wait};
 use std::time::Duration;
 
-/// Has the registry's answers be what `lie` makes of them: a session of a node with a tag of ten ids a segment in use.
+/// Makes the registry lie by `lie`. Returns a session of a node, with a tag in use that has ten ids per segment.
 fn liar(cluster: &Cluster, lie: &str) -> Result<Client> {
     cluster.nodes[0].reload("snowflake_ids.registry_timeout", "1min")?;
     cluster.registry.lies(lie)?;
@@ -22,7 +22,7 @@ fn liar(cluster: &Cluster, lie: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// Answers about a tag that is not dated, as if it were one of today that begins anew; and as it is, from the beginning.
+/// Responses about an undated tag. Either they make it dated and starting over today, or they start it over undated.
 const REDATED: &str = r#"regexp_replace(case mood when 'dated' then
     replace(replace(told, '"day":0,"until":"9223372036854775807"',
             format('"day":%s,"until":"%sT00:00:00Z"', current_date - date '1970-01-01', current_date + 1)),
@@ -34,7 +34,7 @@ fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id(cluster: &mut Cluste
     for mood in ["dated", "anew", "dated", "anew", "dated"] {
         cluster.registry.set_mood(mood)?;
         taken.extend(refused_with(&mut client, "t", &[NAME])?.0);
-        // So that the next one is asked, whatever the registry said before.
+        // An honest response comes in between, so that the next lie is asked for.
         cluster.registry.set_mood("")?;
         taken.push(wait::until(TIMEOUT, "an id of a registry that is honest again", || {
             Ok(next(&mut client, "t").ok())
@@ -45,7 +45,7 @@ fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id(cluster: &mut Cluste
     ids::growing(&taken)
 }
 
-/// An operator does it: the registry says so itself, and the way out goes.
+/// An operator makes the tag dated, so the registry itself reports it. The way out works.
 fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
@@ -62,10 +62,10 @@ fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant(cluster: &m
     Ok(())
 }
 
-/// Replaces the first id of a tag whose ids begin with 7000000000 by something else.
+/// Replaces the first id of a tag whose ids begin with 7000000000.
 const GARBLED: &str = r#"replace(told, '"first":70', mood)"#;
 
-/// Nothing of what a registry makes up reaches a session as it is.
+/// No invented text of a registry reaches a session unchanged.
 fn one_garbled_entry_takes_no_other_tag_with_it(cluster: &mut Cluster) -> Result<()> {
     let mut client = liar(cluster, GARBLED)?;
     cluster.registry.set_mood(r#""first":"\u001b[31m\u0007","rest":1"#)?;
@@ -77,7 +77,7 @@ fn one_garbled_entry_takes_no_other_tag_with_it(cluster: &mut Cluster) -> Result
         let (taken, error) = refused_with(&mut other, "bad", &[NAME, "is described in an invalid way"])?;
         assert!(taken.is_empty(), "ids of one that is garbled");
         assert!(!said(&error).replace('\n', "").contains(char::is_control), "{:?}", said(&error));
-        // The garbled one is asked for again each time, and this one with it.
+        // The garbled tag is asked for again each time, together with this one.
         assert_eq!(take(&mut client, "t", 30)?.len(), 30);
     }
     assert_eq!(
@@ -90,7 +90,7 @@ fn one_garbled_entry_takes_no_other_tag_with_it(cluster: &mut Cluster) -> Result
     Ok(())
 }
 
-/// As rows, as an error with all it may have, and as notices before it.
+/// The text comes as a row, as an error with all of its parts, and as notices before it.
 fn an_answer_of_hundreds_of_megabytes_costs_a_node_little(cluster: &mut Cluster) -> Result<()> {
     const MOST_KB: u64 = 200_000;
     let size: i64 = if full() { 900_000_000 } else { 400_000_000 };

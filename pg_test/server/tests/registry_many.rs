@@ -1,4 +1,4 @@
-//! Many servers at one tag of one registry at once.
+//! Many servers that use one tag of one registry at once.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::cluster::{Cluster, NAME, ROLE, node, registry_status, row};
@@ -17,7 +17,7 @@ fn little_memory(builder: snowflake_ids_server_tests::Builder) -> snowflake_ids_
     builder.set("shared_buffers", "8MB").set("max_connections", "20").set("wal_buffers", "256kB")
 }
 
-/// The number of statements that nodes have sent to a registry, if it logs all statements and each with its user.
+/// The number of statements that nodes sent to a registry. The registry must log all statements with their users.
 fn statements_of_nodes(registry: &Server) -> usize {
     let (execute, simple) = (format!("{ROLE} LOG:  execute"), format!("{ROLE} LOG:  statement"));
     let is_one = |line: &&str| line.starts_with(&execute) || line.starts_with(&simple);
@@ -38,7 +38,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     assert_eq!(workers.len(), NODES, "{workers:?}");
 
     let highest = || row::<i64>(&mut cluster.registry.connect("postgres")?, "t", "max_id");
-    // Statements, but for those that waited for the row in vain and were given again.
+    // Statements that failed on the row's lock were repeated, so they do not count.
     let asked = || {
         let in_vain = cluster.registry.logged("due to lock timeout");
         statements_of_nodes(&cluster.registry) - in_vain
@@ -53,7 +53,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     ids::unique(taken.concat())?;
 
     let (mut reservations, mut statements) = (0, 0);
-    // Nodes reserve ahead: some are about to when the sessions have what they want.
+    // Nodes reserve ahead, so some may be about to reserve when the sessions have finished.
     let waited = wait::until_true("one statement for each reservation", || {
         reservations = usize::try_from(highest()? - before)? / STEP;
         statements = asked() - asked_before;
@@ -61,7 +61,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     });
     println!("{reservations} reservations by {statements} statements");
     waited?;
-    // The segment in use when a node stopped, and the one after it, are of the last that it reserved.
+    // At the end, a node may have two further segments: the one in use and the next.
     let expected = NODES * RESERVATIONS..=NODES * (RESERVATIONS + 2);
     assert!(expected.contains(&reservations), "{reservations} reservations");
     let sessions = format!("select count(*) from pg_stat_activity where usename = '{ROLE}'");
@@ -73,11 +73,11 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     Ok(())
 }
 
-/// Each node's worker asks for several tags at once, and no two in the same order.
+/// Each node's worker asks for several tags at once, in an order of its own.
 #[test]
 fn servers_at_many_tags_at_once_hold_no_other_up() -> Result<()> {
     const TAGS: usize = 6;
-    // Those that wait for each other are found before they stop waiting by themselves.
+    // The deadlock check runs before waits end by themselves.
     let cluster = Cluster::of(auto().set("deadlock_timeout", "10ms"), &node(), 3)?;
     for tag in 0..TAGS {
         cluster.create(&tag.to_string(), &format!("step => {STEP}, max_step => {STEP}"))?;

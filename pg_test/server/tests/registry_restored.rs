@@ -1,4 +1,4 @@
-//! A registry that comes back as it was long ago: put back from a copy of its files, or restored from a dump.
+//! A registry that returns in an old state: restored from a copy of its files, or from a dump.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -11,7 +11,7 @@ use snowflake_ids_server_tests::segments::take;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql::Session, wait};
 use std::time::Duration;
 
-/// Two nodes with a tag in use, and a session on each.
+/// Two nodes with a tag, and a session on each.
 fn two_nodes() -> Result<(Cluster, [Client; 2])> {
     let cluster = Cluster::start(2)?;
     cluster.create("t", "step => 10, max_step => 10")?;
@@ -19,13 +19,13 @@ fn two_nodes() -> Result<(Cluster, [Client; 2])> {
     Ok((cluster, clients))
 }
 
-/// Ids of both nodes.
+/// Takes ids on both nodes.
 fn take_both(clients: &mut [Client; 2], count: usize) -> Result<Vec<i64>> {
     let [first, second] = clients;
     Ok([take(first, "t", count)?, take(second, "t", count)?].concat())
 }
 
-/// A node hands out what it has and then refuses to go on; the error says why.
+/// Checks that a node hands out the ids that it has, and then refuses with an error that says why.
 fn refuses(client: &mut Client, tag: &str, words: &[&str]) -> Result<Vec<i64>> {
     wait_at_most(client, Duration::from_millis(700))?;
     let (taken, _) = refused_with(client, tag, &[words, &[NAME]].concat())?;
@@ -79,7 +79,7 @@ fn a_node_that_restarts_meanwhile_notices_too() -> Result<()> {
     ids::unique(taken)
 }
 
-/// A tag that the old registry does not have at all, and that a session creates again.
+/// The old registry does not have this tag, and a session creates it again.
 #[test]
 fn a_tag_that_was_created_since_is_not_begun_anew() -> Result<()> {
     let (mut cluster, [mut client, _]) = two_nodes()?;
@@ -98,7 +98,7 @@ fn a_tag_that_was_created_since_is_not_begun_anew() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The tags of a registry, in a cluster of another identity.
+/// Restores a dump of the registry in a cluster of another identity.
 fn dumped_into_a_new_cluster(registry: &Server) -> Result<Server> {
     let new = auto().start()?;
     new.connect("postgres")?.run(&format!("create role {ROLE} login password '{PASSWORD}'"))?;
@@ -123,7 +123,7 @@ fn a_dump_in_a_new_cluster_is_refused_until_it_is_chosen() -> Result<()> {
     }
     of_server.extend(snowflakes::take(&mut clients[0], 1000)?);
 
-    // Each node raises the tags to what it has received itself.
+    // Each node raises the tags to its own received ids.
     for client in &mut clients {
         client.run(JOIN)?;
     }
@@ -135,7 +135,7 @@ fn a_dump_in_a_new_cluster_is_refused_until_it_is_chosen() -> Result<()> {
     ids::unique(taken)
 }
 
-/// The same server with the extension created anew, or in another database, is another registry.
+/// If the extension is recreated on the same server, or in another database, it is another registry.
 #[test]
 fn an_extension_created_anew_is_another_registry() -> Result<()> {
     let (cluster, mut clients) = two_nodes()?;
@@ -154,8 +154,8 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
     ids::unique(taken)
 }
 
-/// The new registry knows of no lease until the first node has come. From then on a server that has none gets no worker id, which another node may
-/// have, until an administrator says that all have come; those that have one keep it.
+/// The new registry knows no lease until the first node has joined. From then on, a server without a worker id gets none, because
+/// another node may have it. This lasts until an administrator says that all nodes have joined. Nodes with a worker id keep it.
 #[test]
 fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
     let cluster = Cluster::of(auto(), &node(), 3)?;
@@ -177,7 +177,7 @@ fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;
     others[0].run(JOIN)?;
-    // Before it has shown its lease, the registry cannot know of any.
+    // Before the node has shown its lease, the registry cannot know any.
     let mut registry = cluster.registry.connect("postgres")?;
     wait::until_true("the lease of the first", || {
         let shown = "select count(*) > 0 from snowflake_ids.worker_lease where former_until is not null";
@@ -190,7 +190,7 @@ fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
         wait::until(wait::LONG, "a refusal", || Ok(stranger.error("select snowflake_nextval()").ok()))?;
     let said = format!("{} {}", refused.detail().unwrap_or_default(), refused.hint().unwrap_or_default());
     ensure!(said.contains("The registry is new") && said.contains("worker_release_former"), "{said}");
-    // The other node still issues under the lease of the former one, and keeps that, too.
+    // The other node still issues under a lease of the former registry, and keeps its worker id too.
     taken.push(others[1].one("select snowflake_nextval()")?);
     others[1].run(JOIN)?;
     taken.push(wait_for_id(&mut others[1])?);
@@ -206,7 +206,7 @@ fn worker(client: &mut Client) -> Result<i32> {
     client.one("select worker_id from snowflake_ids.status")
 }
 
-/// The problem of one tag is told to sessions that wait for another of the same registry.
+/// An error about one tag is shown to sessions that wait for another tag of the same registry.
 #[test]
 fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -220,7 +220,7 @@ fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     registry.run("select snowflake_ids.segment_set('secret', 0, true)")?;
     refuses(&mut client, "secret", &["segment_raise", "\"secret\""])?;
     assert!(registry_status::<String>(&mut client, NAME, "error")?.contains("secret"));
-    // The tag that is waited for has trouble of its own.
+    // The tag that the session waits for has trouble of its own.
     registry.run("begin; select from snowflake_ids.segment where tag = 't' for update")?;
     client.run("set role app")?;
     wait_at_most(&mut client, Duration::from_millis(700))?;

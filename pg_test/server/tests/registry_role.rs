@@ -1,4 +1,4 @@
-//! Nodes reach a registry, and can reserve there, and nothing else.
+//! Nodes reach a registry and can reserve there, but do nothing else.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -35,7 +35,7 @@ fn the_role_of_nodes_can_reserve_and_nothing_else(cluster: &mut Cluster) -> Resu
     Ok(())
 }
 
-/// A node that is out of its mind gets an error and does no harm.
+/// A faulty node gets an error and does no harm.
 #[test]
 fn requests_that_make_no_sense_are_refused() -> Result<()> {
     let registry = auto().start()?;
@@ -59,7 +59,7 @@ fn requests_that_make_no_sense_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// No other role is told where the registry is, or what other tags there are.
+/// Other roles do not learn the registry's address, nor the names of other tags.
 fn users_are_not_told_where_the_registry_is(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
@@ -72,7 +72,7 @@ fn users_are_not_told_where_the_registry_is(cluster: &mut Cluster) -> Result<()>
     becomes(&mut client, NAME, "failing")?;
     let all_told = |client: &mut postgres::Client| -> Result<String> {
         let error = client.error("select segment_nextval('t')")?;
-        // The registry's answer when a column is attached.
+        // The registry's response when a column is attached.
         let seed = client.error("select snowflake_ids_internal.registry_seed('t', 5)")?;
         let status: String = registry_status(client, NAME, "coalesce(error, '')")?;
         Ok(format!("{}\n{}\n{status}", said(&error), said(&seed)))
@@ -111,7 +111,7 @@ fn a_mapping_for_public_serves_and_the_view_counts_calls() -> Result<()> {
     Ok(())
 }
 
-/// A registry that takes nodes by TLS only, and whose certificate they check.
+/// The registry accepts nodes only by TLS, and the nodes check its certificate.
 #[test]
 fn a_registry_is_reached_by_tls() -> Result<()> {
     let mut registry = auto().start()?;
@@ -136,13 +136,13 @@ fn a_registry_is_reached_by_tls() -> Result<()> {
     ))?;
     client.run(JOIN)?;
     assert_eq!(take(&mut client, "t", 2000)?.len(), 2000);
-    // Another name than the certificate's.
+    // This host name is not the certificate's.
     client.run(&format!("{LEAVE}; alter server {NAME} options (set host '127.0.0.1')"))?;
     assert!(said(&client.error(JOIN)?).contains(NAME));
     Ok(())
 }
 
-/// Each cause has a hint of its own, and what it says helps.
+/// Each cause has a hint of its own, and the hint helps.
 #[test]
 fn why_a_registry_cannot_be_reached_is_told_with_the_way_out() -> Result<()> {
     let registry = auto().start()?;

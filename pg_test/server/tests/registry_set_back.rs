@@ -1,5 +1,5 @@
-//! Nothing is handed over to a registry that is behind the ids that the node received of it. Raised to what one node knows, it
-//! would be taken by all for what it was.
+//! Nothing is handed over to a registry that is behind the ids that the node received from it. Raised to one node's ids, the
+//! registry would look right to all nodes.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -9,15 +9,15 @@ use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, take}
 use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 
-/// All that a registry says of its tags.
+/// All rows of a registry's tags.
 const TAGS: &str =
     "select coalesce(string_agg(s::text, E'\\n' order by tag), '') from snowflake_ids.segment s";
-/// All that a node says of its registries.
+/// All of a node's rows about its registries.
 const NODE: &str =
     "select (select string_agg(r::text, E'\\n' order by identity, tag) from snowflake_ids.received r)
     || (select string_agg(r::text, E'\\n' order by position) from snowflake_ids.registry_server r)";
 
-/// A copy of a registry as it is now.
+/// A copy of the registry in its present state.
 fn copy(registry: &mut Server) -> Result<Server> {
     registry.stop(Shutdown::Fast)?;
     let copy = registry.copy()?;
@@ -25,7 +25,7 @@ fn copy(registry: &mut Server) -> Result<Server> {
     Ok(copy)
 }
 
-/// A statement at a node is refused for this tag at its registry, with these words, and changes nothing there.
+/// Checks that a statement at a node is refused for this tag at its registry with these words, and changes nothing there.
 fn refused(
     registry: &Server,
     client: &mut Client,
@@ -46,7 +46,7 @@ fn refused(
     Ok(error)
 }
 
-/// Waits until so many sessions of nodes wait for a row of the registry.
+/// Waits until this many sessions of nodes wait for a row of the registry.
 fn waits(registry: &mut Client, sessions: i64) -> Result<()> {
     let waiting = format!(
         "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and usename = '{ROLE}'"
@@ -59,8 +59,8 @@ fn raise(registry: &Server, tag: &str, highest: i64) -> Result<()> {
     registry.connect("postgres")?.run(&raise)
 }
 
-/// A node is refused until the tag is raised above both, whichever of them received more; also where it has left the
-/// registry meanwhile.
+/// Each node is refused until the tag is raised above the ids of both nodes. This also holds after a node has left the registry
+/// meanwhile.
 #[test]
 fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
     let mut cluster = Cluster::start(2)?;
@@ -93,12 +93,12 @@ fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
         client.run(JOIN)?;
         taken.extend(take(client, "t", 100)?);
     }
-    // By itself it gave what others of the registry may have had; no node has had one twice.
+    // The node on its own gave ids that other nodes may have had, but no node gave an id twice.
     assert!(alone.iter().all(|id| *id <= highest));
     ids::unique(taken)
 }
 
-/// Ids handed over were recorded as received: a tag that is lost again is not made again.
+/// Handed-over ids were recorded as received, so a lost tag is not created again.
 #[test]
 fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     let (mut registry, _node, mut client) = strangers()?;
@@ -119,7 +119,7 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
         "own",
         &[&gone, "segment_create('own', start => id)", "DELETE FROM"],
     )?;
-    // The way out that the HINT names.
+    // This is the way out that the HINT names.
     let above = received(&mut client, "own")? + 1;
     let mut at_registry = registry.connect("postgres")?;
     create(&mut at_registry, "own", &format!("step => 10, max_step => 10, start => {above}"))?;
@@ -130,7 +130,7 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// A column whose ids would raise the tag far above all that was lost.
+/// The column's ids would raise the tag far above all lost ids.
 #[test]
 fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
     let mut cluster = Cluster::start(1)?;
@@ -159,7 +159,7 @@ fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
     )?;
     let default = "select count(*) from pg_attrdef where adrelid = 'c'::regclass";
     assert_eq!(client.one::<i64>(default)?, 0);
-    // A problem of one tag is no matter to another one.
+    // A problem of one tag does not affect another.
     client.run("create table d (id bigint); insert into d values (7)")?;
     client.run("select snowflake_ids.attach('d', 'id', 'segment', 'other')")?;
     raise(&cluster.registry, "t", received(&mut client, "t")?)?;
@@ -168,7 +168,7 @@ fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
     Ok(())
 }
 
-/// The HINT gives the way out, and that goes.
+/// The HINT gives the way out, which works.
 #[test]
 fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -192,7 +192,7 @@ fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result
     Ok(())
 }
 
-/// Days are compared as a reservation does it: by the registry's own, which may have begun since.
+/// Days are compared as for a reservation: by the registry's own day, which may have begun since.
 #[test]
 fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -204,7 +204,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
         client
             .batch_execute(&format!("update snowflake_ids.received set period = {period}, max_id = 1000000"))
     };
-    // Days that are neither over nor begun in any time zone about here.
+    // These days are over, or have not begun, in every time zone of the test.
     noted(&mut client, "current_date - 3")?;
     client.run(JOIN)?;
     noted(&mut client, "current_date + 3")?;
@@ -217,7 +217,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     Ok(())
 }
 
-/// Ids of another registry, as the predecessor of this one, say nothing of this one: it is raised to that.
+/// Ids from another registry, such as a predecessor, reveal no fault of this one. They raise it.
 #[test]
 fn what_came_from_another_registry_raises_this_one() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -233,14 +233,14 @@ fn what_came_from_another_registry_raises_this_one() -> Result<()> {
     Ok(())
 }
 
-/// Rows are locked in one order, those that are compared and those that are only handed over: no two nodes wait for each other.
+/// Rows to compare and rows to hand over are locked in one common order, so no two nodes wait for each other.
 #[test]
 fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> {
     let cluster = Cluster::start(2)?;
     for tag in ["b", "c"] {
         cluster.create(tag, "")?;
     }
-    // The second node's row of "b" comes after the first one's, and has it locked when that comes to "c".
+    // The second node locks "b" after the first one, and would have it when the first one locks "c".
     for (node, [its, other]) in cluster.nodes.iter().zip([["b", "c"], ["c", "b"]]) {
         node.connect("postgres")?.run(&format!(
             "insert into snowflake_ids.received (identity, tag, max_id)
@@ -264,7 +264,7 @@ fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> 
     Ok(())
 }
 
-/// A row that is being set back is waited for, and compared as it is then.
+/// The hand-over waits for a row that is being set back, and then compares its new state.
 #[test]
 fn a_row_that_is_set_back_meanwhile_is_not_raised() -> Result<()> {
     let cluster = Cluster::start(1)?;

@@ -1,4 +1,4 @@
-//! Several registries for one tag: each has its share of the numbers, and any one of them suffices.
+//! Several registries for one tag: each has its share of the numbers, and any single one suffices.
 
 use anyhow::Result;
 use postgres::Client;
@@ -24,7 +24,7 @@ struct Several {
 
 impl Several {
     fn start() -> Result<Self> {
-        // A registry has a fifth of it, as there are two.
+        // With two registries, each gets a fifth of this time.
         let node = || node().set("snowflake_ids.registry_timeout", "5s").start();
         let several = Self { registries: [auto().start()?, auto().start()?], nodes: [node()?, node()?] };
         several.introduce()?;
@@ -44,7 +44,7 @@ impl Several {
         self.introduce()
     }
 
-    /// Makes the tag `t` on both registries, a share on each.
+    /// Creates the tag `t` on both registries, with a share on each.
     fn share(&self) -> Result<()> {
         for (remainder, registry) in self.registries.iter().enumerate() {
             let definition = format!("step => 10, max_step => 100, increment => 2, remainder => {remainder}");
@@ -53,12 +53,12 @@ impl Several {
         Ok(())
     }
 
-    /// A session of the first node, which has joined neither.
+    /// A session of the first node, before it has joined.
     fn stranger(&self) -> Result<Client> {
         self.nodes[0].connect("postgres")
     }
 
-    /// The same once both share the tag and the node has joined both.
+    /// A session of the first node, after it has joined both registries. Both share the tag.
     fn joined(&self) -> Result<Client> {
         self.share()?;
         let mut client = self.stranger()?;
@@ -67,19 +67,19 @@ impl Several {
     }
 }
 
-/// The number of ids of each registry.
+/// The number of ids from each registry.
 fn shares(ids: &[i64]) -> [usize; 2] {
     let odd = ids.iter().filter(|id| **id % 2 == 1).count();
     [ids.len() - odd, odd]
 }
 
-/// Waits until a registry is asked for ids again.
+/// Waits until a registry gives ids again.
 fn used_again(registry: &Server) -> Result<()> {
     let before = registry.version("t")?;
     wait::until_true("reservations", || Ok(registry.version("t")? != before))
 }
 
-/// Under load of two nodes, each of the registries in turn dies, hangs and is stopped.
+/// While two nodes are under load, each registry in turn is killed, and later hangs.
 fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again(several: &mut Several) -> Result<()> {
     let mut clients = [several.joined()?, several.nodes[1].connect("postgres")?];
     clients[1].run(JOIN)?;
@@ -107,7 +107,7 @@ fn ids_flow_with_any_one_of_them_alive_and_who_is_back_is_used_again(several: &m
     taken.unique()
 }
 
-/// It hangs for longer than calls wait.
+/// The registry hangs for longer than calls wait.
 fn one_that_hangs_fails_no_call(several: &mut Several) -> Result<()> {
     let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 500)?;
@@ -161,7 +161,7 @@ fn terms_that_would_repeat_ids_are_refused_at_once(several: &mut Several) -> Res
         wrong_terms(&client.error(JOIN)?, "second");
         assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     }
-    // Any multiple of the number of several.registries will do.
+    // Any multiple of the number of registries is accepted.
     at_second.run("select snowflake_ids.segment_alter('t', increment => 6, remainder => 3)")?;
     client.run(JOIN)?;
     let taken = take(&mut client, "t", 200)?;
@@ -203,7 +203,7 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
     client.run(JOIN)?;
     client.run("set snowflake_ids.segment_auto_create = on")?;
     let mut of_other = vec![next(&mut client, "other")?];
-    // The quicker one is asked next: so each is alone for a while.
+    // The faster registry is asked next, so each one runs alone for a while.
     for (number, what) in ["ids of the first", "ids of the second"].into_iter().enumerate() {
         let _paused = several.registries[1 - number].pause()?;
         wait::until_true(what, || {
@@ -227,7 +227,7 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
     ids::unique(taken)
 }
 
-/// The order is what tells which numbers are whose, so it is kept.
+/// The order decides which numbers belong to which registry, so it must stay.
 fn a_second_registry_is_added_and_taken_away(several: &mut Several) -> Result<()> {
     let mut client = several.stranger()?;
     create(&mut several.registries[0].connect("postgres")?, "t", "step => 10, max_step => 10")?;
@@ -242,7 +242,7 @@ fn a_second_registry_is_added_and_taken_away(several: &mut Several) -> Result<()
         format!("step => 10, max_step => 10, increment => 2, remainder => 1, start => {}", above + 1);
     create(&mut several.registries[1].connect("postgres")?, "t", &definition)?;
     client.run(JOIN)?;
-    // One that is slow to answer is left out for a while.
+    // A registry that answers slowly is left out for a while.
     let mut more = Vec::new();
     wait::until_true("ids of both", || {
         more.extend(take(&mut client, "t", 50)?);
@@ -269,7 +269,7 @@ fn a_connection_cut_again_and_again_repeats_nothing(several: &mut Several) -> Re
     taken.unique()
 }
 
-/// Each registry is compared with what was received of that one; where one was set back, none is changed.
+/// Each registry is compared with the ids received from it. If one was set back, none is changed.
 fn where_one_was_set_back_none_is_raised(several: &mut Several) -> Result<()> {
     let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 300)?;
@@ -285,7 +285,7 @@ fn where_one_was_set_back_none_is_raised(several: &mut Several) -> Result<()> {
     })?;
     settled(&mut client, "t")?;
     let before = highest(&mut at_registries)?;
-    // The first would be raised, if the second were not refused.
+    // The first registry would be raised if the second were not refused.
     client
         .run("insert into snowflake_ids.received (identity, tag, max_id) values ('another', 't', 50000)")?;
     at_registries[1].run("select snowflake_ids.segment_set('t', 1, true)")?;

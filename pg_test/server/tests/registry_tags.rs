@@ -1,5 +1,4 @@
-//! Changes of a tag that a registry keeps: attaching, dropping, leaving. The registry is another database of the same
-//! server.
+//! Changes of a registry's tag: attaching, dropping and leaving. The registry is another database of the same server.
 
 use anyhow::Result;
 use postgres::Client;
@@ -11,7 +10,7 @@ use snowflake_ids_server_tests::{Server, cases, ids, sql::Session, wait};
 use std::thread;
 use std::time::Duration;
 
-/// A database that knows the registry and has not joined it.
+/// A database that knows the registry but has not joined it.
 fn stranger(server: &Server, name: &str) -> Result<Client> {
     server.create_database(name)?;
     let mut client = server.connect(name)?;
@@ -55,14 +54,14 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it(
     )?;
     attach(&mut client, "a")?;
     let mut first = insert(&mut client, "a", 100)?;
-    // Two tables, one tag: what the second one has is above what is in the buffers.
+    // Two tables share a tag. The second table's ids are above those in the buffers.
     attach(&mut client, "b")?;
     first.extend(insert(&mut client, "a", 100)?);
     let mut second: Vec<i64> = (1..=700).collect();
     second.extend(insert(&mut client, "b", 300)?);
     assert!(second[700] > 700, "{} after 700", second[700]);
     ids::unique(second)?;
-    // Rows that were imported, and attached once more.
+    // Rows are imported, and the column is attached again.
     client.run("insert into b select n, n from generate_series(50001, 51500) n")?;
     attach(&mut client, "b")?;
     assert!(received(&mut client, "orders")? >= 51_500);
@@ -71,7 +70,7 @@ fn ids_that_were_reserved_before_a_column_was_attached_are_not_given_to_it(
     ids::unique(first)
 }
 
-/// Ids that another server holds are its own until an operator says so there.
+/// Ids reserved by another server stay its own until an operator discards them there.
 fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;
@@ -82,7 +81,7 @@ fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Se
     other.run("select snowflake_ids.segment_discard('orders')")?;
     let mut taken = take(&mut other, "orders", 10)?;
     assert!(taken[0] > 5000, "{} after 5000", taken[0]);
-    // A tag of its own leaves a gap, and nothing comes twice.
+    // Discarding a tag at its own server leaves a gap, and repeats nothing.
     registry.run("select snowflake_ids.segment_create('own')")?;
     let mut own = take(&mut registry, "own", 10)?;
     registry.run("select snowflake_ids.segment_discard('own')")?;
@@ -92,7 +91,7 @@ fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Se
     ids::unique(taken)
 }
 
-/// The same before it is committed: the registry has been raised by then, whatever becomes of the transaction.
+/// This holds even before the commit, because the registry was already raised, whatever becomes of the transaction.
 fn a_transaction_that_attaches_takes_ids_above_the_columns(server: &mut Server) -> Result<()> {
     server.session()?;
     let mut client = node(server, "node")?;
@@ -128,11 +127,11 @@ fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
     assert_eq!(error.code(), Some(&SqlState::UNDEFINED_OBJECT), "{error:?}");
     let count = "select count(*) from snowflake_ids.segment where tag = 't'";
     assert_eq!(registry.one::<i64>(count)?, 0, "the tag is there again");
-    // Nor by roles that may: others would get the ids again that this database has received.
+    // Roles that may create the tag do not do so either, because others would get the ids that this database has received.
     wait_at_most(&mut client, Duration::from_secs(2))?;
     refused_with(&mut client, "t", &["segment_create"])?;
     assert_eq!(registry.one::<i64>(count)?, 0, "the tag is there again");
-    // A tag that was not received here is made.
+    // A tag without received ids is created.
     assert_eq!(next(&mut client, "another")?, 1);
     Ok(())
 }
@@ -161,7 +160,7 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has(server: &mut Server) ->
     assert_eq!(next(&mut client, "ended")? % 7, 0);
     let text: String = client.one("select segment_nextval_text('t')")?;
     assert!(text.starts_with('Z'), "{text}");
-    // Of one that does not answer nothing is known: what this database has stays as it was when it left last.
+    // A registry that does not answer reveals nothing. The database keeps the definitions from when it last left.
     client.run(&format!("{JOIN}; alter server {NAME} options (set port '1')"))?;
     registry.run("select snowflake_ids.segment_alter('t', increment => 20)")?;
     client.run(LEAVE)?;
@@ -169,7 +168,7 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has(server: &mut Server) ->
     Ok(())
 }
 
-/// Saved ranges lie below the highest received id, which a column may have that is attached before they are used.
+/// A saved range lies below the highest received id. A column that is attached before the range is used may have these ids.
 fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "step => 1000")?;
@@ -187,7 +186,7 @@ fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) 
     Ok(())
 }
 
-/// A statement of a session that waits for a lock until another session commits.
+/// Runs a statement that waits for a lock until another session commits.
 fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Option<SqlState>> {
     let pid = client.process()?;
     thread::scope(|scope| {
@@ -203,7 +202,7 @@ fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Opti
     })
 }
 
-/// Neither a registry nor the row here would be raised, if registries came into use or were given up while a column is attached.
+/// If the registries changed while a column is attached, neither the registry nor the local row would be raised.
 fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;
@@ -214,7 +213,7 @@ fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) 
     assert_eq!(held_up(&mut other, &mut client, LEAVE)?, None);
     assert!(next(&mut client, "orders")? > 5000);
 
-    // The other way round.
+    // The other way round: the registry changes first.
     client.run("insert into a values (9000)")?;
     client.run(&format!("begin; {JOIN}"))?;
     let attached = "select snowflake_ids.attach('a', 'id', 'segment', 'orders')";

@@ -1,5 +1,4 @@
-//! Calls that repair something, on a node whose registry answers, hangs or is away: each ends as its page says, or
-//! changes nothing.
+//! Repairing calls on a node whose registry answers, hangs or is away. Each call ends as its page says, or changes nothing.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -13,7 +12,7 @@ use snowflake_ids_server_tests::{Server, Shutdown, cases, snowflakes, sql, sql::
 #[derive(Clone, Copy)]
 enum Outcome {
     Done,
-    /// With these words.
+    /// The call fails with these words.
     Refused(&'static str),
 }
 use Outcome::{Done, Refused};
@@ -23,7 +22,7 @@ const KEPT: Outcome = Refused("segment tags of this database are kept by registr
 const SILENT: Outcome = Refused("does not answer");
 const LOW: Outcome = Refused("are never above those of");
 
-/// A call, and what becomes of it where the registry answers, and where it does not.
+/// A call, with its outcomes if the registry answers, and if not.
 const CALLS: [(&str, Outcome, Outcome); 11] = [
     ("state_adopt()", Done, Done),
     ("clock_accept()", Done, Done),
@@ -47,7 +46,7 @@ fn node(cluster: &Cluster) -> Result<Client> {
     Ok(client)
 }
 
-/// Calls each, and sees that ids of each kind go on above the former ones.
+/// Makes each call, and checks that ids of each kind continue above the earlier ones.
 fn call_all(client: &mut Client, answers: bool) -> Result<()> {
     let web = "select snowflake_nextval('web')";
     let mut former = (snowflakes::next(client)?, client.one::<i64>(web)?, next(client, "t")?);
@@ -98,7 +97,7 @@ fn on_a_node_whose_registry_is_away(cluster: &mut Cluster) -> Result<()> {
     cluster.registry.start_again()
 }
 
-/// A server that keeps its own leases needs nobody.
+/// A server with its own leases needs no other server.
 #[test]
 fn on_a_server_that_is_its_own_registry() -> Result<()> {
     let (_server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;

@@ -1,5 +1,5 @@
-//! Tags where rows arrive by logical replication: what functions do there counts as anywhere else, and the publisher's own
-//! tags are not taken over. Publisher and subscriber are two databases of one server.
+//! Tags where rows arrive by logical replication. Functions that run there count as anywhere else, and the publisher's own tags
+//! are not taken over. Publisher and subscriber are two databases of one server.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::row;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, sql::Session, wait};
 
-/// The subscriber runs the text of each row that arrives.
+/// Makes the subscriber run the text of each row that arrives.
 const ON_ARRIVAL: &str = "
     create function obey() returns trigger language plpgsql as $$
     begin
@@ -17,7 +17,7 @@ const ON_ARRIVAL: &str = "
     create trigger obey after insert on orders for each row execute function obey();
     alter table orders enable always trigger obey";
 
-/// A server with both databases, and a session in each: everything is published.
+/// Starts a server with both databases, opens a session in each, and publishes everything.
 fn replicating() -> Result<(Server, Client, Client)> {
     let server = Server::builder().set("wal_level", "logical").start()?;
     let mut clients = Vec::new();
@@ -36,7 +36,7 @@ fn replicating() -> Result<(Server, Client, Client)> {
     create(&mut publisher, "both", "increment => 5")?;
     publisher.run("select snowflake_ids.bind_sequence('copied')")?;
     publisher.run("create publication everything for all tables")?;
-    // Made beforehand: to have the subscription make it would wait for its own transaction.
+    // The slot is made beforehand. A subscription that made the slot would wait for its own transaction.
     publisher.run("select pg_create_logical_replication_slot('s', 'pgoutput')")?;
     Ok((server, publisher, subscriber))
 }
@@ -45,7 +45,7 @@ fn subscribe(server: &Server, subscriber: &mut Client) -> Result<()> {
     subscribe_to(server, subscriber, "everything", "s")
 }
 
-/// Subscribes to a publication by a slot that is there, under the publication's name.
+/// Subscribes to a publication through an existing slot, under the publication's name.
 fn subscribe_to(server: &Server, subscriber: &mut Client, publication: &str, slot: &str) -> Result<()> {
     subscriber.run(&format!(
         "create subscription {publication} connection 'host={} port={} user=postgres dbname=publisher'
@@ -63,7 +63,7 @@ fn all_copied(subscriber: &mut Client) -> Result<()> {
     })
 }
 
-/// Has the subscriber run a statement for a row that arrives, and waits until it has.
+/// Has the subscriber run a statement for an arriving row, and waits until the statement has run.
 fn send(server: &Server, publisher: &mut Client, subscriber: &mut Client, id: i64, what: &str) -> Result<()> {
     publisher.execute("insert into orders values ($1, $2)", &[&id, &what])?;
     let arrived = format!("select true from orders where id = {id}");
@@ -104,7 +104,7 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     assert_eq!(subscriber.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
     assert_eq!(next(&mut subscriber, "created")?, 77);
     assert_eq!(subscriber.one::<i64>("insert into items default values returning id")?, 5001);
-    // Changes of the publisher's own tags, before and while it is subscribed to, stay there.
+    // Changes of the publisher's own tags stay there, whether made before or during the subscription.
     publisher.run(
         "select snowflake_ids.bind_sequence('sent');
          select snowflake_ids.segment_alter('both', increment => 9); select snowflake_ids.segment_create('later');
@@ -116,14 +116,14 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     let strangers = "select count(*) from snowflake_ids.segment where tag in ('theirs', 'later', 'dropped')";
     assert_eq!(subscriber.one::<i64>(strangers)?, 0);
     assert!(next(&mut subscriber, "dropped").is_err());
-    // Nor are its bound sequences bound here: their OIDs are those of others.
+    // The publisher's bound sequences are not bound here: their OIDs belong to other sequences here.
     let bound =
         "select count(*) from snowflake_ids.sequence_binding where tag is distinct from 'public.items'";
     assert_eq!(subscriber.one::<i64>(bound)?, 0);
     Ok(())
 }
 
-/// It runs no statement here, which would be seen, and restarts the sequences of its tables nevertheless.
+/// The TRUNCATE runs no statement on the subscriber that could be noticed, but restarts the sequences of its tables.
 #[test]
 fn a_truncate_that_arrives_leaves_bound_sequences_at_their_end() -> Result<()> {
     let (server, mut publisher, mut subscriber) = replicating()?;
@@ -142,8 +142,8 @@ fn a_truncate_that_arrives_leaves_bound_sequences_at_their_end() -> Result<()> {
     Ok(())
 }
 
-/// From 19 on a publisher's sequences come, too. One that is bound here gives this server's numbers; of one that the publisher has bound,
-/// and this server has not, calls fail rather than give numbers of the publisher's.
+/// From Postgres 19 on, a publisher's sequences arrive, too. A sequence bound on the subscriber gives the subscriber's numbers.
+/// If only the publisher has bound it, calls fail and give no number of the publisher's.
 #[test]
 fn sequences_that_arrive_move_no_bound_one() -> Result<()> {
     let (server, mut publisher, mut subscriber) = replicating()?;
@@ -177,7 +177,7 @@ fn sequences_that_arrive_move_no_bound_one() -> Result<()> {
     Ok(())
 }
 
-/// A publisher's TRUNCATE cannot be passed over row by row.
+/// A publisher's TRUNCATE cannot be skipped row by row.
 #[test]
 fn a_truncate_that_arrives_empties_none_of_the_extensions_tables() -> Result<()> {
     let (server, mut publisher, mut subscriber) = replicating()?;

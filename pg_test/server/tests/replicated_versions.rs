@@ -1,5 +1,6 @@
-//! A major upgrade by logical replication: servers of two versions of Postgres that publish to each other, share a registry, and
-//! one that `pg_createsubscriber` and then `pg_upgrade` make. Run by `make test-pg-upgrade`, which says which two.
+//! A major upgrade by logical replication. Servers of two Postgres versions publish to each other and share a registry. One
+//! server is made by `pg_createsubscriber` and then `pg_upgrade`. `make test-pg-upgrade` runs these tests and names the two
+//! versions.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -11,7 +12,7 @@ use snowflake_ids_server_tests::snowflakes::{self, next, status, take, worker};
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql::Session, wait};
 
-/// The error of a server whose cluster has become another one.
+/// The error of a server whose cluster has become another cluster.
 const FOREIGN: &str = "the state file of snowflake_ids belongs to another cluster";
 
 /// A server of one of the two versions.
@@ -43,7 +44,7 @@ fn subscribe(subscriber: &mut Client, publisher: &Server, options: &str) -> Resu
     })
 }
 
-/// Waits until a subscriber has the publisher's rows: the users' tables and the counters of series.
+/// Waits until a subscriber has the publisher's rows: users' tables and the counters of series.
 fn caught_up(subscriber: &Server, publisher: &mut Client) -> Result<()> {
     let rows = |client: &mut Client| -> Result<Vec<String>> {
         let tables = [
@@ -70,7 +71,8 @@ fn caught_up(subscriber: &Server, publisher: &mut Client) -> Result<()> {
     })
 }
 
-/// Raises the tags of the server that takes over above those of the one that gives no more ids: sections of monotonic series are tags.
+/// Raises the tags of the server that takes over above those of the server that stops giving ids. Sections of monotonic series
+/// are tags, too.
 fn raise_tags(from: &mut Client, to: &mut Client) -> Result<()> {
     for row in from.query("select tag, max_id from snowflake_ids.segment order by tag", &[])? {
         let (tag, reserved): (String, i64) = (row.get(0), row.get(1));
@@ -79,14 +81,14 @@ fn raise_tags(from: &mut Client, to: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Numbers of gapless series that servers gave in turn.
+/// Checks the numbers of gapless series that servers gave in turn.
 fn gapless(client: &mut Client) -> Result<()> {
     let counted: Vec<i64> = client.column("select number from invoice where tenant = 7")?;
     ensure!(!counted.is_empty(), "no invoices");
     ids::dense(counted)
 }
 
-/// The subscriber takes over, and then the former publisher again.
+/// The subscriber takes over from the publisher. Later the publisher takes over again.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn a_subscriber_takes_over_and_hands_back() -> Result<()> {
@@ -97,7 +99,7 @@ fn a_subscriber_takes_over_and_hands_back() -> Result<()> {
     from.run("create sequence own; select setval('own', 70)")?;
     drawn.go_on(&mut from, true)?;
 
-    // Rows come by the subscription, and so do the counters of series.
+    // Rows and the counters of series come by the subscription, not by the dump.
     let excluded = ["public.*", "snowflake_ids.series_(bigint|text|uuid)"];
     old.strip_version_of_columns()?;
     let excluded = excluded.map(|tables| format!("--exclude-table-data={tables}"));
@@ -105,7 +107,7 @@ fn a_subscriber_takes_over_and_hands_back() -> Result<()> {
     let mut to = new.connect("postgres")?;
     to.run("create role clerk")?;
     new.restore("postgres", &dump)?;
-    // Sequences have no data in the dump. A bound one counts as bound while it stands at its end.
+    // The dump has no data of sequences. A bound sequence counts as bound while it is at its end.
     to.run("select setval(sequence, 9223372036854775807) from snowflake_ids.sequence_binding")?;
     publish(&mut from)?;
     subscribe(&mut to, &old, "")?;
@@ -129,7 +131,7 @@ fn a_subscriber_takes_over_and_hands_back() -> Result<()> {
     Ok(())
 }
 
-/// A standby becomes a subscriber with a worker id of its own, and is upgraded while the publisher takes writes.
+/// A standby becomes a subscriber with its own worker id, and is upgraded while the publisher takes writes.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn a_standby_becomes_a_subscriber_and_is_upgraded() -> Result<()> {
@@ -147,7 +149,7 @@ fn a_standby_becomes_a_subscriber_and_is_upgraded() -> Result<()> {
     standby.create_subscriber(&old, "postgres")?;
     standby.start_again()?;
     let mut subscriber = standby.connect("postgres")?;
-    // It is another cluster from now on, and the file is of the former one.
+    // The server is another cluster from now on, and the state file belongs to the former one.
     let refused = snowflakes::refused(&mut subscriber)?;
     ensure!(refused.message() == FOREIGN, "{refused:?}");
     subscriber.run("select snowflake_ids.state_reset()")?;
@@ -173,7 +175,7 @@ fn a_standby_becomes_a_subscriber_and_is_upgraded() -> Result<()> {
     gapless(&mut to)
 }
 
-/// A registry of one version serves nodes of both.
+/// A registry of one version serves nodes of both versions.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn nodes_of_both_versions_share_a_registry_of_either() -> Result<()> {

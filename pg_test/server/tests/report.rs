@@ -1,4 +1,4 @@
-//! Attention, report and page of a server, in all states that one can be in.
+//! Attention, report and page of a server, in all states of the server.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -24,7 +24,7 @@ fn attention(client: &mut Client) -> Result<Vec<(String, String, String)>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
 }
 
-/// Fails unless nothing needs attention but this.
+/// Fails unless this problem is the only one that needs attention.
 fn is_told(client: &mut Client, severity: &str, problem: &str) -> Result<()> {
     let told = attention(client)?;
     ensure!(
@@ -34,7 +34,7 @@ fn is_told(client: &mut Client, severity: &str, problem: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the page has all of these.
+/// Fails unless the page contains all these words.
 fn says(page: &str, words: &[&str]) -> Result<()> {
     for words in words {
         ensure!(page.contains(words), "{words:?} is not on the page:\n{page}");
@@ -60,7 +60,7 @@ fn a_quiet_server_is_well_and_says_what_it_has(server: &mut Server) -> Result<()
     says(&page(&mut client)?, &["shop_1", "invoices", "public.numbers"])
 }
 
-/// The columns of a view, some of them with other values.
+/// The columns of a view, some with other values.
 fn altered(client: &mut Client, view: &str, values: &[(&str, &str)], from: &str) -> Result<String> {
     let columns = client.column::<String>(&format!(
             "select attname || ' ' || format_type(atttypid, null)
@@ -77,7 +77,7 @@ fn altered(client: &mut Client, view: &str, values: &[(&str, &str)], from: &str)
     Ok(format!("create or replace view snowflake_ids.{view} as select {columns} {from}"))
 }
 
-/// A view, columns of a row in it, and what is told of that: severity and problem.
+/// A view, columns of a row in it, and the severity and problem that are reported for them.
 type Fault = (&'static str, &'static [(&'static str, &'static str)], &'static str, &'static str);
 
 fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
@@ -234,7 +234,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     let (server, mut client) = Server::builder().set("snowflake_ids.sample_interval", "1s").with_session()?;
     client.becomes_true("select count(*) > 0 from snowflake_ids.status_history")?;
     take(&mut client, 1_000)?;
-    // In transactions of their own: what one takes of a tag that it has made itself comes out of no buffer.
+    // The calls are transactions of their own: a transaction that has made a tag takes its ids from no buffer.
     client.run("select snowflake_ids.segment_create('invoices')")?;
     client.run("select count(segment_nextval('invoices')) from generate_series(1, 500)")?;
     let sum = |column| {
@@ -247,7 +247,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     let waits = "select sum(h.waits) = (select sum(s.waits) from snowflake_ids.segment_status as s)
                  from snowflake_ids.status_history as h";
     client.becomes_true(waits)?;
-    // Counts of a tag stay when it has no slot any more.
+    // A tag's counts stay when the tag has no slot any more.
     client.run(
         "select snowflake_ids.segment_drop('invoices'); select snowflake_ids.segment_create('orders')",
     )?;
@@ -255,7 +255,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     client.becomes_true(&format!("select ({}) = 700", sum("segment_ids_per_second")))?;
     client.becomes_true("select jsonb_array_length(snowflake_ids.report() -> 'history') > 1")?;
 
-    // Without samples it says so; those that were taken stay.
+    // The page says that no samples are taken. Earlier samples stay.
     server.reload("snowflake_ids.sample_interval", "0")?;
     page(&mut client)?;
     Ok(())
@@ -264,7 +264,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
 #[test]
 fn nothing_is_sampled_where_it_is_switched_off() -> Result<()> {
     let (_server, mut client) = Server::builder().set("snowflake_ids.sample_interval", "0").with_session()?;
-    // The launcher has looked around: it keeps the mark ahead.
+    // The launcher has run by the time it moves the mark ahead.
     next(&mut client)?;
     client.becomes_true(
         "select reservations > reserved_by_callers from snowflake_ids.status where snowflake_nextval() > 0",
@@ -282,7 +282,7 @@ fn names_are_text_in_every_encoding(server: &mut Server) -> Result<()> {
             "set client_encoding = 'UTF8'; create extension if not exists snowflake_ids;
              select snowflake_ids.segment_create('<script>\"&'' 1')",
         )?;
-        // A letter of the database's own.
+        // A letter outside ASCII, in the database's encoding.
         let letter = if encoding == "EUC_JP" { "u&'\\3042'" } else { "u&'\\00e9'" };
         if encoding != "SQL_ASCII" {
             client.run(&format!("select snowflake_ids.segment_create({letter})"))?;

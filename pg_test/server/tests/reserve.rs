@@ -1,4 +1,4 @@
-//! The high-water mark: moved once a `reserve`, ahead of need, by the launcher; by callers where it is late.
+//! The high-water mark: the launcher moves it once a `reserve`, ahead of need. Callers move it if the launcher is late.
 
 use anyhow::Result;
 use postgres::Client;
@@ -14,12 +14,12 @@ fn server(reserve: &str) -> Result<Server> {
     Server::builder().set("snowflake_ids.reserve", reserve).start()
 }
 
-/// Marks written since the start, and those of them that a call had to write.
+/// The number of marks written since the start, and of those that a call had to write.
 fn reservations(client: &mut Client) -> Result<(i64, i64)> {
     Ok((status(client, "reservations")?, status(client, "reserved_by_callers")?))
 }
 
-/// Waits for a reservation and until it is written: for a while the launcher holds nothing that a call needs.
+/// Waits until a new reservation is written. For a while after that, the launcher holds nothing that a call needs.
 fn await_reservation(client: &mut Client) -> Result<()> {
     let marks = reservations(client)?.0;
     wait::until_true("a reservation", || Ok(reservations(client)?.0 > marks))?;
@@ -31,8 +31,8 @@ fn whole_seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Works until all that was reserved meanwhile was reserved by the launcher. Where the machine is busy with something else,
-/// it may be late once, and not again and again.
+/// Repeats `work` until the launcher made all reservations during it. On a busy machine the launcher may be late once, but not
+/// again and again.
 fn none_by_calls(client: &mut Client, mut work: impl FnMut(&mut Client) -> Result<()>) -> Result<()> {
     wait::until_true("a while in which no call reserves", || {
         let before = reservations(client)?;
@@ -50,7 +50,7 @@ fn ids_at_full_speed_cost_one_reservation_a_second() -> Result<()> {
     load.run(Duration::from_secs(if full() { 60 } else { 3 }));
     let taken = load.end();
     let (marks, by_callers) = reservations(&mut client)?;
-    // Each is of a second's ids at least, those of calls included.
+    // Each reservation covers at least a second's ids. Calls make some of them.
     let limit = whole_seconds(start.elapsed()) + 2 + by_callers;
     assert!(marks >= 2, "{marks} reservations: what is counted is not what is written");
     assert!(marks <= limit, "{marks} reservations where {limit} do");
@@ -74,7 +74,7 @@ fn no_call_of_a_slow_session_writes_but_the_first() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// A session that calls once in a while finds the mark moved, up to ten minutes after the last call.
+/// A session that calls once in a while finds the mark already moved, up to ten minutes after its last call.
 #[test]
 fn a_pause_does_not_make_the_next_call_write() -> Result<()> {
     let server = server("200ms")?;
@@ -118,7 +118,7 @@ fn an_idle_server_reserves_once_a_reserve_and_nothing_after_ten_minutes() -> Res
     Ok(())
 }
 
-/// Fails when calls can only wait for the launcher.
+/// Fails if calls can only wait for the launcher.
 #[test]
 fn calls_reserve_for_themselves_while_the_launcher_is_held_up() -> Result<()> {
     let server = server("300ms")?;
@@ -155,7 +155,7 @@ fn the_supervisors_end_is_no_end_of_ids() -> Result<()> {
     taken.unique()
 }
 
-/// With the launcher held up every reservation is a call's; a hail of cancels and ends meets many of them.
+/// While the launcher is paused, calls make every reservation. Many cancels and terminations hit them.
 #[test]
 fn calls_cancelled_and_sessions_ended_while_the_mark_moves_do_no_harm() -> Result<()> {
     let server = server("200ms")?;
@@ -166,7 +166,7 @@ fn calls_cancelled_and_sessions_ended_while_the_mark_moves_do_no_harm() -> Resul
     await_reservation(&mut client)?;
     let paused = server.pause_process(launcher)?;
     let mut under_hail = Taken::default();
-    // Until a call was under way as it was cancelled.
+    // This repeats until a call was cancelled while it ran.
     for round in 0..20 {
         if round > 1 && !under_hail.refusals.is_empty() {
             break;

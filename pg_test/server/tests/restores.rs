@@ -1,8 +1,8 @@
-//! Data directories of which parts are from an earlier moment, the present, or missing: no snowflake id comes twice, or an
-//! error says what to do; no id of a tag comes twice among the rows that are there then.
+//! Data directories whose parts are old, present or missing. No snowflake id comes twice, or an error says what to do. No id of a
+//! tag comes twice among the rows that the directory then has.
 //!
-//! One server goes through one mix after the other, and all ids that it ever gave are compared. `make restores` takes all
-//! mixes; the others are those that show each way in which a part can be wrong.
+//! One server goes through one mix after another, and all its ids are compared. `make restores` runs all mixes. The other tests
+//! run mixes that show each way in which a part can be wrong.
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
@@ -14,18 +14,18 @@ use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
 use std::collections::HashSet;
 
-/// Many worker ids, as each copy that leases one takes another.
+/// A layout with many worker ids, because each copy that leases one takes another.
 const LAYOUT: &str = "41/0/20/2 epoch=2020-01-01";
-/// The clock after the first ids: so all others follow from what is in the state file, and come again if that is an old one.
+/// The clock after the first ids. All later ids then follow from the state file, and an old state file would bring ids again.
 const CLOCK: &str = "-1h";
 
 #[derive(Clone, Copy, Debug)]
 struct Mix {
-    /// True if the old files are from a base backup of the running server, instead of a copy of the stopped one.
+    /// True if the old files come from a base backup of the running server, not from a copy of the stopped one.
     base_backup: bool,
-    /// True if it is put together elsewhere, instead of in the present directory.
+    /// True if the directory is put together elsewhere, not in its place.
     elsewhere: bool,
-    /// True if Postgres's own part is the old one.
+    /// True if Postgres's own files are old.
     postgres: bool,
     state: From,
     witness: From,
@@ -37,7 +37,7 @@ const ALL_OLD: Mix =
 const PRESENT: Mix =
     Mix { postgres: false, state: Present, witness: Present, carry_over: Present, ..ALL_OLD };
 
-/// The whole directory; from a running server; parts of it; files lost.
+/// Old directories of a stopped and of a running server, an old state file, lost files, and an old state file in a copy.
 const CHOSEN: [Mix; 5] = [
     ALL_OLD,
     Mix { base_backup: true, ..ALL_OLD },
@@ -46,7 +46,7 @@ const CHOSEN: [Mix; 5] = [
     Mix { elsewhere: true, state: Old, ..PRESENT },
 ];
 
-/// All of them. Of the witness an old one is as good as the present one.
+/// All mixes, but none with an old witness, which is as good as the present one.
 fn all() -> Vec<Mix> {
     let mut all = Vec::new();
     for number in 0..2 * 2 * 2 * 3 * 2 * 3 {
@@ -68,7 +68,7 @@ fn all() -> Vec<Mix> {
     all
 }
 
-/// The ids of a server in all its generations.
+/// A server, and its snowflake ids in all its generations.
 struct Lives {
     server: Server,
     snowflakes: HashSet<i64>,
@@ -87,14 +87,14 @@ impl Lives {
         Ok(lives)
     }
 
-    /// Ids of both kinds.
+    /// Takes snowflake ids and ids of a tag.
     fn live(&mut self) -> Result<()> {
         let mut client = self.server.connect("postgres")?;
         follow_errors(&mut client)?;
         for id in take(&mut client, 500)? {
             ensure!(self.snowflakes.insert(id), "snowflake id {id} came again");
         }
-        // As many as no segment has, so that what is left over and what is reserved anew both come.
+        // No segment has as many ids, so both left-over ids and newly reserved ids come.
         let insert = "insert into orders select segment_nextval('orders') from generate_series(1, 1700)";
         client.batch_execute(insert).context("an id of a tag came again")
     }
@@ -121,7 +121,7 @@ impl Lives {
         })?;
         self.server.start_again()?;
         if mix.state == Missing && mix.witness == Missing {
-            // Nothing is left that could tell: what is documented is said by hand.
+            // No file is left that could tell. The test does what an operator should do by the documentation.
             let mut client = self.server.connect("postgres")?;
             client.run("select snowflake_ids.state_reset()")?;
         }
@@ -129,10 +129,10 @@ impl Lives {
     }
 }
 
-/// Functions that an error may ask for.
+/// Functions that an error's hint may name.
 const WAYS_OUT: [&str; 2] = ["snowflake_ids.state_adopt()", "snowflake_ids.state_reset()"];
 
-/// Takes an id; where that is refused, does what the error says.
+/// Follows the hints of errors until an id is issued.
 fn follow_errors(client: &mut Client) -> Result<()> {
     let mut followed = HashSet::new();
     wait::until(wait::LONG, "ids to be issued, after what the errors say was done", || {
@@ -175,7 +175,7 @@ fn chosen_mixes_under_auto_repeat_no_id() -> Result<()> {
     go_through(auto(), &CHOSEN[..3])
 }
 
-/// Each mix by itself, so that one says nothing of others.
+/// Runs each mix alone, so that no mix depends on another.
 fn go_through_all(builder: &dyn Fn() -> Builder) -> Result<()> {
     let failed: Vec<String> = all()
         .into_iter()

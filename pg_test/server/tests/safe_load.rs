@@ -1,5 +1,5 @@
-//! `snowflake_safe_id` under load: writers of many kinds, strikes at the server, and readers that go on after their last id.
-//! `SAFE_READ_SECONDS=1800` goes on for half an hour, with more writers.
+//! `snowflake_safe_id` under load: writers of many kinds, strikes at the server, and readers that continue after their last id.
+//! With `SAFE_READ_SECONDS=1800` the test runs for half an hour, with more writers.
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
@@ -15,14 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time for which the test goes on. Without one, each strike falls once.
+/// The number of seconds that the test runs. Without it, each strike comes once.
 fn seconds() -> Option<u64> {
     setting("SAFE_READ_SECONDS")
 }
 
 const SEVERAL: &str = "insert into events (v) select n from generate_series(1, 20) n";
 
-/// Runs a transaction as chance has it. `name` is that of no other.
+/// Runs a random transaction. No other transaction has the name `name`.
 fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<(), postgres::Error> {
     let one = "insert into events default values";
     let pause = format!("select pg_sleep({}::float / 1000)", random.below(20));
@@ -43,7 +43,7 @@ fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<(), pos
         6 => format!("set snowflake_ids.cache = {}; begin; {one}; {pause}; {one}; commit", 1 + random.below(100)),
         7 => {
             let mut rows = client.copy_in("copy events (v) from stdin")?;
-            // A write fails only where the server is gone, which `finish` says.
+            // A write fails only if the server is gone, which `finish` reports.
             let _ = rows.write_all("1\n2\n3\n".repeat(10).as_bytes());
             return rows.finish().map(drop);
         }
@@ -59,21 +59,21 @@ fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<(), pos
     statements.split(';').try_for_each(|statement| client.batch_execute(statement))
 }
 
-/// The session has ended, with the server's processes.
+/// True if the error means that the session has ended.
 fn has_ended(error: &postgres::Error) -> bool {
     let over = [SqlState::CRASH_SHUTDOWN, SqlState::ADMIN_SHUTDOWN];
     let is_cut = || error.source().is_some_and(<dyn Error>::is::<io::Error>);
     error.is_closed() || is_cut() || error.code().is_some_and(|code| over.contains(code))
 }
 
-/// Rolls back what an error has left open, unless the session has ended.
+/// Rolls back the transaction that an error has left open, unless the session has ended.
 fn roll_back(client: &mut Client) -> Result<(), postgres::Error> {
     client
         .batch_execute("rollback; reset snowflake_ids.cache")
         .or_else(|error| if has_ended(&error) { Ok(()) } else { Err(error) })
 }
 
-/// Writes until told to stop, or until the session ends. An error ends its own transaction only.
+/// Writes until `stop` is set or the session ends. An error ends its own transaction only.
 fn write_until(stop: &AtomicBool, mut client: Client, number: usize, written: &AtomicUsize) -> Result<()> {
     client.run(PARALLEL)?;
     let mut random = Random::new(u64::try_from(number)?);
@@ -96,16 +96,16 @@ fn write_until(stop: &AtomicBool, mut client: Client, number: usize, written: &A
 /// A way to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By the index.
+    /// Uses the index.
     Index,
-    /// A sequential scan, which asks for the bound at each row.
+    /// Uses a sequential scan, which asks for the bound at each row.
     Scan,
-    /// A parallel plan that looks the bound up first.
+    /// Uses a parallel plan that looks up the bound first.
     Lookup,
     RepeatableRead,
-    /// A cursor, fetched while others commit.
+    /// Uses a cursor, which is fetched while others commit.
     Cursor,
-    /// Without the bound, which loses rows.
+    /// Reads without the bound, which loses rows.
     Naive,
 }
 
@@ -125,7 +125,7 @@ impl Way {
     }
 }
 
-/// A reader, who goes on after its last id.
+/// A reader that continues after its last id.
 struct Reader {
     way: Way,
     last: i64,
@@ -162,7 +162,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Reads until no writer is left and once more, or until the session ends.
+    /// Reads until no writer is left, then once more, or until the session ends.
     fn follow(&mut self, mut client: Client, writing: &AtomicUsize) -> Result<()> {
         client.run(self.way.settings())?;
         loop {
@@ -170,7 +170,7 @@ impl Reader {
             match self.read(&mut client) {
                 Ok(()) if is_last => return Ok(()),
                 Err(error) if has_ended(&error) => return Ok(()),
-                // The first call takes an id, which there is none of for now.
+                // The first call takes an id, and none is issued for now.
                 Err(error) if error.code() == Some(NOT_IN_STATE) => roll_back(&mut client)?,
                 read => read.with_context(|| format!("{:?} after {}", self.way, self.last))?,
             }
@@ -183,7 +183,7 @@ impl Reader {
 enum Strike {
     None,
     Clock,
-    /// `kill -9` of a session, which ends all of them.
+    /// `kill -9` of a session, which ends all sessions.
     Crash,
     Lease,
 }
@@ -191,7 +191,7 @@ enum Strike {
 impl Strike {
     const ALL: [Self; 4] = [Self::None, Self::Clock, Self::Crash, Self::Lease];
 
-    /// `goes_on` waits until more is written.
+    /// Carries out the strike. `goes_on` waits until more is written.
     fn fall(self, server: &Server, mut client: Client, goes_on: &dyn Fn() -> Result<()>) -> Result<()> {
         match self {
             Self::None => Ok(()),
@@ -211,7 +211,7 @@ impl Strike {
     }
 }
 
-/// Writes and reads under a strike.
+/// Writes and reads while the strike comes.
 fn strike_under_load(server: &Server, strike: Strike, readers: &mut [Reader]) -> Result<()> {
     let (writers, enough) = if seconds().is_some() { (32, 3_000) } else { (8, 60) };
     let (stop, writing, written) =
@@ -245,7 +245,7 @@ fn strike_under_load(server: &Server, strike: Strike, readers: &mut [Reader]) ->
     })
 }
 
-/// Ends what a crash has left prepared.
+/// Commits the transactions that a crash has left prepared.
 fn settle(server: &Server) -> Result<()> {
     let mut client = wait::until(wait::LONG, "a session", || Ok(server.connect("postgres").ok()))?;
     for name in client.column::<String>("select gid from pg_prepared_xacts")? {

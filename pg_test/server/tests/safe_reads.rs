@@ -1,4 +1,4 @@
-//! `snowflake_safe_id`: readers that go on after the last id miss no row, whatever writers do.
+//! `snowflake_safe_id`: a reader that continues after its last id misses no row, whatever writers do.
 
 use anyhow::Result;
 use postgres::Client;
@@ -12,7 +12,7 @@ fn builder() -> Builder {
     Server::builder().set("snowflake_ids.worker_id", "9").set("max_prepared_transactions", "10")
 }
 
-/// A session of a database with an empty table, in which somebody has read.
+/// Opens a session in a database with an empty table, and reads the table once.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run("create table events (id bigint primary key default snowflake_nextval(), v text)")?;
@@ -50,7 +50,7 @@ fn an_open_transaction_holds_readers_back_until_it_ends(server: &mut Server) -> 
 fn an_id_that_is_drawn_first_and_inserted_later_counts(server: &mut Server) -> Result<()> {
     let mut reader = session(server)?;
     let (mut early, mut late) = (server.connect("postgres")?, server.connect("postgres")?);
-    // The session holds ids of an earlier transaction.
+    // The session keeps ids of an earlier transaction.
     early.run("set snowflake_ids.cache = 100")?;
     insert(&mut early)?;
     insert(&mut late)?;
@@ -92,7 +92,7 @@ fn an_old_snapshot_has_no_row_that_came_after_it(server: &mut Server) -> Result<
     Ok(())
 }
 
-/// A plan that asks for each row asks before and after others commit.
+/// The plan calls the function for each row, both before and after others commit.
 fn a_cursor_keeps_its_bound(server: &mut Server) -> Result<()> {
     let (mut reader, mut writer) = (session(server)?, server.connect("postgres")?);
     let mut early = server.connect("postgres")?;
@@ -110,7 +110,7 @@ fn a_cursor_keeps_its_bound(server: &mut Server) -> Result<()> {
     assert_eq!(reader.column::<i64>(ROWS)?, [first, held, passed], "a later statement of the transaction");
     assert_eq!(reader.column::<i64>("fetch all from c")?, [0; 0]);
     reader.run("rollback")?;
-    // The rows of its snapshot, although a later statement sees more.
+    // The cursor gives the rows of its snapshot, although a later statement sees more.
     reader.run(&format!("begin; declare c cursor for {ROWS}"))?;
     let later = insert(&mut writer)?;
     assert_eq!(reader.column::<i64>(ROWS)?.last(), Some(&later));
@@ -141,7 +141,7 @@ fn parallel_workers_draw_for_their_leader(server: &mut Server) -> Result<()> {
     let mut other = server.connect("postgres")?;
     writer.run("begin; create table drawn as select a, snowflake_nextval() as id from t")?;
     let least: i64 = writer.one("select min(id) from drawn")?;
-    // The workers of another plan begin and end transactions of their own.
+    // The parallel workers of another plan begin and end transactions of their own.
     writer.run("select count(*) from t where a % 3 = 0")?;
     insert(&mut other)?;
     let safe: i64 = reader.one("select snowflake_safe_id()")?;

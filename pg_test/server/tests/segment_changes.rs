@@ -1,4 +1,4 @@
-//! Tags are created, altered, set and dropped under sessions that use them: all see it at commit, none before.
+//! Tags that are created, altered, set and dropped while sessions use them. All sessions see a change at commit, none before.
 
 use anyhow::Result;
 use postgres::Client;
@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, status, take};
 use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 
-/// A session that changes tags, and two that use them.
+/// Opens a session that changes tags, and two that use them.
 fn sessions(server: &Server) -> Result<(Client, [Client; 2])> {
     Ok((server.session()?, [server.connect("postgres")?, server.connect("postgres")?]))
 }
@@ -123,7 +123,7 @@ fn an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on(server: &
     let refills: i64 = status(&mut changing, "t", "refills")?;
     taken.extend(take(&mut a, "t", 800)?);
     let more = status::<i64>(&mut changing, "t", "refills")? - refills;
-    // With the old step it would be 80; what is buffered already saves up to two.
+    // The old step would need 80 refills. Ids that are buffered already save up to two.
     assert!((1..=4).contains(&more), "{more} refills for 800 ids with a step of 300");
     ids::growing(&taken)
 }

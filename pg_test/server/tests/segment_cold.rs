@@ -1,4 +1,4 @@
-//! A tag that no session used yet is called from all sides at once, with a step that is far too small.
+//! A tag that no session has used yet. All sessions call it at once, and its step is far too small.
 
 use anyhow::Result;
 use postgres::Client;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 32;
 
-/// All sessions take ids by statements of `count` calls for a time; any error ends the test.
+/// Has all sessions take ids for a time, by statements of `count` calls. Any error ends the test.
 fn load(server: &Server, count: usize, time: Duration) -> Result<Vec<i64>> {
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {
         let end = Instant::now() + time;
@@ -30,7 +30,7 @@ fn thirty_two_sessions_meet_no_error_on_a_cold_tag_and_once_it_is_warm_none_wait
     create(&mut client, "t", "step => 100")?;
     let mut taken = load(server, 1, Duration::from_secs(2))?;
 
-    // The worker may be late once on a busy machine; not again and again.
+    // On a busy machine the worker may be late once, but not again and again.
     wait::until_true("a while in which no caller waits for the warm tag", || {
         let counts = |client: &mut Client| -> Result<[i64; 2]> {
             Ok([status(client, "t", "waits")?, status(client, "t", "refills")?])
@@ -40,7 +40,7 @@ fn thirty_two_sessions_meet_no_error_on_a_cold_tag_and_once_it_is_warm_none_wait
         let issued = i64::try_from(more.len())?;
         taken.extend(more);
         let after = counts(&mut client)?;
-        // With the step of the beginning it would be one refill for every hundred ids.
+        // The first step would need a refill for every hundred ids.
         Ok(after[0] == before[0] && (after[1] - before[1]) * 500 <= issued.max(500))
     })?;
     assert_eq!(status::<i64>(&mut client, "t", "ids_issued")?, i64::try_from(taken.len())?);

@@ -1,4 +1,4 @@
-//! Databases that are dropped and created anew: one that gets the oid of another gets nothing else of it.
+//! Databases that are dropped and created again. A database with the OID of a dropped one inherits nothing else from it.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::{Server, ids, snowflakes, sql::Session, wait};
 
-/// An oid that no database has by itself.
+/// An OID that no database has by itself.
 const OID: u32 = 4_000_000_001;
 
 #[test]
@@ -16,10 +16,10 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
     let mut client = server.connect("postgres")?;
     let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     if version < 150_000 {
-        // Only the server itself says which oid it is.
+        // Before Postgres 15, CREATE DATABASE takes no OID.
         return Ok(());
     }
-    // The rows of a template come with it, so that the same tag is in the same table.
+    // A copy of a template has its rows, so both lives have the same tags in the same table.
     server.create_database("shop")?;
     create(&mut server.connect("shop")?, "orders", "")?;
     create(&mut server.connect("shop")?, "bills", "")?;
@@ -30,7 +30,7 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
         ensure!(taken[0] == 1, "life {life} begins with {}", taken[0]);
         taken.extend(take(&mut inside, "orders", 5000)?);
         ids::unique(taken)?;
-        // Nor is it above what a transaction came to that was rolled back.
+        // The new database also does not start above the ids of a rolled-back transaction in the dropped one.
         if life == 0 {
             inside.run("begin; select snowflake_ids.segment_set('bills', 5000)")?;
             next(&mut inside, "bills")?;
@@ -46,8 +46,8 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
     Ok(())
 }
 
-/// Its workers leave when it is to be dropped, and not only after the 2 s in which they have nothing to do. On a busy machine
-/// one of many such drops is as fast.
+/// The workers leave the database as soon as it is to be dropped, not only after 2 s without work. On a busy machine one fast
+/// drop out of many is enough.
 #[test]
 fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
     let (server, mut client) = auto().with_session()?;
@@ -72,7 +72,7 @@ fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
     })
 }
 
-/// As a test suite has them: each with a database of its own, made of one with the schema.
+/// A test suite may do this: each test has its own database, copied from a template with the schema.
 #[test]
 fn twice_as_many_as_workers_ask_for_their_first_ids_at_once() -> Result<()> {
     let builder = auto().set("max_worker_processes", "8").set("max_connections", "60");

@@ -1,4 +1,4 @@
-//! Dated tags: the count begins anew with the period, across midnight, restarts and clocks that step.
+//! Dated tags: the count starts again with each period, across midnight, restarts and clocks that step.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const SESSIONS: usize = 8;
-/// A zone whose midnight is far from UTC's, and no whole hour from it.
+/// A time zone whose midnight is far from midnight UTC, by no whole number of hours.
 const ZONE: &str = "Asia/Kathmandu";
 
 fn server() -> Result<(Server, Client)> {
@@ -18,7 +18,7 @@ fn server() -> Result<(Server, Client)> {
     Ok((server, client))
 }
 
-/// Sets the clock to some seconds after a midnight of the zone: the one that comes `days` days after the next.
+/// Sets the clock to some seconds after a midnight of the zone, `days` days after the next midnight.
 fn set_clock_to_midnight(server: &Server, client: &mut Client, days: f64, seconds: f64) -> Result<()> {
     server.set_clock("+0")?;
     let left: f64 = client.one(&format!(
@@ -28,7 +28,7 @@ fn set_clock_to_midnight(server: &Server, client: &mut Client, days: f64, second
     server.set_clock(&format!("{:+.3}", left + days * 86_400.0 + seconds))
 }
 
-/// A key of the tag, taken apart: the day and the number.
+/// Takes a key of the tag; gives its day and its number.
 fn key(client: &mut Client) -> Result<(String, i64)> {
     let key: String = client.one("select segment_nextval_text('t')")?;
     let (day, number) = key.split_once('-').with_context(|| key.clone())?;
@@ -110,7 +110,7 @@ fn a_clock_that_steps_back_over_midnight_does_not_bring_the_old_day_back() -> Re
     for number in 2..=100 {
         assert_eq!(key(&mut client)?, (new_day.clone(), number));
     }
-    // Not even with nothing in memory.
+    // The old day does not come back either if memory is empty.
     server.restart()?;
     let mut client = server.connect("postgres")?;
     let (day, number) = key(&mut client)?;
@@ -142,7 +142,7 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
     set_clock_to_midnight(&server, &mut client, 0.0, 600.0)?;
     let first = key(&mut client)?;
     set_clock_to_midnight(&server, &mut client, 1.0, 600.0)?;
-    // It has the row locked, so that nobody else can fill the buffers.
+    // The transaction locks the row, so that nobody else can fill the buffers.
     client.run("begin; select snowflake_ids.segment_alter('t', description => 'changed')")?;
     let day = today(&mut client)?;
     assert!(day > first.0);
@@ -154,7 +154,7 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
     Ok(())
 }
 
-/// Clocks that are set back over midnight show it twice. The day begins with the first, as it does in series.
+/// A clock that is set back over midnight shows midnight twice. The day begins with the first one, as in series.
 #[test]
 fn a_day_begins_where_midnight_comes_first() -> Result<()> {
     let (server, mut client) = Server::builder().false_clock().with_session()?;
@@ -165,7 +165,7 @@ fn a_day_begins_where_midnight_comes_first() -> Result<()> {
     for (tag, reset, midnight, before, after) in days {
         let midnight: f64 =
             client.one(&format!("select extract(epoch from timestamptz '{midnight}')::float8"))?;
-        // Never by way of the present, in which a worker could reserve ids.
+        // The clock never shows the present time in between: a worker could reserve ids then.
         let set_clock = |seconds: i32| -> Result<()> {
             let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
             server.set_clock(&format!("{:+.3}", midnight - now + f64::from(seconds)))
@@ -183,7 +183,7 @@ fn a_day_begins_where_midnight_comes_first() -> Result<()> {
     Ok(())
 }
 
-/// Its clock was days ahead for a moment.
+/// The server's clock was days ahead for a moment.
 #[test]
 fn a_tag_whose_day_has_not_begun_is_led_back_by_force() -> Result<()> {
     let (server, mut client) = server()?;

@@ -1,4 +1,4 @@
-//! Segments are dense: without a crash or a rollback n ids of a tag are exactly 1..n, whichever sessions take them.
+//! Dense segments: without a crash or a rollback, n ids of a tag are exactly 1..n, whichever sessions take them.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::segments::{create, next};
@@ -20,7 +20,7 @@ fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way(server: &mut Server) ->
             let insert =
                 format!("insert into t (filler) select 0 from generate_series(1, {round}) returning id");
             taken.extend(client.column::<i64>(&insert)?);
-            // Blocks smaller and larger than a segment.
+            // The blocks are smaller or larger than a segment.
             let count = if round == number { 5_000 } else { round };
             taken.extend(client.column::<i64>(&format!("select segment_nextvals('t', {count})"))?);
         }
@@ -37,7 +37,7 @@ fn sixteen_sessions_use_a_thousand_tags(server: &mut Server) -> Result<()> {
     server.session()?.run(&format!(
         "select snowflake_ids.segment_create('tag ' || n, step => 20) from generate_series(1, {TAGS}) n"
     ))?;
-    // Each session walks the tags in an order of its own.
+    // Each session calls the tags in an order of its own.
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |number, mut client| {
         let call = client.prepare(&format!(
             "select n, segment_nextval('tag ' || n)

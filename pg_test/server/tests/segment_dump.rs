@@ -1,4 +1,4 @@
-//! A dump goes on in another database, above every id it knew, and only for roles that may take ids.
+//! Dumps: a restored database gives ids above every id in the dump, and only to roles that may take ids.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -6,7 +6,7 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session, wait};
 
-/// A tag's row, but for what belongs to a moment.
+/// A query for the definitions of tags: the columns that calls do not change.
 const DEFINITION: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,
     description, reset, time_zone, format)::text from snowflake_ids.segment order by tag";
 
@@ -40,7 +40,7 @@ fn a_restored_database_goes_on_above_every_id_of_the_dump(server: &mut Server) -
     assert!(label_of_copy > label, "{label_of_copy} after {label}");
     assert_eq!(next(&mut copy, "unused")?, 7);
 
-    // The first database is none the wiser.
+    // The restore changes nothing in the first database.
     assert_eq!(next(&mut client, "t")?, 334);
     Ok(())
 }
@@ -50,7 +50,7 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension(server: &mut Se
     create(&mut client, "t", "")?;
     let before = take(&mut client, "t", 5)?;
     server.create_database("copy")?;
-    // This session has asked for the tag before it was there.
+    // This session asks for the tag before the tag exists.
     let mut copy = server.connect("copy")?;
     assert!(next(&mut copy, "t").is_err());
     server.restore("copy", &server.dump_as("postgres", "postgres", &["--data-only"])?)?;
@@ -59,7 +59,7 @@ fn rows_of_a_data_dump_go_into_a_database_that_has_the_extension(server: &mut Se
     Ok(())
 }
 
-/// A database of a role that is no superuser, in which a superuser created the extension, with tags and rights.
+/// Creates a database owned by a role that is no superuser. A superuser creates the extension, tags and rights in it.
 fn shop(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
     client.run("create role keeper login; create role alice login; create role bob login")?;
@@ -105,9 +105,9 @@ fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<
     assert_eq!(copy.one::<String>(bound)?, "numbers numbers");
     assert_eq!(copy.one::<i64>("select nextval('numbers')")?, 1);
     assert!(may_take(server, "alice")? && may_take(server, "keeper")? && !may_take(server, "bob")?);
-    // Rights of a role that is no more would be another's in another cluster.
+    // A dropped role's rights are left out: in another cluster they could become another role's.
     assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
-    // Leases of worker ids are not a database owner's to change.
+    // A database owner may not change leases of worker ids.
     assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.worker_lease")?, 0);
     copy.run("set role keeper")?;
     for (wanted, statement) in [
@@ -143,14 +143,14 @@ fn what_was_restricted_stays_so_where_a_role_is_missing(server: &mut Server) -> 
     Ok(())
 }
 
-/// Ids are skipped where a standby of that cluster was promoted, and nowhere else.
+/// Ids are skipped after a standby of the same cluster was promoted, and in no other case.
 #[test]
 fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;
     create(&mut client, "t", "step => 10, max_step => 1000")?;
     let last = take(&mut client, "t", 7)?[6];
     let mut other = Server::builder().start()?;
-    // It ends with another timeline, as a promotion does.
+    // The recovery ends with another timeline, as a promotion does.
     other.stop(Shutdown::Fast)?;
     other.set("restore_command", "false")?;
     std::fs::write(other.data().join("recovery.signal"), "")?;
@@ -170,7 +170,8 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A dump of the schema alone, as frameworks keep it: tags are rows, and not in it. Each way that the error names gives one.
+/// A dump of the schema alone, as frameworks keep it, has no tags, because tags are rows. Each way that the error names makes the
+/// tag.
 fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Result<()> {
     shop(server)?;
     server.connect("postgres")?.run("create database copy owner keeper")?;
@@ -184,13 +185,13 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Resu
         hint.contains("snowflake_ids.segment_create('open')") && hint.contains("segment_auto_create"),
         "{hint}"
     );
-    // An administrator allows it for the database: then its users' first inserts make the tags.
+    // The first way: an administrator changes the setting for the database, and users' first inserts make the tags.
     let mut admin = server.connect("copy")?;
     admin.run("alter database copy set snowflake_ids.segment_auto_create = on")?;
     let mut user = server.connect("copy")?;
     user.run("set role keeper")?;
     assert_eq!(user.one::<i64>(insert)?, 1);
-    // Or manages tags.
+    // The second way: the role gets the right to manage tags, and creates the tag.
     admin.run(
         "select snowflake_ids.segment_drop('open'), snowflake_ids.administration_grant('tags', 'keeper')",
     )?;
@@ -202,8 +203,8 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Resu
     Ok(())
 }
 
-/// The table alone was dumped: its tag and what says that its sequence is bound are missing. Whichever way is taken, ids go on above its
-/// rows.
+/// Only the table was dumped: its tag and the binding of its sequence are missing. Ids continue above the table's rows, whichever
+/// function is called.
 fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;

@@ -1,4 +1,4 @@
-//! The extension is dropped and created again under sessions that know its tags.
+//! The extension, dropped and created again while sessions know its tags.
 
 use anyhow::Result;
 use postgres::error::SqlState;

@@ -1,4 +1,4 @@
-//! The extension is dropped, and created again, under calls that are under way.
+//! The extension, dropped and created again during calls.
 
 use anyhow::Result;
 use postgres::Client;
@@ -12,10 +12,10 @@ use std::thread;
 const SESSIONS: usize = 6;
 const ROUNDS: usize = 8;
 const DEFINITION: &str = "step => 1, max_step => 1";
-/// A statement with many calls, most of which have to wait: what is changed while it runs it has to notice by itself.
+/// A statement with many calls, most of which have to wait. The statement has to notice by itself what changes while it runs.
 const CALLS: &str = "select count(segment_nextval('t')) from generate_series(1, 30)";
 
-/// As `pg_restore --clean --single-transaction` does.
+/// Drops and creates the extension in one transaction, as `pg_restore --clean --single-transaction` does.
 fn make_anew(client: &mut Client) -> Result<()> {
     client.run(&format!(
         "begin; drop extension snowflake_ids cascade; create extension snowflake_ids;
@@ -41,7 +41,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
             let stop = &stop;
             scope.spawn(move || {
                 while !stop.load(Relaxed) {
-                    // By ids or an error: both happen, and both are right.
+                    // The statement gives ids or an error. Both happen, and both are right.
                     drop(session.one::<i64>(CALLS));
                     ended.fetch_add(1, Relaxed);
                 }
@@ -57,7 +57,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
         });
         stop.store(true, Relaxed);
         if done.is_err() {
-            // Or else their threads would not end either.
+            // Without this, the threads of the sessions would not end either.
             client.run("set statement_timeout = 0; select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'segment_nextval' and pid <> pg_backend_pid()")?;
         }
         done
@@ -68,7 +68,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
     Ok(())
 }
 
-/// It has the tables of rights locked, too, which a session looks into before its first id.
+/// The transaction also locks the tables of rights, which a session reads before its first id.
 #[test]
 fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result<()> {
     let (server, mut dropper) = server("500ms")?;
@@ -82,7 +82,7 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
     )?;
     assert!(error.detail().is_some_and(|detail| detail.contains("rights")), "{error:?}");
     client.fails("select segment_currval('t')", &SqlState::INSUFFICIENT_RESOURCES)?;
-    // The user's own limit is shorter, and said to be so.
+    // The user's own limit is shorter, and the error says so.
     client.run("set lock_timeout = '100ms'")?;
     client.fails("select segment_nextval('t')", &SqlState::LOCK_NOT_AVAILABLE)?;
     client.run("reset lock_timeout; begin; set local snowflake_ids.segment_wait_timeout = '1min'")?;

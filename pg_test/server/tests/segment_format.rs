@@ -1,4 +1,4 @@
-//! Formats with letters that are not ASCII, in databases of several encodings, and over a registry in another one.
+//! Formats with letters that are not ASCII: in databases of several encodings, and with a registry in another encoding.
 
 use anyhow::Result;
 use postgres::Client;
@@ -27,13 +27,13 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
             create(&mut client, &tag, &format!("format => '{format}'"))?;
             let expected = |n: &str| format.replace("{n:4}", n).replace("{{", "{");
             assert_eq!(text(&mut client, &tag)?, expected("0001"), "{encoding}");
-            // Out of the transaction's own memory, too.
+            // The transaction's own memory gives the text, too.
             client.run(&format!("begin; select snowflake_ids.segment_set('{tag}', 7)"))?;
             assert_eq!(text(&mut client, &tag)?, expected("0008"), "{encoding}");
             client.run("commit")?;
             assert_eq!(text(&mut client, &tag)?, expected("0009"), "{encoding}");
         }
-        // As long as it is in UTF-8.
+        // The length that counts is the length in UTF-8.
         let long = format!(
             "{}{{n}}",
             one.chars().next().map_or(String::new(), |letter| letter.to_string().repeat(40))

@@ -12,14 +12,14 @@ use std::thread;
 
 const TAGS: usize = 4;
 
-/// A server with so many places.
+/// Starts a server with this number of places, and opens a session.
 fn with_places(places: usize) -> Result<(Server, Client)> {
     let server = Server::builder().set("snowflake_ids.max_tags", &places.to_string()).start()?;
     let client = server.session()?;
     Ok((server, client))
 }
 
-/// A session on a server with [`TAGS`] places: as many tags in use, and one tag more.
+/// Opens a session on a server with [`TAGS`] places. As many tags are in use, and there is one tag more.
 fn full(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for number in 0..=TAGS {
@@ -40,7 +40,7 @@ fn places(client: &mut Client, column: &str) -> Result<i64> {
     client.one(&format!("select tag_{column}::bigint from snowflake_ids.metric_server"))
 }
 
-/// A tag that loses its slot loses about as many ids as it used: 1,000 steps would be a million ids.
+/// A tag that loses its slot loses about as many ids as it used. If 1,000 tags lost a step each, a million ids would be lost.
 #[test]
 fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> Result<()> {
     const PLACES: i64 = 16;
@@ -49,7 +49,7 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     create_many(&mut client, 1_000)?;
     let taken = at_once(server.sessions("postgres", 32)?, |session, mut client| {
         let call = client.prepare("select segment_nextval($1)")?;
-        // Any order will do in which they meet.
+        // The order in which sessions call tags does not matter.
         let mut random = 1 + session as u64;
         let mut taken = Vec::new();
         for _ in 0..250 {
@@ -66,7 +66,7 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     let given = i64::try_from(of_tag.values().map(Vec::len).sum::<usize>())?;
     of_tag.into_values().try_for_each(ids::unique)?;
     let reserved: i64 = client.one("select sum(max_id)::bigint from snowflake_ids.segment")?;
-    // The first tags found free places, and lost two whole segments with them at most.
+    // The first tags found free places. With its place, each of them lost at most two whole segments.
     let most = 3 * given + PLACES * 2 * STEP;
     assert!(reserved <= most, "{reserved} ids are reserved for {given}");
 
@@ -131,7 +131,7 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
             assert!(next(&mut client, &tag)? >= round, "{tag}");
         }
     }
-    // Each has kept its place all the time, and gives it up when its call ends.
+    // Each waiting call has kept its place, and gives it up when the call ends.
     assert!(places(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
     locker.run("rollback")?;
     for call in calls {
@@ -141,7 +141,7 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
     Ok(())
 }
 
-/// Ids in a row, as many as a sequence's increment, come whole although a tag that has just come is granted few.
+/// A bound sequence takes as many consecutive ids as its increment, although a tag that has just got a place is granted few.
 #[test]
 fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Result<()> {
     let server = &mut Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
@@ -196,7 +196,7 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
         create(&mut client, tag, "step => 10")?;
     }
     let (mut of_a, mut of_b) = (take(&mut client, "a", 15)?, Vec::new());
-    // The same sessions have used the place for the other tag before.
+    // These sessions have used the place for the other tag before.
     let mut clients = server.sessions("postgres", 4)?;
     for _ in 0..3 {
         for (tag, taken) in [("b", &mut of_b), ("a", &mut of_a)] {
@@ -209,7 +209,7 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
     ids::growing(&of_b)
 }
 
-/// Ids of transactions that were rolled back are recorded for 1,024 tags at least, and take no slot.
+/// The server records the ids of rolled-back transactions for at least 1,024 tags. These records take no slot.
 #[test]
 fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()> {
     const NOTES: usize = 1_024;

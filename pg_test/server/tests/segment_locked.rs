@@ -1,4 +1,4 @@
-//! A tag's row is locked by a transaction that was left open.
+//! A tag's row that an open transaction has locked.
 
 use anyhow::Result;
 use postgres::Client;
@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases, ids};
 use std::thread;
 
-/// A session, and two tags in use, with segments of ten ids.
+/// Opens a session, and makes two tags with segments of ten ids.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for tag in ["t", "other"] {
@@ -19,8 +19,8 @@ fn session(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// While `locker` holds the row: what was reserved is handed out, then calls fail in time and say why,
-/// and the other tag does not suffer. Gives the ids.
+/// Checks a tag whose row is locked: reserved ids are handed out, then calls fail in time and say why. The other tag is served as
+/// before. Gives the ids.
 fn check_locked(client: &mut Client) -> Result<Vec<i64>> {
     client.run("set snowflake_ids.segment_wait_timeout = '700ms'")?;
     let (taken, error) = refused_with(client, "t", &["or all of the table, locked"])?;
@@ -35,7 +35,7 @@ fn check_locked(client: &mut Client) -> Result<Vec<i64>> {
     Ok(taken)
 }
 
-/// Once the row is free, calls are served again, and nothing was lost.
+/// Checks that calls are served again once the row is free, and that no id was lost.
 fn check_free_again(client: &mut Client, mut taken: Vec<i64>) -> Result<()> {
     taken.extend(take(client, "t", 30)?);
     taken.push(1);

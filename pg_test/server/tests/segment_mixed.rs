@@ -15,7 +15,7 @@ const ALTER: &str =
     "select snowflake_ids.segment_alter('t', max_value => 9000000000000000 + (random() * 100000)::int)";
 const RAISE: &str = "select snowflake_ids.segment_raise('t', 1)";
 
-/// The steps that a session repeats; a number stands for an insert of so many rows.
+/// The steps that a session repeats. A number means an insert of that many rows.
 const WORKS: [&[&str]; 10] = [
     &["7"],
     &["1"],
@@ -29,7 +29,7 @@ const WORKS: [&[&str]; 10] = [
     &["begin", TUNE, "savepoint a", "4", RAISE, "4", "rollback to a", "4", "rollback"],
 ];
 
-/// Does it once; gives the ids of all inserts, whatever became of them.
+/// Runs the steps once; gives the ids of all inserts, whether committed or not.
 fn run(client: &mut Client, work: &[&str]) -> Result<Vec<i64>> {
     let mut taken = Vec::new();
     for step in work {
@@ -59,7 +59,7 @@ fn whatever_is_changed_meanwhile_no_id_comes_twice() -> Result<()> {
             if number == 0 {
                 inserted.store(taken.len(), Ordering::Relaxed);
             }
-            // The row's lock has to be free at times, or the worker never gets it.
+            // The row has to be unlocked at times, or the worker never gets the lock.
             sleep(Duration::from_millis(if WORKS[number].len() > 1 { 15 } else { 1 }));
         }
         Ok(taken)

@@ -85,7 +85,7 @@ fn a_prepared_transaction_keeps_the_tag_and_its_ids(server: &mut Server) -> Resu
     own.run("begin")?;
     create(&mut own, "t", "")?;
     let mut taken = take(&mut own, "t", 5)?;
-    // To refuse it with a reason is as good as to do it.
+    // A refusal with a reason is as good as success.
     match own.batch_execute("prepare transaction 'p'") {
         Ok(()) => own.run("commit prepared 'p'")?,
         Err(error) => {

@@ -1,4 +1,4 @@
-//! Many databases at once, which draw ids of tags by the few workers that the server can run.
+//! Many databases that draw ids of tags at once, with the few workers that the server can run.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -8,12 +8,12 @@ use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Builder, Server};
 
-/// The number of databases: `SNOWFLAKE_IDS_DATABASES`.
+/// The number of databases, from `SNOWFLAKE_IDS_DATABASES`.
 fn databases() -> Result<usize> {
     std::env::var("SNOWFLAKE_IDS_DATABASES").map_or(Ok(40), |number| number.parse().context("a number"))
 }
 
-/// So many databases with the extension and a tag, and a session in each.
+/// Makes `count` databases with the extension and a tag, and opens a session in each.
 fn many(builder: Builder, count: usize) -> Result<(Server, Vec<Client>)> {
     let server = builder.set("max_connections", &(count + 20).to_string()).start()?;
     server.create_database("model")?;

@@ -1,5 +1,5 @@
-//! Tags are changed under load, again and again: the moments between a change and its commit, between a
-//! reservation and its publication.
+//! Tags that are changed under load, again and again: the moments between a change and its commit, and between a reservation and
+//! its publication.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 6;
 
-/// Takes ids until told to stop. Each session's grow. A tag that is not there for the moment is no harm.
+/// Takes ids until `stop` is set. The ids of each session grow. The tag may be missing for a moment.
 fn take_until(stop: &AtomicBool, mut client: Client, given: &AtomicUsize) -> Result<Vec<i64>> {
     let call = client.prepare("select segment_nextval('t')")?;
     let mut taken = Vec::new();
@@ -32,7 +32,7 @@ fn take_until(stop: &AtomicBool, mut client: Client, given: &AtomicUsize) -> Res
     Ok(taken)
 }
 
-/// Works through rounds for a while, and until the other sessions have been given ids enough.
+/// Runs rounds of changes for a while, and until each other session has got enough ids.
 fn change(
     client: &mut Client,
     round: impl Fn(&mut Client, usize) -> Result<Vec<i64>>,
@@ -45,7 +45,7 @@ fn change(
         ensure!(start.elapsed() < wait::LONG, "{rounds} rounds, while a session was given {:?} ids", few());
         taken.extend(round(client, rounds)?);
         rounds += 1;
-        // A session that changes a tag has its row locked: the worker must come in between.
+        // A session that changes a tag locks its row. The worker must get the lock in between.
         sleep(Duration::from_millis(5));
     }
     Ok(taken)
@@ -58,8 +58,8 @@ enum Worker {
     HeldUp,
 }
 
-/// Holds the worker up, wherever it happens to be, for longer than a round takes. From time to time it is let alone until ids flow: a
-/// worker that is stopped again and again has lock waits end while it is, and on a busy machine would serve nobody.
+/// Pauses the worker, wherever it is, for longer than a round takes. From time to time the worker runs freely until sessions get
+/// ids. On a busy machine it would otherwise serve nobody, because its lock waits would end while it is stopped.
 fn hold_worker_up(
     server: &Server,
     stop: &AtomicBool,
@@ -68,14 +68,14 @@ fn hold_worker_up(
 ) -> Result<()> {
     let in_all = || given.iter().map(|given| given.load(Ordering::Relaxed)).sum::<usize>();
     while !stop.load(Ordering::Relaxed) {
-        // There is none where no session has asked for ids for a while.
+        // There is no worker if no session has asked for ids for a while.
         let Some(&worker) = processes(&mut client, WORKER)?.first() else {
             sleep(Duration::from_millis(10));
             continue;
         };
         let before = in_all();
         for micros in (0..1_500).step_by(13) {
-            // It may have ended since: the next one is looked for.
+            // If the worker has ended since, the loop looks for the next one.
             let Ok(paused) = server.pause_process(worker) else { break };
             sleep(Duration::from_millis(12));
             drop(paused);
@@ -86,7 +86,7 @@ fn hold_worker_up(
     Ok(())
 }
 
-/// Lets sessions take ids while another one works through rounds; gives the ids of all.
+/// Lets sessions take ids while another one runs rounds of changes; gives the ids of all.
 fn under_load(
     server: &Server,
     worker: Worker,
@@ -126,7 +126,7 @@ fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives(
 fn altering_a_tag_again_and_again_repeats_no_id(server: &mut Server) -> Result<()> {
     create(&mut server.session()?, "t", "step => 10")?;
     let taken = under_load(server, Worker::LetAlone, |client, round| {
-        // Buffered ids are taken back and reserved anew. A range that the worker has not published yet becomes a gap.
+        // The change takes back buffered ids, and the worker reserves again. A range that it has not published yet becomes a gap.
         let max_value = 1_000_000_000 + round;
         client.run(&format!("select snowflake_ids.segment_alter('t', max_value => {max_value})"))?;
         take(client, "t", 3)

@@ -1,4 +1,4 @@
-//! Rollbacks never give ids back: what a transaction handed out of a row that it had changed does not come again.
+//! Rollbacks, which never give ids back: ids that a transaction took from a row it had changed do not come again.
 
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
@@ -19,7 +19,7 @@ fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again(server: &m
     ids::growing(&taken)
 }
 
-/// Changes of a tag in use; each locks the tag's row.
+/// Changes of a tag in use. Each locks the tag's row.
 const CHANGES: [&str; 4] = [
     "select snowflake_ids.segment_alter('t', description => 'changed')",
     "select snowflake_ids.segment_alter('t', max_value => 1000000)",
@@ -30,7 +30,7 @@ const CHANGES: [&str; 4] = [
 fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
     let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     let pairs = CHANGES.iter().flat_map(|first| CHANGES.map(|second| (*first, second)));
-    // To set the same value twice is refused: ids above it were issued meanwhile.
+    // Setting the same value twice is refused, because ids above it were issued in between.
     for (first, second) in pairs.filter(|(first, second)| first != second || !first.contains("segment_set")) {
         create(&mut own, "t", "step => 10, max_step => 40")?;
         let mut taken = take(&mut other, "t", 5)?;
@@ -54,7 +54,7 @@ fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     create(&mut own, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut other, "t", 1)?;
-    // Beyond the first buffer, so that the second begins after it.
+    // This id is beyond the first buffer, so that the second buffer begins after it.
     own.run(&format!("begin; {}", CHANGES[1]))?;
     taken.push(next(&mut own, "t")?);
     own.run("rollback")?;
@@ -62,7 +62,7 @@ fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     wait::until(TIMEOUT, "the second buffer", || {
         Ok(status::<Option<i64>>(&mut own, "t", "next_first")?.filter(|first| *first > 10))
     })?;
-    // It takes back what is reserved.
+    // This change takes back the reserved ids.
     own.run(CHANGES[1])?;
     taken.extend(take(&mut other, "t", 30)?);
     ids::unique(taken)

@@ -1,4 +1,4 @@
-//! No worker can be started, because `max_worker_processes` are used up.
+//! Servers that can start no worker, because all `max_worker_processes` are in use.
 
 use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
@@ -8,13 +8,13 @@ use snowflake_ids_server_tests::sessions::{Ends, PARALLEL, at_once};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
 use std::thread;
 
-/// No process of logical replication's takes one of them.
+/// A server with this number of worker processes. Logical replication takes none of them.
 fn server(workers: u32) -> Builder {
     let workers = workers.to_string();
     Server::builder().set("max_logical_replication_workers", "0").set("max_worker_processes", &workers)
 }
 
-/// A call that is to fail for want of a worker.
+/// Calls, and expects an error because no worker can start.
 fn refused(client: &mut postgres::Client) -> Result<DbError> {
     client.run("set snowflake_ids.segment_wait_timeout = '500ms'")?;
     Ok(refused_with(client, "t", &["max_worker_processes"])?.1)
@@ -29,12 +29,12 @@ fn assert_names_max_worker_processes(error: &DbError) {
 
 #[test]
 fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result<()> {
-    // The first has room for the launcher and no more, the second for nothing.
+    // One process is the launcher's. With zero not even the launcher runs.
     for workers in [1, 0] {
         let (_server, mut client) = server(workers).with_session()?;
         create(&mut client, "t", "")?;
         assert_names_max_worker_processes(&refused(&mut client)?);
-        // Calls that need no worker work.
+        // Calls that need no worker succeed.
         client.run("select snowflake_nextval(); begin")?;
         create(&mut client, "own", "")?;
         assert_eq!(next(&mut client, "own")?, 1);
@@ -57,7 +57,7 @@ fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
     client.becomes_true(held)?;
     assert_names_max_worker_processes(&refused(&mut client)?);
 
-    // A caller that is waiting already is served, too.
+    // A caller that already waits is served, too.
     client.run("reset snowflake_ids.segment_wait_timeout")?;
     let waiting = thread::spawn(move || next(&mut client, "t"));
     wait_for_waiting(&server, 1)?;

@@ -1,4 +1,4 @@
-//! Databases whose workers hang, beside others that want ids.
+//! Databases whose workers hang, beside others that need ids.
 
 use anyhow::Result;
 use postgres::Client;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Databases with a worker that hangs.
+/// The number of databases whose worker hangs.
 const HUNG: usize = 7;
 const ONE_BY_ONE: &str = "step => 1, max_step => 1";
 
@@ -25,7 +25,7 @@ fn database(server: &Server, name: &str) -> Result<Client> {
     server.connect(name)
 }
 
-/// A database that draws from a registry.
+/// Creates a database that draws from a registry.
 fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Client> {
     let mut client = database(server, name)?;
     client.run(&format!(
@@ -39,7 +39,7 @@ fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Clien
     Ok(client)
 }
 
-/// A registry that gives no answer to seven databases of eight, of which the server can run five workers at once.
+/// A registry that gives no answer. Seven of eight databases draw from it, and the server can run five workers at once.
 #[test]
 fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Result<()> {
     let registry = auto().start()?;
@@ -72,7 +72,7 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
         }
         let done = wait::until_true("calls of the others to fail", || Ok(refused.load(Relaxed) >= HUNG))
             .and_then(|()| {
-                // With the time limit that calls have by default.
+                // These calls have the default time limit.
                 (0..30).try_for_each(|_| next(&mut sound, "t").map(drop))?;
                 next_snowflake(&mut sound).map(drop)
             });
@@ -83,7 +83,7 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
     done
 }
 
-/// More calls wait for a registry that gives no answer than there are places for tags: another database has them all.
+/// More calls wait for a registry without an answer than there are places for tags. Another database can use all places.
 #[test]
 fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
     const CALLS: usize = 16;
@@ -124,8 +124,8 @@ fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
     Ok(())
 }
 
-/// A server that can run two refill workers, a database that wants ids, and two whose refill worker never comes to an end with what
-/// a session asked it for.
+/// Starts a server that can run two refill workers, and makes a database that needs ids. In two more databases the refill worker
+/// never finishes what a session asked for.
 fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
     let builder = Server::builder().set("max_logical_replication_workers", "0");
     let server = builder.set("max_worker_processes", "3").start()?;
@@ -156,7 +156,7 @@ fn workers_that_never_come_to_an_end_make_room() -> Result<()> {
     })
 }
 
-/// A transaction that renames a database has it locked: a session that connects to it waits.
+/// A transaction that renames a database locks it. A session that connects to the database waits.
 #[test]
 fn workers_that_cannot_connect_make_room() -> Result<()> {
     let (server, mut sound, names) = two_that_hang()?;
@@ -167,7 +167,7 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
             locker.run(&format!("begin; alter database {name} rename to former_{name}"))?;
             anyhow::Ok(locker)
         });
-        // It waits until no session is connected to it.
+        // The rename waits until no session is connected to the database.
         let end = format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'");
         wait::until_true("the database to be renamed", || {
             sound.run(&end)?;
@@ -183,7 +183,7 @@ fn workers_that_cannot_connect_make_room() -> Result<()> {
     })
 }
 
-/// It says so, and not that the disk is slow.
+/// The error names the failed connection, and not a slow disk.
 #[test]
 fn the_error_says_that_no_worker_could_connect() -> Result<()> {
     let server = Server::builder().start()?;

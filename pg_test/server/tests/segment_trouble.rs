@@ -1,4 +1,4 @@
-//! One tag's trouble is no other's: whatever stands in one tag's way, the others of its database are served.
+//! Trouble with one tag: whatever blocks the tag, the other tags of its database are served.
 
 use anyhow::Result;
 use postgres::error::SqlState;
@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::sessions::{Ends, at_once};
 use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::thread;
 
-/// A session whose calls wait 700 ms at most, and a tag. Calls of other sessions wait for as long as it takes.
+/// Opens a session whose calls wait 700 ms at most, and makes a tag. Calls of other sessions wait for as long as it takes.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     create(&mut client, "good", "step => 10, max_step => 10")?;
@@ -37,7 +37,7 @@ fn a_row_whose_refill_fails(server: &mut Server) -> Result<()> {
              for each row when (new.tag = 'bad') execute function fail()",
     )?;
     refused_with(&mut client, "bad", &["22012"])?;
-    // While another call waits, too.
+    // Another call waits at the same time.
     let waiting = {
         let mut client = server.connect("postgres")?;
         thread::spawn(move || next(&mut client, "bad"))
@@ -142,7 +142,7 @@ fn settings_of_the_database_do_not_keep_the_worker_from_its_work(server: &mut Se
     )?;
     client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(take(&mut client, "good", 100)?, (1..=100).collect::<Vec<i64>>());
-    // The worker that has served so far connected after these settings; so does this session.
+    // The worker that has served so far connected after these settings were made. So does this session.
     let mut affected = server.config("postgres").options("-c statement_timeout=0").connect(NoTls)?;
     assert_eq!(affected.one::<i64>("select segment_nextval('good')")?, 101);
     Ok(())

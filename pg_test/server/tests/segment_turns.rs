@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_mins(1);
 
-/// A database with a tag each of whose ids is reserved by itself.
+/// Creates a database with a tag whose ids are reserved one by one.
 fn database(server: &Server, name: &str) -> Result<Client> {
     server.create_database(name)?;
     let mut client = server.connect(name)?;
@@ -21,7 +21,7 @@ fn database(server: &Server, name: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// Takes an id now and then until told to stop; none may fail.
+/// Takes an id now and then until `stop` is set. No call may fail.
 fn trickle(stop: &AtomicBool, client: &mut Client) -> Result<Vec<i64>> {
     let mut taken = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -31,7 +31,7 @@ fn trickle(stop: &AtomicBool, client: &mut Client) -> Result<Vec<i64>> {
     Ok(taken)
 }
 
-/// One more database, and the lease, while the others are busy.
+/// Checks that one more database gets ids and the lease is renewed while the others are busy.
 fn is_served_meanwhile(server: &Server, client: &mut Client) -> Result<Vec<i64>> {
     let expiry: String = status(client, "lease_expires_at::text")?;
     server.reload("snowflake_ids.lease_duration", "48h")?;
@@ -42,7 +42,7 @@ fn is_served_meanwhile(server: &Server, client: &mut Client) -> Result<Vec<i64>>
     Ok(taken)
 }
 
-/// With so many databases that always have work.
+/// Checks that databases take turns where `busy` of them always have work.
 fn check_turns(max_worker_processes: &str, busy: usize, segment_wait_timeout: &str) -> Result<()> {
     let server = auto()
         .set("max_worker_processes", max_worker_processes)
@@ -70,18 +70,18 @@ fn check_turns(max_worker_processes: &str, busy: usize, segment_wait_timeout: &s
 
 #[test]
 fn databases_take_turns_and_the_lease_is_renewed() -> Result<()> {
-    // The launcher, the launcher of logical replication, the lease worker, and one refill worker.
+    // There is room for the launcher, the launcher of logical replication, the lease worker, and one refill worker.
     check_turns("4", 4, "20s")
 }
 
 #[test]
 fn a_refill_worker_makes_room_for_the_lease_worker() -> Result<()> {
-    // One of them at a time.
+    // The lease worker and a refill worker run one at a time.
     check_turns("3", 4, "20s")
 }
 
 #[test]
 fn more_busy_databases_than_workers_keep_no_other_waiting() -> Result<()> {
-    // Five refill workers.
+    // There is room for five refill workers.
     check_turns("8", 8, "20s")
 }

@@ -1,4 +1,4 @@
-//! Calls for tags that no session has found: what they may take of the server, and what is left of them.
+//! Calls for tags that no session has found: what they may use of the server, and what remains of them.
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
 const PLACES: &str = "16";
-/// More tags that no session has found than there are places.
+/// A number of unknown tags above the number of places.
 const TRIALS: usize = 20;
 
 /// A server with few slots for tags.
@@ -19,7 +19,7 @@ fn server() -> Result<Server> {
     Server::builder().set("snowflake_ids.max_tags", PLACES).start()
 }
 
-/// A session, and tags of which some are in use: t0 to t4 of t0 to t9.
+/// Opens a session, and makes the tags t0 to t9. The tags t0 to t4 are in use.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for number in 0..10 {
@@ -43,7 +43,7 @@ fn tags(numbers: std::ops::Range<u32>) -> BTreeSet<String> {
     numbers.map(|number| format!("t{number}")).collect()
 }
 
-/// A session whose unknown tags are made, or would be, were the table not locked.
+/// Opens a session whose calls make unknown tags, unless the table is locked.
 fn creating(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
     client
@@ -51,14 +51,14 @@ fn creating(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// Locks the table of tags: rows can be read, and none be written.
+/// Locks the table of tags. In mode `exclusive` its rows can be read, but not written.
 fn lock(server: &Server, mode: &str) -> Result<Client> {
     let mut client = server.connect("postgres")?;
     client.run(&format!("begin; lock table snowflake_ids.segment in {mode} mode"))?;
     Ok(client)
 }
 
-/// 1,000 calls from four sessions, each for another tag, which are over before a worker could answer.
+/// Makes 1,000 calls from four sessions, each for another tag. Each call ends before a worker could answer.
 fn impatient_calls(server: &Server, settings: &str) -> Result<()> {
     at_once(server.sessions("postgres", 4)?, |session, mut client| {
         client.run(settings)?;
@@ -80,7 +80,7 @@ fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Resul
     impatient_calls(server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
     assert_eq!(places(&mut client)?, tags(0..5));
     assert_eq!(next(&mut client, "t5")?, 1);
-    // The same where it can't be seen whether the tags are there, and where they would be made.
+    // The same holds if calls cannot see whether the tags exist, and if calls would make the tags.
     for (mode, settings) in [
         ("access exclusive", "set snowflake_ids.segment_wait_timeout = '1ms'"),
         ("access exclusive", "set statement_timeout = '2ms'"),
@@ -97,7 +97,7 @@ fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Resul
     Ok(())
 }
 
-/// Calls that wait for tags that can't be made, each in a session of its own.
+/// Calls that wait for tags that can't be made, each in its own session.
 struct Waiting {
     calls: Vec<JoinHandle<Result<postgres::Error>>>,
     cancel: Vec<CancelToken>,
@@ -131,7 +131,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     let waiting = waiting(server)?;
     wait::until_true("the calls to wait", || Ok(places(&mut client)?.len() == 5 + TRIALS))?;
 
-    // One more waits as they do.
+    // One more call waits like the others.
     let mut another = creating(server)?;
     another.run("set snowflake_ids.segment_wait_timeout = '300ms'")?;
     another.explained(
@@ -139,9 +139,9 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
         &SqlState::INSUFFICIENT_RESOURCES,
         "no ids for segment tag \"new one\" within 300 ms",
     )?;
-    // A tag that is known not to be there is not looked for.
+    // Nobody looks for a tag that is known to be missing.
     client.fails("select segment_nextval('unknown')", &SqlState::UNDEFINED_OBJECT)?;
-    // Tags that are there have all the places.
+    // Existing tags can use all places.
     for number in 0..7 {
         assert_eq!(next(&mut in_a, &format!("a{number}"))?, 1);
     }
@@ -149,7 +149,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
         assert_eq!(next(&mut client, &format!("t{number}"))?, 2);
     }
 
-    // However those calls end, nothing is left of them.
+    // Nothing is left of these calls, however they end.
     for (number, cancel) in waiting.cancel.iter().enumerate() {
         match number % 2 {
             0 => cancel.cancel_query(NoTls)?,

@@ -1,4 +1,4 @@
-//! The ends of a wait for a segment: a statement's time-out, a cancel, the end of the session, a shutdown.
+//! The ends of a wait for a segment: a statement timeout, a cancel, the end of the session, a shutdown.
 
 use anyhow::Result;
 use postgres::Client;
@@ -10,7 +10,7 @@ use std::thread;
 
 const CALL: &str = "select segment_nextval('t')";
 
-/// Makes a tag whose row is locked, so that every call for it waits for longer than any test: the session that locks it.
+/// Makes a tag and locks its row, so that every call for the tag waits for longer than any test. Gives the session with the lock.
 fn locked(server: &Server) -> Result<Client> {
     create(&mut server.session()?, "t", "")?;
     server.locker("postgres", "t")

@@ -26,7 +26,7 @@ fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work(
 
 fn a_database_can_be_renamed_copied_and_dropped_right_after_use(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    // Postgres itself waits for five seconds until others have left the database, and then refuses it.
+    // Postgres itself waits five seconds for others to leave the database, and then refuses the command.
     let mut change = |command: &str| client.batch_execute(command).context(command.to_owned());
     server.create_database("a")?;
     create(&mut server.connect("a")?, "t", "")?;

@@ -7,13 +7,13 @@ use std::thread;
 
 /// Sessions that insert rows.
 const SESSIONS: usize = 8;
-/// Keys that they do it for.
+/// Keys that sessions insert rows for.
 const KEYS: u32 = 5;
 
-/// A query for gaps in the numbers of the rows; it finds none.
+/// Finds gaps in the numbers of the rows. There are none.
 const GAPS: &str = "select tenant || ': ' || count(*) || ' of ' || max(number) from invoice
     group by tenant having count(*) <> max(number) or min(number) <> 1 or count(distinct number) <> count(*)";
-/// Counters that are not where the rows are.
+/// Finds counters that differ from the highest number of their rows.
 const ASIDE: &str = "select k.key || ': ' || k.last_value from snowflake_ids.series_key as k
     where k.last_value <> (select max(number) from invoice where tenant = k.key_bigint)";
 
@@ -36,7 +36,7 @@ fn has_no_gaps(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Inserts until the server is gone: some rows by the trigger, some by a call, and a part of it is rolled back.
+/// Inserts until the server is gone: some rows by the trigger, some by a call. Some transactions are rolled back.
 fn insert(mut client: Client, seed: u32) -> u64 {
     let mut random = seed.wrapping_mul(2_654_435_761) | 1;
     let mut done = 0;
@@ -100,10 +100,10 @@ fn a_dump_has_the_counters(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Rows and counters are loaded apart, in either order, into a database that has the tables.
+/// Rows and counters are loaded separately, in either order, into a database that has the tables.
 fn counters_are_restored_after_rows_or_before(server: &mut Server) -> Result<()> {
     create(server)?;
-    // One row each is above its key's counter: on 0.2 no trigger raised it.
+    // Two keys have a row above their counter, as on 0.2, where no trigger raised counters.
     server.session()?.run(
         "insert into invoice (tenant) select k % 7 from generate_series(1, 100) as k;
          alter table invoice disable trigger user;
@@ -137,7 +137,7 @@ fn a_prepared_transaction_keeps_its_number(server: &mut Server) -> Result<()> {
         client
             .run(&format!("begin; select series_nextval('invoices', {key}); prepare transaction '{name}'"))?;
     }
-    // Others wait for it, also after a crash.
+    // Others wait for the prepared transaction, also after a crash.
     server.crash()?;
     let mut client = server.session()?;
     let refused = client.batch_execute("set lock_timeout = '10ms'; select series_nextval('invoices', 1)");
@@ -165,7 +165,7 @@ fn counters_do_not_bloat(server: &mut Server) -> Result<()> {
         let keys = format!("generate_series({first}, {})", first + 99);
         client.run(&format!("select series_nextval('invoices', k) from {keys} as k"))?;
     }
-    // Updates do not touch the index, but for a few where a transaction takes more numbers than a page has room for.
+    // Updates do not touch the index, except a few in transactions that take more numbers than a page has room for.
     let updates = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'series_bigint'";
     let mut hot = 0;
     snowflake_ids_server_tests::wait::until_true("the counts of updates", || {

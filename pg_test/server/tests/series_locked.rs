@@ -1,12 +1,12 @@
-//! The tables that say what a series or a named generator is are locked, as VACUUM FULL has them: calls that have to look wait no longer
-//! than `segment_wait_timeout`, and say for which; those that know do not wait.
+//! Locks on the tables that define series and named generators, as VACUUM FULL takes them. Calls that have to read a table wait
+//! no longer than `segment_wait_timeout`, and name the table. Calls that know its content do not wait.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 
-/// A session that is to lock a table, and what the calls use.
+/// Opens a session that is to lock a table, and makes what the calls use.
 fn locker(server: &Server) -> Result<Client> {
     server.session()?.run(
         "create role app login;
@@ -16,7 +16,7 @@ fn locker(server: &Server) -> Result<Client> {
     server.connect("postgres")
 }
 
-/// A table, and a call that looks into it: of a session that has called for nothing yet.
+/// A table, and a call that reads the table in a new session.
 const CALLS: [(&str, &str); 6] = [
     ("series", "select series_nextval('gapless', 1::bigint)"),
     ("series", "select snowflake_ids.has_series_privilege('gapless', 'USAGE')"),
@@ -37,7 +37,7 @@ fn calls_that_have_to_look_say_what_they_waited_for(server: &mut Server) -> Resu
         sql::explains(&error, &SqlState::LOCK_NOT_AVAILABLE, &message)?;
         let named = error.detail().is_some_and(|detail| detail.contains(&format!("snowflake_ids.{table}")));
         ensure!(named, "{error:?}");
-        // Ids of the server's own wait for nothing.
+        // The server's own ids wait for nothing.
         client.run("select snowflake_nextval()")?;
         locker.run("commit")?;
         client.batch_execute(call).with_context(|| format!("{table}, once it is free: {call}"))?;
@@ -63,12 +63,13 @@ fn a_session_that_knows_the_registries_does_not_wait_for_them(server: &mut Serve
     let mut client = server.connect("postgres")?;
     client.run("select series_nextval('gapless', 1::bigint)")?;
     locker.run("begin; lock table snowflake_ids.registry_server")?;
-    // One that it has not used, and one that has changed: both are looked up, for longer than this test would take to wait.
+    // The session has not used the one series, and the other has changed. Both calls look the series up, but do not read the
+    // locked table.
     assert_eq!(client.one::<i64>("select series_nextval('other', 1::bigint)")?, 1);
     server.connect("postgres")?.run("update snowflake_ids.series set description = 'changed'")?;
     assert_eq!(client.one::<i64>("select series_nextval('gapless', 1::bigint)")?, 2);
     locker.run("rollback")?;
-    // A change of them is heard of.
+    // The session notices a change of the registries.
     locker.run("insert into snowflake_ids.registry_server (position, server, identity, timeline) values (0, 'elsewhere', 'r', 1)")?;
     client.fails("select series_nextval('gapless', 1::bigint)", &SqlState::FEATURE_NOT_SUPPORTED)?;
     locker.run("delete from snowflake_ids.registry_server")?;

@@ -1,4 +1,5 @@
-//! Monotonic series: the numbers of a key grow and never come again, whatever ends the server; keys share one maximum by sections.
+//! Monotonic series: the numbers of a key grow and never come again, whatever ends the server. The keys of a section share one
+//! maximum.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-/// Sessions that call at once.
+/// The number of sessions that call at once.
 const SESSIONS: usize = 8;
 
 /// Calls of one session in their order: key and number.
@@ -30,7 +31,7 @@ fn next(client: &mut Client, key: i64) -> Result<i64> {
     client.one(&format!("select series_nextval('chat', {key})"))
 }
 
-/// The numbers of these keys, in the order of the calls.
+/// Calls for these keys; gives their numbers in the order of the calls.
 fn call(client: &mut Client, keys: &str) -> Result<Calls> {
     let rows = client
         .query(&format!("select k::bigint, series_nextval('chat', k::bigint) from {keys} as k"), &[])?;
@@ -41,7 +42,7 @@ fn sessions(server: &Server) -> Result<Vec<Client>> {
     server.sessions("postgres", SESSIONS)
 }
 
-/// Calls for random keys until told to end, or until the server is gone.
+/// Calls for random keys until `ends` is set or the server is gone.
 fn run(client: &mut Client, keys: i64, calls: &AtomicU64, ends: &AtomicBool) -> Calls {
     let mut all = Calls::new();
     while !ends.load(Relaxed) {
@@ -53,7 +54,7 @@ fn run(client: &mut Client, keys: i64, calls: &AtomicU64, ends: &AtomicBool) -> 
     all
 }
 
-/// Has sessions call until `done`; gives what each of them got.
+/// Has sessions call until `done` returns; gives the calls of each session.
 fn load(
     mut clients: Vec<Client>,
     keys: i64,
@@ -80,8 +81,8 @@ fn called(calls: &AtomicU64, count: u64) -> Result<()> {
 struct Seen(BTreeMap<i64, Vec<i64>>);
 
 impl Seen {
-    /// Adds numbers that sessions got at once, after all that was added before: the numbers of a key are above those before, none is there
-    /// twice, and each session's grow.
+    /// Adds numbers that sessions got at once. They must be above all numbers of their key that were added before. No number of a
+    /// key may come twice, and those of each session must grow.
     fn add(&mut self, sessions: Vec<Calls>) -> Result<()> {
         let highest: BTreeMap<i64, i64> =
             self.0.iter().filter_map(|(key, numbers)| Some((*key, *numbers.iter().max()?))).collect();
@@ -105,13 +106,13 @@ impl Seen {
     }
 }
 
-/// A tenth of the keys has room.
+/// Memory has room for a tenth of the keys.
 #[test]
 fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
     let server = server(Server::builder().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
     let mut seen = Seen::default();
     seen.add(load(sessions(&server)?, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
-    // One bucket for all.
+    // All keys share one bucket.
     seen.add(load(sessions(&server)?, 3, |calls| called(calls, 500))?)
 }
 
@@ -129,17 +130,17 @@ fn kill_9_and_restarts_give_no_number_twice(server: &mut Server) -> Result<()> {
     seen.add(vec![call(&mut server.session()?, "generate_series(0, 40)")?])
 }
 
-/// However many keys share it: a write for each step that the highest key comes on.
+/// A section writes once for each step that its highest key advances, however many keys share it.
 fn a_section_takes_one_write_for_each_step(server: &mut Server) -> Result<()> {
     create(&mut server.session()?, ", sections => 1, step => 100, max_step => 100")?;
     let mut client = server.session()?;
     let refills = "select refills from snowflake_ids.segment_status where tag = 'chat section 1 of 1'";
     for round in 1..=50 {
-        // All keys come on by 20.
+        // All keys advance by 20.
         for _ in 0..20 {
             call(&mut client, "generate_series(1, 1000)")?;
         }
-        // One more is ahead.
+        // One more step is reserved ahead.
         let (most, refills): (i64, i64) = (20 * round / 100 + 2, client.one(refills)?);
         ensure!(refills <= most, "{refills} writes after {round} rounds, for a section of 1000 keys");
     }
@@ -186,10 +187,10 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
         ensure!(numbers.is_sorted_by(|a, b| a < b), "key {key} got one twice: {numbers:?}");
     }
 
-    // The registry says how far its sections reserve.
+    // The registry decides how far its sections reserve.
     clients[0].fails("select snowflake_ids.series_alter('chat', max_value => 1000000)", sql::NOT_IN_STATE)?;
 
-    // With another number of sections keys are in others: it has no tags there.
+    // With another number of sections, keys are in other sections. The registry has no tags for these.
     let mut client = cluster.nodes[0].connect("postgres")?;
     client.run("select snowflake_ids.series_create('other', kind => 'monotonic', sections => 2)")?;
     let error = client.fails("select series_nextval('other', 1)", &SqlState::UNDEFINED_OBJECT)?;
@@ -257,7 +258,7 @@ fn a_key_that_is_set_goes_on_above_for_all_sessions(server: &mut Server) -> Resu
         seen.add(vec![call(&mut other, "generate_series(1, 5)")?])?;
     }
 
-    // In a transaction: its own numbers are above at once, and nobody gets them again after it is rolled back.
+    // Within the transaction, its own numbers are above the set value at once. After the rollback nobody gets them again.
     client.run("begin; select snowflake_ids.series_set('chat', 1, 2000000)")?;
     let mine = call(&mut client, "generate_series(1, 3)")?;
     ensure!(mine.iter().all(|(_, number)| *number > 2_000_000), "{mine:?}");
@@ -265,7 +266,7 @@ fn a_key_that_is_set_goes_on_above_for_all_sessions(server: &mut Server) -> Resu
     seen.add(vec![mine])?;
     seen.add(vec![call(&mut other, "generate_series(1, 5)")?, call(&mut client, "generate_series(6, 9)")?])?;
 
-    // A changed step counts at once; the transaction's own numbers lie above what others have.
+    // A changed step counts at once. The transaction's own numbers are above those of others.
     client.run("begin; select snowflake_ids.series_alter('chat', step => 7)")?;
     for _ in 0..150 {
         seen.add(vec![call(&mut client, "generate_series(1, 2)")?])?;
@@ -381,7 +382,7 @@ fn what_cannot_be_is_refused(server: &mut Server) -> Result<()> {
         ensure!(error.code().code() == code && error.message().contains(words), "{call}: {error:?}");
         client.run("reset role")?;
     }
-    // A role that may use the series may use its sections.
+    // A role that may use the series may also use its sections.
     client.run("select snowflake_ids.series_create('open', kind => 'monotonic'); set role plain")?;
     ensure!(client.one::<i64>("select series_nextval('open', 1)")? == 1, "as another role");
     Ok(())
@@ -395,7 +396,7 @@ fn without_memory_there_are_no_numbers() -> Result<()> {
     Ok(())
 }
 
-/// Other sections come to where some have gone, and those go on.
+/// Other sections get places that some sections lose. The numbers of the latter still grow.
 #[test]
 fn places_of_sections_change_hands() -> Result<()> {
     let builder = Server::builder().set("snowflake_ids.max_tags", "12");

@@ -1,11 +1,11 @@
-//! Settings: what is refused, when, and with which words; what a layout makes of the ids.
+//! Settings: which values are refused, when and with which words; and the ids that a layout makes.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session};
 
-/// Values that may not be set, each with words that the refusal must say.
+/// Values that are refused, each with words that the refusal must contain.
 const WRONG: [(&str, &str, &str); 46] = [
     ("datacenter_id", "-1", "outside the valid range"),
     ("datacenter_id", "32", "datacenter"),
@@ -55,7 +55,7 @@ const WRONG: [(&str, &str, &str); 46] = [
     ("layout", "62/0/0/1", "294246"),
 ];
 
-/// Right by themselves, wrong together with the layout: noticed when the server starts.
+/// Settings whose values are right by themselves, but wrong with the layout. The server notices that when it starts.
 const WRONG_FOR_THE_LAYOUT: [&str; 2] = ["datacenter_id", "worker_id"];
 
 #[test]
@@ -118,7 +118,7 @@ fn an_unknown_setting_is_warned_of_at_start_and_refused_in_a_session() -> Result
     let (log, mut client) = (server.log(), server.session()?);
     let version: i32 = client.one("select current_setting('server_version_num')::integer")?;
     if version < 150_000 {
-        // These have no prefix that is a library's own: a session may set what it likes.
+        // Before Postgres 15 a library cannot reserve a prefix, so a session may set any name.
         let warning = "unrecognized configuration parameter \"snowflake_ids.worker_lease\"";
         ensure!(log.contains(warning), "{log}");
         return client.run("set snowflake_ids.cashe = 5");
@@ -177,7 +177,7 @@ fn a_server_generates_ids_of_the_layout_it_was_given() -> Result<()> {
     Ok(())
 }
 
-/// The server's own functions and those that are given its layout read an id of just now alike.
+/// Checks that the server's own functions and those with a layout argument decode a new id alike.
 fn decodes(client: &mut Client, id: i64, layout: &str, node: (i32, i32)) -> Result<()> {
     for argument in [String::new(), format!(", '{layout}'")] {
         let row = client.query_one(

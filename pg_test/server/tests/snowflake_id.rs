@@ -14,7 +14,7 @@ fn is_typed(client: &mut Client) -> Result<bool> {
     )
 }
 
-/// From bigint, to bigint, and between columns of the type.
+/// Columns are replicated from bigint to the type, from the type to bigint, and between columns of the type.
 #[test]
 fn rows_are_replicated_to_and_from_bigint() -> Result<()> {
     let server = Server::builder().set("wal_level", "logical").start()?;
@@ -80,13 +80,13 @@ fn foreign_tables_have_the_type_on_either_side() -> Result<()> {
         client.one::<String>("select row_to_json(t)::text from far_typed t")?,
         r#"{"id":"911811189128851457","v":"c"}"#
     );
-    // A foreign table's column counts, too.
+    // A foreign table's column also keeps the extension.
     client.run("drop table typed")?;
     client.fails("drop extension snowflake_ids cascade", &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
     Ok(())
 }
 
-/// Its transaction's snapshot does not see the column, and DROP would take it.
+/// The transaction's snapshot does not see the column, and DROP EXTENSION would remove it.
 #[test]
 fn a_column_made_meanwhile_keeps_the_extension() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;

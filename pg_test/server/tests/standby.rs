@@ -1,4 +1,5 @@
-//! A streaming standby: it decodes and refuses; from its promotion on each source of ids goes on above the primary.
+//! A streaming standby: it decodes ids and refuses to give any. After its promotion each source of ids starts above the primary's
+//! ids.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -11,7 +12,7 @@ const SETUP: &str = "select snowflake_ids.generator_create('web', 'javascript');
     select snowflake_ids.series_create('invoices');
     create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')";
 
-/// Queries for numbers that grow, many of them in a row.
+/// Queries that each give many growing numbers.
 const SOURCES: [&str; 6] = [
     "select snowflake_nextval() from generate_series(1, 1000)",
     "select snowflake_nextval('web') from generate_series(1, 1000)",
@@ -23,7 +24,7 @@ const SOURCES: [&str; 6] = [
 const UUID: &str = "select snowflake_uuid()::text";
 const TIMELINE: &str = "select snowflake_ids_internal.registry_timeline()";
 
-/// Calls that a standby refuses, but for those of [`SOURCES`].
+/// Calls that a standby refuses, besides [`SOURCES`].
 const REFUSED: [&str; 8] = [
     "select snowflake_nextvals(10)",
     UUID,
@@ -65,11 +66,11 @@ fn a_standby_refuses_and_after_its_promotion_goes_on_above_the_primary() -> Resu
     }
     client.run("select * from snowflake_ids.segment_status")?;
     assert_eq!(snowflakes::status::<i64>(&mut client, "ids_issued")?, 0, "a refused call takes nothing");
-    // The nodes of a Citus cluster tell each other, and a standby of one may be asked.
+    // The nodes of a Citus cluster tell each other their timelines, and a standby may be asked for its own.
     assert_eq!(of_primary.one::<i64>(TIMELINE)?, 1);
     assert_eq!(client.one::<i64>(TIMELINE)?, 1);
 
-    // The session that was refused goes on, without a new connection.
+    // The refused session continues, without a new connection.
     drop((of_primary, primary));
     assert!(client.one::<bool>("select pg_promote()")?);
     assert_eq!(client.one::<i64>(TIMELINE)?, 2);

@@ -1,4 +1,4 @@
-//! The state file: what can't be trusted stops the ids until an operator says how to go on.
+//! The state file: a file that can't be trusted stops the ids until an operator says how to continue.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -16,8 +16,8 @@ fn server() -> Result<Server> {
     Server::builder().set("snowflake_ids.reserve", "1s").start()
 }
 
-/// A server that has issued ids is stopped and started again, with `harm` done to its state file in between: it
-/// refuses with this message and leaves the file alone; then `state_reset()` is enough.
+/// Stops a server that has issued ids, does `harm` to its state file, and starts the server again. The server refuses ids with
+/// this message and leaves the file alone. Then `state_reset()` is enough.
 fn stops_until_reset(
     server: &mut Server,
     message: &str,
@@ -72,7 +72,7 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
 /// The head of the file as the present release writes it.
 const FORM: &str = concat!(r#"{"version":3,"release":""#, env!("CARGO_PKG_VERSION"), r#"","checksum":"#);
 
-/// The content of a file, with another state in it, under this head.
+/// The content of a file with another state, under this head.
 fn resealed(
     text: Vec<u8>,
     head: &str,
@@ -87,7 +87,7 @@ fn resealed(
     Ok(format!("{head}{checksum},\"state\":{state}}}\n").into_bytes())
 }
 
-/// The file as a newer release would write it, in a form that this one does not know.
+/// The file as a newer release would write it, in a form that this release does not know.
 fn of_newer_release(text: Vec<u8>) -> Result<Vec<u8>> {
     let head = FORM.replace(r#""version":3"#, r#""version":4"#).replace(env!("CARGO_PKG_VERSION"), "99.0");
     resealed(
@@ -104,7 +104,7 @@ fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
     resealed(text, &head, str::to_owned, |state| state.replace(r#""expiry":"#, r#""horizon":"#))
 }
 
-/// After an upgrade the server goes on as before, under the worker id that it had leased.
+/// After an upgrade the server continues as before, with the same worker id.
 #[test]
 fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
     let (mut server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;
@@ -122,7 +122,7 @@ fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// A reset would begin anew above the present time, with ids that the newer release has reserved.
+/// A reset would start above the present time, and could repeat ids that the newer release has reserved.
 #[test]
 fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
     let mut server = server()?;
@@ -167,7 +167,7 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
     stops_until_reset(&mut server()?, message, |server| server.damage_state_file(|_| foreign))
 }
 
-/// A reset forgets nothing that can be trusted: a reset is no way to issue ids again.
+/// A reset forgets nothing that can be trusted, so that it never brings ids back.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
     let mut server = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").start()?;
@@ -246,7 +246,7 @@ fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
     Ok(())
 }
 
-/// The damaged file was put aside, and nothing was forgotten; put back as it was, it serves again.
+/// The right content, put back into a damaged file, serves again. The server has forgotten nothing.
 #[test]
 fn a_file_that_is_put_back_serves_again() -> Result<()> {
     let mut server = server()?;

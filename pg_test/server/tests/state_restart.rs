@@ -1,5 +1,5 @@
-//! Restarts: exact after a clean stop, at most what was reserved is lost after a crash, and the clock may have been
-//! set back in between.
+//! Restarts: ids continue exactly after a clean stop. A crash loses at most the reserved ids, and the clock may be set back in
+//! between.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = wait::LONG;
 
-/// A server that was stopped while it ran ahead of the clock goes on from the very next place. 16 ids a tick.
+/// A server that stops while it is ahead of the clock continues at the very next place. The layout has 16 ids a tick.
 #[test]
 fn after_a_clean_stop_ids_go_on_where_they_ended() -> Result<()> {
     let (mut server, mut client) =
@@ -39,7 +39,7 @@ fn after_a_clean_stop_an_idle_server_does_not_run_ahead() -> Result<()> {
     Ok(())
 }
 
-/// Several restarts within one tick of a second.
+/// Several restarts fall into one tick of a second.
 #[test]
 fn ticks_of_a_second_are_as_exact() -> Result<()> {
     let mut server = Server::builder()
@@ -100,11 +100,11 @@ fn a_smart_shutdown_serves_the_sessions_that_are_left() -> Result<()> {
     Ok(())
 }
 
-/// The ways to stop, and how far the clock is set back meanwhile.
+/// How far the clock is set back, and whether ids are issued then.
 const STEPS: [(&str, bool); 4] = [("-10", true), ("-1h", false), ("-5y", false), ("-10y", false)];
 
-/// Load, a stop, a step back, a start, for each of the steps. Within `max_drift` ids go on, beyond they wait for
-/// the clock; never does one come again.
+/// For each step: runs a load, stops the server, sets the clock back and starts the server. Within `max_drift` ids continue.
+/// Beyond it they wait for the clock. No id comes again.
 fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Result<()> {
     let mut server =
         Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "100ms").start()?;
@@ -128,7 +128,7 @@ fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Resul
             assert_eq!(error.code(), sql::NOT_IN_STATE, "{step}: {error:?}");
             assert!(error.detail().is_some() && error.hint().is_some(), "{step}: {error:?}");
         }
-        // Before the epoch there are no ticks to tell how far.
+        // Before the epoch there are no ticks to measure the step with.
         if step != "-10y" {
             assert_eq!(status::<i64>(&mut client, "steps_back")?, 1, "{step}");
             let largest = seconds(&mut client, "largest_step_back")?;
@@ -166,7 +166,7 @@ fn ids_of_a_worker_id_used_before_do_not_come_again() -> Result<()> {
     taken.iter().try_for_each(|of_worker| ids::growing(of_worker))
 }
 
-/// A restart is no way around a clock that is behind.
+/// A restart does not help against a clock that is behind.
 #[test]
 fn restarts_do_not_make_a_clock_right() -> Result<()> {
     let mut server = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").start()?;

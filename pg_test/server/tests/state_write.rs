@@ -1,5 +1,5 @@
-//! The state file under a running server: what can't be written, or read, or is gone, stops the ids when what is
-//! reserved is used up; most of it ends by itself.
+//! The state file under a running server. A file that can't be written, can't be read or is missing stops the ids once the
+//! reserved ids are used up. Most of these faults end without an operator.
 
 use anyhow::{Result, bail};
 use postgres::Client;
@@ -20,7 +20,7 @@ fn server() -> Result<Server> {
     Server::builder().set("snowflake_ids.reserve", "1s").start()
 }
 
-/// Takes ids until one is refused, within the time that is reserved at most.
+/// Takes ids until a call is refused.
 fn take_until_refused(client: &mut Client, taken: &mut Vec<i64>) -> Result<DbError> {
     wait::until(TIMEOUT, "a refusal", || match client.column::<i64>("select snowflake_nextvals(3)") {
         Ok(ids) => {
@@ -34,7 +34,8 @@ fn take_until_refused(client: &mut Client, taken: &mut Vec<i64>) -> Result<DbErr
     })
 }
 
-/// Reserved ids flow; then calls say why; once the fault is mended ids go on, without a restart.
+/// Checks that reserved ids are issued despite `fault`, that calls then say why they fail, and that ids continue without a
+/// restart once the fault is mended.
 fn goes_on_once_mended(fault: Fault, code: &SqlState, reason: &str) -> Result<()> {
     let server = server()?;
     let mut client = server.session()?;
@@ -84,7 +85,7 @@ fn a_full_disk_stops_ids_until_there_is_room() -> Result<()> {
     goes_on_once_mended(Fault::DiskFull, &SqlState::DISK_FULL, "No space left on device")
 }
 
-/// A running server does not replace it unasked either: an operator may be looking for what it said.
+/// A running server does not replace the file unasked either: an operator may want to see its content.
 #[test]
 fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -> Result<()> {
     let server = server()?;
@@ -97,7 +98,7 @@ fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -
         }
         let error = take_until_refused(&mut client, &mut taken)?;
         sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
-        // Ids issued since this server's start count even if no operator says so.
+        // Ids issued since this server's start count even if the operator names an earlier time.
         client.run("select snowflake_ids.state_reset(now() - interval '1 day')")?;
         taken.extend(take(&mut client, 100)?);
     }

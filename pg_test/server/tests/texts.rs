@@ -1,14 +1,14 @@
-//! Texts of others: as long as a text can be, and of any letters in any encoding.
+//! Texts from outside: as long as a text can be, with any letters in any encoding.
 
 use anyhow::{Context, Result};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, sql::Session};
 
-/// The longest text that there can be; with a few words around it, no message can hold it.
+/// The longest possible text. No message can hold it and a few more words.
 const LONGEST: usize = 1_073_741_815;
 
-/// Calls that take a text, in the place of `$`.
+/// Calls that take a text in place of `$`.
 const CALLS: [&str; 5] = [
     "snowflake_encode(1, $)",
     "snowflake_decode_text($, 'hex')",
@@ -30,7 +30,7 @@ fn the_longest_text_is_an_error_and_no_crash() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;
     let started = client.one::<String>("select pg_postmaster_start_time()::text")?;
     is_refused(&mut client, &format!("select snowflake_encode(1, repeat('x', {LONGEST}))"), LONGEST)?;
-    // Compressed it takes a few pages, and it is not taken apart.
+    // Compressed, the text takes a few pages. The calls refuse it without decompressing it.
     client.run("create table long as select repeat('x', 50000000) as a")?;
     for call in CALLS {
         is_refused(&mut client, &format!("select {} from long", call.replace('$', "a")), 50_000_000)?;
@@ -52,7 +52,7 @@ fn a_setting_of_the_longest_text_is_an_error_and_no_crash() -> Result<()> {
         )?;
         assert!(error.detail().is_some_and(|detail| detail.contains("1025 bytes")), "{error:?}");
     }
-    // Without the library loaded at server start any user may set it, to any length.
+    // If the library is not loaded at server start, any user may set this to any length.
     server.set("shared_preload_libraries", "")?;
     server.restart()?;
     let mut client = server.session()?;

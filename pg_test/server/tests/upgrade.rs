@@ -1,5 +1,5 @@
-//! `ALTER EXTENSION snowflake_ids UPDATE` from every version that was released, in databases that use it. The library is the
-//! present one: it runs the SQL of each. And what of `pg_upgrade` one server shows.
+//! `ALTER EXTENSION snowflake_ids UPDATE` from every released version, in databases that use the extension. The present library
+//! runs the SQL of each version. One test is about `pg_upgrade`, as far as one server shows it.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -23,7 +23,7 @@ fn builder() -> Builder {
     Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 
-/// A database with this version of the extension.
+/// Creates a database with this version of the extension.
 fn database(server: &Server, name: &str, version: &str) -> Result<Client> {
     server.connect("postgres")?.run(&format!("create database {name}"))?;
     let mut client = server.connect(name)?;
@@ -62,7 +62,7 @@ fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on
             "set snowflake_ids.new_columns = 'snowflake'; create table before (id bigserial); drop table before;
              reset snowflake_ids.new_columns",
         )?;
-        // The old SQL with the new library, until somebody gives UPDATE.
+        // Until somebody runs UPDATE, the new library runs the old SQL.
         drawn.go_on(&mut client, true)?;
         drawn.go_on(&mut client, true)?;
         let rows = upgrades::rows(&mut client)?;
@@ -70,13 +70,13 @@ fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on
         ensure_equal(&catalog::objects(&mut client)?, &fresh)?;
         assert_eq!(upgrades::rows(&mut client)?, rows);
         drawn.go_on(&mut client, true)?;
-        // A session that was there all the time, and one that comes later.
+        // A session that connects later works as well as the old session.
         drawn.go_on(&mut server.connect("upgraded")?, true)?;
     }
     Ok(())
 }
 
-/// Its table of leases is one of the older version, until somebody gives UPDATE.
+/// The table of leases is that of the older version until somebody runs UPDATE.
 #[test]
 fn a_server_leases_its_worker_id_from_a_table_of_an_older_version() -> Result<()> {
     for version in released()? {
@@ -89,7 +89,7 @@ fn a_server_leases_its_worker_id_from_a_table_of_an_older_version() -> Result<()
     Ok(())
 }
 
-/// Views of users', their grants, and their functions.
+/// Covers rights that users granted and revoked.
 #[test]
 fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Result<()> {
     for version in released()? {
@@ -113,7 +113,7 @@ fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Re
     Ok(())
 }
 
-/// The extension is trusted: who may create it may upgrade it.
+/// The extension is trusted, so whoever may create it may also upgrade it.
 #[test]
 fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()> {
     let server = server()?;
@@ -135,12 +135,12 @@ fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()>
     Ok(())
 }
 
-/// In earlier versions who managed tags could write it for anybody's sequence.
+/// In earlier versions, a role that managed tags could write a binding for anybody's sequence.
 #[test]
 fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
     let server = server()?;
     server.connect("postgres")?.run("create role clerk")?;
-    // Later versions let nobody.
+    // Later versions allow it to nobody.
     for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("planted_{number}"), version)?;
         let next = "select nextval('taken')";
@@ -172,7 +172,7 @@ fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
 fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> Result<()> {
     let server = server()?;
     server.connect("postgres")?.run("create role app; create role tenant")?;
-    // Later versions grant it to the owner.
+    // Later versions grant this right to the owner without an upgrade.
     for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("moved_{number}"), version)?;
         client.run(
@@ -190,7 +190,7 @@ fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> R
     Ok(())
 }
 
-/// The comparison itself: whatever an upgrade script may have left out shows.
+/// Checks the comparison itself: it shows whatever an upgrade script may have left out.
 #[test]
 fn each_change_of_an_object_is_a_difference() -> Result<()> {
     let (_server, mut client) = Server::builder().with_session()?;
@@ -225,7 +225,7 @@ fn each_change_of_an_object_is_a_difference() -> Result<()> {
     ];
     for change in changes {
         client.run("begin")?;
-        // Some of them are of no version, and fail: then the list is old.
+        // A change that fits no version fails. Then this list is old.
         client.batch_execute(change).with_context(|| change)?;
         let found = catalog::differences(("changed", &catalog::objects(&mut client)?), ("new", &fresh));
         client.run("rollback")?;
@@ -235,7 +235,7 @@ fn each_change_of_an_object_is_a_difference() -> Result<()> {
     Ok(())
 }
 
-/// It would be connected to databases that `pg_upgrade` drops, and write to others that it reads.
+/// A worker would connect to databases that `pg_upgrade` drops, and write to others that `pg_upgrade` reads.
 #[test]
 fn a_server_that_pg_upgrade_starts_runs_no_worker() -> Result<()> {
     let mut server = builder().set("log_min_messages", "debug1").start()?;

@@ -1,5 +1,5 @@
-//! A registry and its nodes run the library of the last release, and are upgraded one after another, under load. Run by `make
-//! test-upgrade`, which builds that release.
+//! A registry and its nodes that run the library of the last release, and are upgraded one after another under load. `make
+//! test-upgrade` builds that release and runs these tests.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -12,7 +12,7 @@ use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql, sql::Session, w
 
 const CALLS: [&str; 2] = ["select snowflake_nextval()", "select segment_nextval('shared')"];
 
-/// A server with an installation of its own, so that it is upgraded alone.
+/// A server with its own installation, so that it is upgraded alone.
 struct Member {
     server: Server,
     installation: Installation,
@@ -24,7 +24,7 @@ impl Member {
         Ok(Self { server: builder.installation(&installation).start()?, installation })
     }
 
-    /// Starts with what is installed now, and updates the extension to it.
+    /// Starts the server with what is installed now, and updates the extension to it.
     fn start_and_update(&mut self) -> Result<()> {
         self.server.start_again()?;
         self.server.connect("postgres")?.run("alter extension snowflake_ids update")
@@ -34,10 +34,10 @@ impl Member {
 struct Rolling {
     registry: Member,
     nodes: Vec<Member>,
-    /// Of snowflake ids and of the tag, on the nodes.
+    /// Loads on the nodes: snowflake ids, and ids of the tag.
     loads: Vec<Vec<Load>>,
     taken: [Taken; 2],
-    /// The number of times that it was seen to go on.
+    /// The number of calls of `goes_on` so far.
     round: usize,
 }
 
@@ -66,14 +66,14 @@ impl Rolling {
         CALLS.iter().map(|call| self.nodes[node].server.load_of(call, 2)).collect()
     }
 
-    /// Each node gets ids, the registry reserves some for it, and renews its lease.
+    /// Checks that each node gets ids, and that the registry reserves ids for it and renews its lease.
     fn goes_on(&mut self) -> Result<()> {
         self.round += 1;
         let mut registry = self.registry.server.connect("postgres")?;
         for (node, loads) in self.nodes.iter().zip(&self.loads) {
             becomes(&mut node.server.connect("postgres")?, NAME, "up")?;
             let before = served(&mut registry, node)?;
-            // Another length asks for a renewal.
+            // Another lease duration makes the node ask for a renewal.
             node.server.reload("snowflake_ids.lease_duration", &format!("{}h", self.round + 1))?;
             wait::until_true("the registry to reserve and to renew", || {
                 let now = served(&mut registry, node)?;
@@ -84,7 +84,7 @@ impl Rolling {
         Ok(())
     }
 
-    /// Upgrades a node, under load, whose sessions come again.
+    /// Upgrades a node under load. Its sessions connect again afterwards.
     fn upgrade_node(&mut self, number: usize) -> Result<()> {
         let node = &mut self.nodes[number];
         node.installation.put(&Version::Present)?;
@@ -97,7 +97,7 @@ impl Rolling {
         self.goes_on()
     }
 
-    /// Upgrades the registry, while its nodes live on what they have.
+    /// Upgrades the registry, while its nodes use the ids that they already have.
     fn upgrade_registry(&mut self) -> Result<()> {
         self.registry.installation.put(&Version::Present)?;
         self.goes_on()?;
@@ -137,7 +137,8 @@ fn served(registry: &mut Client, node: &Member) -> Result<(i64, Option<String>)>
     Ok((reserved, registry.one(&renewed)?))
 }
 
-/// Handing tags over takes the same version: a server that joins is told so, in either direction.
+/// Tags are handed over only between servers of the same version. A server that joins with another one gets an error, whichever
+/// is newer.
 fn ensure_refused(node: &Member) -> Result<()> {
     let error = node.server.connect("postgres")?.fails(JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().ends_with("it has another version of the extension"), "{error:?}");

@@ -1,5 +1,5 @@
-//! A server runs the library of the last release, and the present one is installed under it; and back again. Run by `make
-//! test-upgrade`, which builds that release.
+//! A server that runs the library of the last release while the present one is installed under it, and the way back. `make
+//! test-upgrade` builds that release and runs these tests.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -14,7 +14,7 @@ const UPDATE: &str = "alter extension snowflake_ids update";
 /// The number of sessions of each load.
 const SESSIONS: usize = 2;
 
-/// Calls that sessions repeat without a pause, and a flag for those that give out all numbers from 1 on.
+/// Calls that sessions repeat without a pause. The flag is true if a call gives all numbers from 1 on.
 const LOADS: [(&str, bool); 6] = [
     ("select snowflake_nextval()", false),
     ("select segment_nextval('busy')", true),
@@ -24,7 +24,7 @@ const LOADS: [(&str, bool); 6] = [
     ("select nextval('busy_sequence')", false),
 ];
 
-/// A server on the last release, with all that ids are taken from.
+/// Starts a server on the last release, with all sources of ids.
 fn old() -> Result<(Installation, Server)> {
     let installation = Installation::with(&last_release()?)?;
     let (server, mut client) = auto().installation(&installation).with_session()?;
@@ -42,12 +42,12 @@ fn old() -> Result<(Installation, Server)> {
     Ok((installation, server))
 }
 
-/// The version of the SQL.
+/// The version of the extension's SQL.
 fn version(server: &Server) -> Result<String> {
     server.connect("postgres")?.one("select extversion from pg_extension where extname = 'snowflake_ids'")
 }
 
-/// The release that wrote the state file, and the form that it has.
+/// The release that wrote the state file, and the file's form.
 fn written_by(server: &Server) -> Result<(String, String)> {
     let text = fs::read_to_string(server.state_file())?;
     let field = |name: &str| {
@@ -61,12 +61,12 @@ fn loads(server: &Server) -> Result<Vec<Load>> {
     LOADS.iter().map(|(call, _)| server.load_of(call, SESSIONS)).collect()
 }
 
-/// The ids of each load, in all runs.
+/// The ids of each load in all runs.
 #[derive(Default)]
 struct AllTaken(Vec<Taken>);
 
 impl AllTaken {
-    /// Of loads that the server has ended, or that end now.
+    /// Adds the ids of loads that the server has ended, or that `end` ends now.
     fn add(&mut self, loads: Vec<Load>, end: impl Fn(Load) -> Taken) -> Result<()> {
         self.0.resize_with(LOADS.len(), Taken::default);
         for ((load, all), (call, _)) in loads.into_iter().zip(&mut self.0).zip(LOADS) {
@@ -77,7 +77,8 @@ impl AllTaken {
         Ok(())
     }
 
-    /// No id is there twice. Of dense ones none is missing but what sessions were being told as a stop ended them.
+    /// Checks that no id comes twice. Of dense ids, only those may be missing that sessions were receiving when a stop ended
+    /// them.
     fn check(&self, stops: usize) -> Result<()> {
         for (taken, (call, is_dense)) in self.0.iter().zip(LOADS) {
             eprintln!("{call}: {} ids", taken.ids.len());
@@ -93,7 +94,7 @@ impl AllTaken {
     }
 }
 
-/// The log names no file that could not be read, but that of dense series, which later versions than 0.2 do not write.
+/// Checks that the log names no unreadable file, except that of dense series. Versions after 0.2 do not write that file.
 fn ensure_files_were_read(server: &Server) -> Result<()> {
     let of_dense_series = server.logged("does without \"snowflake_ids.series.json\"");
     ensure!(server.logged("does without") == of_dense_series, "the log says: does without");
@@ -115,10 +116,10 @@ fn nothing_fails_and_no_id_comes_twice_while_the_present_version_takes_over() ->
 
     installation.put(&Version::Present)?;
     Load::all_go_on(&running)?;
-    // Sessions that come later, and a worker for a database that had none.
+    // A session that connects later, and a worker for a database that had none.
     drawn.go_on(&mut client, true)?;
     drawn.go_on(&mut server.connect("postgres")?, true)?;
-    // Too early: where it takes functions that the running library lacks, nothing has changed.
+    // The update comes too early. If it needs functions that the running library lacks, it changes nothing.
     if let Err(error) = client.batch_execute(UPDATE) {
         ensure!(error.code() == Some(&SqlState::UNDEFINED_FUNCTION), "{error:?}");
         ensure!(version(&server)? != env!("CARGO_PKG_VERSION"), "half of an update");
@@ -155,7 +156,7 @@ fn nothing_fails_and_no_id_comes_twice_while_the_present_version_takes_over() ->
     taken.check(1)
 }
 
-/// A crash of the old version leaves what a crash leaves: gaps, and nothing twice.
+/// A crash of the old version has the usual effect: gaps, and no id twice.
 #[test]
 #[ignore = "make test-upgrade builds the release that it begins with"]
 fn after_a_crash_of_the_former_version_no_id_comes_twice() -> Result<()> {
@@ -179,8 +180,8 @@ fn after_a_crash_of_the_former_version_no_id_comes_twice() -> Result<()> {
     taken.0.iter().try_for_each(Taken::unique)
 }
 
-/// Back to the release that was there before, before any UPDATE: its files are read where their form is the same; where it is a
-/// newer one, that is an error that names the version to install.
+/// The former release is installed again, before any UPDATE. It reads files whose form is the same. A newer form is an error that
+/// names the version to install.
 #[test]
 #[ignore = "make test-upgrade builds the release that it begins with"]
 fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()> {
@@ -211,8 +212,8 @@ fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()>
     drawn.go_on(&mut server.connect("postgres")?, true)
 }
 
-/// After UPDATE there is no way back for the SQL. The former library under it gives right ids or an error, and the present one
-/// goes on.
+/// After UPDATE the SQL cannot go back. With the former library it gives right ids or an error. The present library then
+/// continues.
 #[test]
 #[ignore = "make test-upgrade builds the release that it begins with"]
 fn under_the_sql_of_the_present_version_the_former_library_gives_no_id_twice() -> Result<()> {
@@ -238,7 +239,7 @@ fn under_the_sql_of_the_present_version_the_former_library_gives_no_id_twice() -
                 Err(error) => {
                     let code =
                         error.code().with_context(|| format!("the session is lost: {}", source.call))?;
-                    // A function that the library lacks, a file of a newer form, columns that came since.
+                    // A function that the library lacks, a file in a newer form, or columns that were added since.
                     let may_be = [
                         SqlState::UNDEFINED_FUNCTION,
                         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

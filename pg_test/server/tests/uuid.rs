@@ -1,4 +1,4 @@
-//! UUIDs of version 7: none twice, over sessions, crashes and parallel workers, and none that is an id's position.
+//! UUIDs of version 7: none comes twice, over sessions, crashes and parallel workers, and none has an id's position.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -19,7 +19,7 @@ fn position(uuid: u128) -> i64 {
     i64::try_from(uuid >> 80 << 12 | uuid >> 64 & 0xfff).unwrap_or(i64::MAX)
 }
 
-/// The same of an id.
+/// The milliseconds since 1970 and the sequence of an id.
 fn position_of_id(id: i64) -> i64 {
     const EPOCH: i64 = 1_577_836_800_000;
     ((id >> 22) + EPOCH) << 12 | id & 0xfff
@@ -29,7 +29,7 @@ fn uuid(client: &mut Client, call: &str) -> Result<u128> {
     number(&client.one::<String>(&format!("select {call}::text"))?)
 }
 
-/// Sixteen sessions take UUIDs in both forms, and ids.
+/// Has sixteen sessions take UUIDs in both forms, and ids.
 fn taken(server: &Server) -> Result<(Vec<u128>, Vec<i64>)> {
     let clients = server.sessions("postgres", SESSIONS)?;
     let per_session = at_once(clients, |number, mut client| {
@@ -64,8 +64,8 @@ fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice(server: &mut Server)
     ids::unique(positions)
 }
 
-/// Their random bits begin with another number in each process: if two servers have the same node by mistake, it is what
-/// keeps their UUIDs apart.
+/// The random bits begin with another number in each process. If two servers have the same node by mistake, only these bits keep
+/// their UUIDs apart.
 fn each_session_fills_uuids_up_by_itself(server: &mut Server) -> Result<()> {
     server.session()?;
     let mut clients = server.sessions("postgres", SESSIONS)?;
@@ -87,7 +87,7 @@ fn two_servers_make_no_uuid_twice() -> Result<()> {
         let ids = client.column::<String>("select snowflake_uuid()::text from generate_series(1, 20000)")?;
         let workers = format!("select snowflake_worker_id('{}'::uuid)::text", ids[0]);
         assert_eq!(client.one::<String>(&workers)?, worker);
-        // Without what fills them up: it is the node that keeps them apart.
+        // The random bits are left out: the node keeps the UUIDs apart.
         uuids.extend(ids.iter().map(|id| Ok(number(id)? >> 52)).collect::<Result<Vec<_>>>()?);
     }
     assert_eq!(uuids.len(), 40_000);

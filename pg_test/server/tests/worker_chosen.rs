@@ -32,7 +32,7 @@ fn a_fresh_server_chooses_an_id_without_any_set_up() -> Result<()> {
     Ok(())
 }
 
-/// Neither a worker nor a table is in the way of ids: not one that is locked, planted or dropped.
+/// Ids need neither a worker nor a table, even if tables are locked or dropped.
 #[test]
 fn ids_need_no_table_and_no_worker() -> Result<()> {
     let (mut server, mut client) =
@@ -76,7 +76,7 @@ fn a_state_is_written_at_the_first_start_and_a_restart_keeps_the_worker_id() -> 
 
 #[test]
 fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
-    // Of 65,536 ids; that two servers derive the same one is as unlikely as it should be.
+    // The layout has 65,536 worker ids. Two servers derive the same one only by an unlikely chance.
     let of = || -> Result<i32> {
         let (_server, mut client) =
             auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").with_session()?;
@@ -87,7 +87,7 @@ fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
     Ok(())
 }
 
-/// Out of one image that was started once, and gave no id.
+/// The servers are copies of one image that was started once, and gave no id.
 #[test]
 fn servers_out_of_one_image_choose_any_of_the_worker_ids() -> Result<()> {
     let mut image = auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").start()?;
@@ -133,7 +133,7 @@ fn an_extension_from_before_the_preload_will_do() -> Result<()> {
     next(&mut server.session()?).map(drop)
 }
 
-/// All databases are looked into before the first id: any of them may draw from a registry.
+/// The server reads all databases before its first id, because any of them may draw from a registry.
 #[test]
 fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()> {
     let (mut server, mut client) = auto().set("max_prepared_transactions", "1").with_session()?;
@@ -158,13 +158,13 @@ fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()>
     wait_for_id(&mut client).map(drop)
 }
 
-/// Removes all that a stopped server keeps of itself.
+/// Removes the state file and the witness of a stopped server.
 fn forget(server: &Server) -> Result<()> {
     fs::remove_file(server.state_file())?;
     Ok(fs::remove_file(server.data().join("pg_logical/snowflake_ids.witness"))?)
 }
 
-/// The functions that mend a state come with the extension.
+/// The functions that repair a state come with the extension.
 #[test]
 fn the_extension_can_be_created_where_the_state_is_damaged() -> Result<()> {
     let mut server = auto().start()?;
@@ -202,7 +202,7 @@ fn a_standby_without_a_state_file_shares_no_id_with_its_primary() -> Result<()> 
 
 #[test]
 fn without_a_free_background_worker_the_error_says_so() -> Result<()> {
-    // The launcher and the launcher of logical replication.
+    // There is room only for the launcher and the launcher of logical replication.
     let (_server, mut client) = auto().set("max_worker_processes", "2").with_session()?;
     let error = refused(&mut client)?;
     sql::explains(&error, sql::NOT_IN_STATE, NO_ID)?;

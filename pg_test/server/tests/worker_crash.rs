@@ -1,4 +1,4 @@
-//! Leases of worker ids through crashes at any moment: while one is taken, renewed, given up.
+//! Leases of worker ids through crashes at any moment: while a lease is taken, renewed or given up.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
@@ -16,12 +16,12 @@ fn rounds() -> u64 {
     if full() { 60 } else { 6 }
 }
 
-/// With ids enough for all that are lost to crashes until their expiry has passed.
+/// A server with enough worker ids for all those that crashes lose until their expiry has passed.
 fn builder() -> Builder {
     auto().set("snowflake_ids.layout", "41/0/10/12")
 }
 
-/// Kills a server under load a little later each round, while its lease is on the move.
+/// Kills a server under load at another moment each round, while its lease changes.
 fn killed_at_any_moment(move_lease: impl Fn(&Server, u64) -> Result<()>) -> Result<()> {
     let mut server = builder().start()?;
     server.session()?;
@@ -67,7 +67,7 @@ fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
         let own: i32 = status(&mut client, "worker_id")?;
         client.run(&format!("select snowflake_ids.worker_release({own})"))?;
         wait::until(TIMEOUT, "a lease worker to be killed", || {
-            // It leaves when its work is done: then the next one is.
+            // The worker leaves when its work is done. Then the next worker is killed.
             let worker = client.column::<i32>(LEASE_WORKER)?.first().copied();
             Ok(worker.and_then(|worker| server.crash_by(worker).ok()))
         })?;
@@ -78,7 +78,7 @@ fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
     taken.unique()
 }
 
-/// All calls of operators, again and again, under load.
+/// Operators call their functions again and again, under load.
 #[test]
 fn operators_at_work_under_load_repeat_nothing() -> Result<()> {
     let (server, mut client) = builder().with_session()?;

@@ -1,4 +1,4 @@
-//! The choice of a server's worker id: policies, ids that are used up, ids that are given back.
+//! The choice of a server's worker id: policies, worker ids that are used up, worker ids that are given back.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const NONE_FREE: &str = "no worker id is free";
 
-/// So many worker bits, and clocks that agree to a second.
+/// A server with this number of worker bits, and clocks that agree to within a second.
 fn narrow(bits: u32) -> Builder {
     auto()
         .set("snowflake_ids.layout", &format!("41/5/{bits}/12"))
@@ -18,7 +18,7 @@ fn narrow(bits: u32) -> Builder {
         .set("snowflake_ids.max_clock_skew", "1s")
 }
 
-/// A server that leases its id from a registry filled by `fill`.
+/// Starts a server that leases its worker id from its own registry, filled by `fill`.
 fn on_registry(builder: Builder, fill: &str) -> Result<Server> {
     let (mut server, mut client) = builder.set("snowflake_ids.worker_id", "0").with_session()?;
     for worker in fill.split_whitespace() {
@@ -43,7 +43,7 @@ fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
     Ok(())
 }
 
-/// Addresses of other servers are for roles that may see what goes on.
+/// Only roles that may see others' activity see the addresses of other servers.
 #[test]
 fn an_error_names_no_holder_to_ordinary_users() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
@@ -67,7 +67,7 @@ fn an_id_whose_holder_is_down_is_free_soon_and_begins_above_it() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let mut client = server.session()?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
-    // Its holder may be alive: the id is free when its expiry has passed.
+    // The holder may be alive, so the id is free only when its expiry has passed.
     client.run("select snowflake_ids.worker_release(0, datacenter_id => 0)")?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
     let released: f64 = client.one("select extract(epoch from now())::float8")?;
@@ -165,7 +165,7 @@ fn queue_takes_the_id_that_was_free_the_longest() -> Result<()> {
          where worker_id = worker",
         )
         .or_else(|_| {
-            // A token that must not be null: the row is free all the same.
+            // If the token must not be null, the row is free all the same.
             client.batch_execute(
             "update snowflake_ids.worker_lease w set expires_at = now() - free.since, released_at = now() - free.since
              from (values (0, interval '1min'), (1, '3min'), (2, '5min'), (3, '2min')) free(worker, since)

@@ -1,4 +1,4 @@
-//! A server that leases worker ids to others, and its own from the same table: locked, dropped, changed by hand.
+//! A server that leases worker ids to others, and its own from the same table. The table is locked, dropped, or changed by hand.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
@@ -27,7 +27,7 @@ fn a_registry_leases_its_own_worker_id_and_goes_on_alone_when_no_other_has_one()
     assert_eq!(held(&mut client)?, [leased]);
     let mut taken = take(&mut client, 100)?;
     client.run("delete from snowflake_ids.worker_lease where worker_id = 31")?;
-    // It looks soon after the start.
+    // The server looks for other holders soon after its start.
     server.restart()?;
     let mut client = server.connect("postgres")?;
     taken.extend(take(&mut client, 100)?);
@@ -41,14 +41,14 @@ fn a_registry_leases_its_own_worker_id_and_goes_on_alone_when_no_other_has_one()
     ids::growing(&taken)
 }
 
-/// A registry that is locked, over restarts too.
+/// Locks the registry, also over restarts.
 fn locked(server: &Server) -> Result<()> {
     server.connect("postgres")?.run(
         "begin; lock table snowflake_ids.worker_lease in access exclusive mode; prepare transaction 'lock'",
     )
 }
 
-/// Until the expiry, and with a warning from half the way on. The clock is set forward so as not to wait for it.
+/// Ids are issued until the expiry, with a warning from halfway on. The test sets the clock forward instead of waiting.
 #[test]
 fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     let mut server = auto()
@@ -79,7 +79,8 @@ fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     ids::unique(taken)
 }
 
-/// The token says whose the row is; a server that finds another one has lost it, and must not issue as it any more.
+/// The token says whose row it is. A server that finds another token has lost its lease, and must not use this worker id any
+/// more.
 #[test]
 fn a_lost_lease_is_exchanged_for_another() -> Result<()> {
     let server = auto().start()?;
@@ -111,7 +112,7 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     server.set_clock("+10y")?;
     server.reload("snowflake_ids.lease_duration", "2h")?;
     next(&mut client)?;
-    // Renewed or put off: either is fine.
+    // The renewal happens or is put off. Either is fine.
     let _ = wait::until_true("a renewal", || Ok(client.one::<i64>(token)? != leased));
     server.set_clock("+0")?;
     let near = "select bool_and(expires_at < now() + interval '25h') from snowflake_ids.worker_lease where worker_id <> 31";
@@ -119,7 +120,7 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     next(&mut client).map(drop)
 }
 
-/// A server behind what others have issued would issue ids that look older than theirs.
+/// A server behind the ids of others would issue ids that look older than theirs.
 #[test]
 fn a_clock_behind_the_other_holders_gets_no_lease() -> Result<()> {
     let (mut server, mut client) = auto().set("snowflake_ids.worker_id", "1").with_session()?;

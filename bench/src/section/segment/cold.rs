@@ -1,5 +1,5 @@
-//! The first two seconds of a new tag with a small step under 32 sessions. Systems that fetch the next
-//! segment too late turn callers away then ("both segments not ready").
+//! The first two seconds of a new tag with a small step under 32 sessions. Systems that fetch the next segment too late refuse
+//! callers then ("both segments not ready").
 
 use super::tag::{HOT, SESSIONS, Status, calls, create, let_the_worker_leave, status};
 use crate::section::prelude::*;
@@ -7,12 +7,12 @@ use crate::section::prelude::*;
 const STEP: u32 = 100;
 const SECONDS: u32 = 2;
 
-/// A tag just created, and the one that has adapted, for comparison.
+/// A new tag, and for comparison the tag that has adapted.
 const TAGS: [&str; 2] = ["a new tag", HOT];
 const NEW: usize = 0;
 const ADAPTED: usize = 1;
 
-/// What two seconds did, and what the server says of the tag then.
+/// The work of two seconds, and what the server reports of the tag then.
 struct Start {
     attempt: Attempt,
     status: Status,
@@ -32,7 +32,7 @@ pub fn measure(server: &Server, session: &mut Session, effort: Effort) -> Result
     Ok(outcome(&starts))
 }
 
-/// Without a worker at first: a new tag has to start its own.
+/// Starts without a worker: a new tag has to start its own.
 fn start(server: &Server, session: &mut Session, tag: &str) -> Result<Start> {
     let_the_worker_leave(session)?;
     let attempt =

@@ -1,11 +1,11 @@
-//! What ids leave behind in the WAL: a flush for every segment, not for every few ids.
+//! What ids leave in the WAL: a flush for every segment, not for every few ids.
 
 use super::tag::{HOT, SESSIONS, calls, create, let_the_worker_leave};
 use crate::section::prelude::*;
 use std::thread;
 use std::time::Duration;
 
-/// A way to take ids, and how many a statement takes.
+/// A way to take ids, and the number of ids in a statement.
 struct Source {
     label: &'static str,
     load: Load,
@@ -73,8 +73,8 @@ impl Source {
     }
 }
 
-/// The worker and the sessions tell the server's statistics what they flushed as they leave, which takes
-/// them a moment.
+/// Waits until all flushes are reported. The worker and the sessions report their flushes to the server's statistics when they
+/// end, which takes a moment.
 fn all_is_reported(session: &mut Session) -> Result<()> {
     let_the_worker_leave(session)?;
     thread::sleep(Duration::from_millis(200));

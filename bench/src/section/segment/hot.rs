@@ -11,7 +11,7 @@ const NO_OP: usize = 2;
 
 pub fn measure(server: &Server, session: &mut Session, effort: Effort) -> Result<Outcome> {
     let (rounds, seconds) = effort.pick((12, 2), (4, 1));
-    // A function in C that does next to nothing: what is left is what Postgres does for every call.
+    // A function in C that does almost nothing. Its cost is what Postgres does for every call.
     session.declare_again("snowflake_sequence(bigint)", "no_op(bigint) returns int volatile")?;
     create(session, HOT, 1_000)?;
     let in_turns = |rounds, seconds| {
@@ -25,7 +25,7 @@ pub fn measure(server: &Server, session: &mut Session, effort: Effort) -> Result
     Ok(outcome(&slices, &before, &status(session, HOT)?))
 }
 
-/// Of all slices, and the tag before and after them.
+/// The outcome of all slices, with the tag before and after them.
 fn outcome(slices: &Measured<Throughput>, before: &Status, after: &Status) -> Outcome {
     let rate = |slice: &Throughput| slice.per_second;
     let ratio = |call, other| slices.ratio(call, other, rate);

@@ -9,25 +9,25 @@ pub const SESSIONS: usize = 32;
 /// The tag that has adapted.
 pub const HOT: &str = "hot";
 
-/// All sessions calling.
+/// A load in which all sessions call.
 pub fn calls(statement: &str, stop: Stop) -> Load {
     Load::new(SESSIONS, statement, stop)
 }
 
-/// What the server says of a tag.
+/// What the server reports of a tag.
 #[derive(Clone, Copy)]
 pub struct Status {
-    /// Ids of its next segment.
+    /// The number of ids in its next segment.
     pub step: f64,
     /// Calls that waited for ids.
     pub waits: f64,
-    /// The longest that one waited, in seconds.
+    /// The longest wait of a call, in seconds.
     pub longest_wait: f64,
     /// Reservations of ids.
     pub refills: f64,
 }
 
-/// Creates a tag whose first segment holds so many ids.
+/// Creates a tag whose first segment holds `step` ids.
 pub fn create(session: &mut Session, tag: &str, step: u32) -> Result<()> {
     session.execute(&format!("select snowflake_ids.segment_create('{tag}', step => {step})"))
 }
@@ -41,8 +41,8 @@ pub fn status(session: &mut Session, tag: &str) -> Result<Status> {
     Ok(Status { step, waits, longest_wait, refills })
 }
 
-/// Waits until the worker that refills segments has left, as it does when there is nothing to do. The
-/// next to run out of ids starts a new one.
+/// Waits until the refill worker has left, as it does when there is no work. The next session that runs out of ids starts a new
+/// worker.
 pub fn let_the_worker_leave(session: &mut Session) -> Result<()> {
     wait::until(Duration::from_secs(20), "the idle worker to leave", || {
         let left = format!("select count(*) = 0 from pg_stat_activity where backend_type = '{WORKER}'");

@@ -3,7 +3,7 @@
 use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;
 
-/// What takes a number of a random key, and how the keys are drawn.
+/// A way to take the number of a random key, and a way to draw keys.
 #[derive(Clone, Copy)]
 struct Way {
     label: &'static str,
@@ -13,9 +13,9 @@ struct Way {
 
 #[derive(Clone, Copy)]
 enum Draw {
-    /// Each as often as the others.
+    /// All keys equally often.
     Even,
-    /// Some much more often, as conversations are.
+    /// Some keys much more often, as with conversations.
     Skewed,
 }
 
@@ -39,7 +39,7 @@ impl Draw {
     fn script(self) -> String {
         match self {
             Self::Even => format!("\\set k random(1, {KEYS})"),
-            // Nine of ten calls are of a tenth of the keys.
+            // Nine of ten calls go to a tenth of the keys.
             Self::Skewed => format!("\\set k random_exponential(1, {KEYS}, 23)"),
         }
     }
@@ -52,7 +52,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
     session.execute(
         "select snowflake_ids.series_create(kind, kind) from unnest(array['gapless', 'monotonic']) as kind",
     )?;
-    // Most keys have a counter by then.
+    // Most keys have a counter afterwards.
     session.execute("insert into counter select k, 1 from generate_series(1, 1000000) k")?;
     session.execute(
         "insert into snowflake_ids.series_bigint (series, key, last_value)

@@ -5,7 +5,7 @@ use crate::section::prelude::*;
 
 const MANY_KEYS: u32 = 10_000;
 
-/// What takes a number of a random key, and of how many keys.
+/// A way to take a number of a random key, and the number of keys.
 #[derive(Clone, Copy)]
 struct Way {
     label: &'static str,

@@ -1,13 +1,13 @@
-//! Ten million monotonic keys: what they take of memory, and how often their sections are written.
+//! Ten million monotonic keys: the memory they take, and how often their sections are written.
 
 use crate::section::prelude::*;
 
-/// Fifteen bytes for each of ten million.
+/// Fifteen bytes for each of ten million keys.
 const MEMORY_KB: f64 = 146_500.0;
 const STEP: u32 = 1_000;
 
-/// A first number for every key. Those of every thousandth are kept, to see later which keys were forgotten: these go on above
-/// others.
+/// Takes a first number for every key, and keeps the numbers of every thousandth key. These show later which keys were forgotten:
+/// the next number of a forgotten key is above those of others.
 const FIRST: &str = "insert into kept select key, number from (
          select b, a * 1000::bigint + b as key, series_nextval('many', a * 1000::bigint + b) as number
          from generate_series(1, $keys) a, generate_series(1, 1000) b offset 0
@@ -20,9 +20,9 @@ struct Found {
     keys: f64,
     /// The share of keys whose numbers are still in memory after all of them.
     known: f64,
-    /// A call, in nanoseconds of processor time.
+    /// The cost of a call, in nanoseconds of processor time.
     first: f64,
-    /// Numbers reserved by all sections together, in steps, and the writes for them.
+    /// Numbers that all sections together have reserved, in steps, and the writes for them.
     steps: f64,
     writes: f64,
 }
@@ -39,7 +39,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
     let keys = f64::from(thousands) * 1e3;
     let cost = session.cost(&FIRST.replace("$keys", &thousands.to_string()))?;
     let known = session.value(STILL_KNOWN)?;
-    // And some of one key, so that its section takes many steps.
+    // One key takes many numbers, so that its section takes many steps.
     session.execute("select count(series_nextval('many', 1)) from generate_series(1, 100000)")?;
     let [writes, numbers] = session.values(&format!(
         "select sum(refills)::float8, sum(coalesce(next_last, current_last, 0))::float8 from snowflake_ids.{SECTIONS}"

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 const SECTIONS: u32 = 1_000;
 
-/// How the server was stopped.
+/// The way in which the server was stopped.
 #[derive(Clone, Copy)]
 enum Stopped {
     Cleanly,
@@ -17,14 +17,14 @@ const STOPS: [Stopped; 2] = [Stopped::Cleanly, Stopped::Killed];
 const CLEANLY: usize = 0;
 const KILLED: usize = 1;
 
-/// What came after the start, in seconds from when the server takes sessions.
+/// Times after the start, in seconds since the server accepts sessions.
 #[derive(Clone, Copy)]
 struct Start {
     first: f64,
     all: f64,
 }
 
-/// Keys of all sections.
+/// Takes numbers for keys of all sections.
 const ALL: &str = "select count(series_nextval('restarted', k)) from generate_series(1, 20000) k";
 
 pub fn measure(effort: Effort) -> Result<Outcome> {

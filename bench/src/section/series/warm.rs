@@ -1,4 +1,4 @@
-//! What a call on a key that is in memory costs above the row it is made for.
+//! The cost of a call on a key in memory, beyond the row it is made for.
 
 use crate::section::marginal::{self, Call, ROW, ROWS, TAGGED_ROW};
 use crate::section::prelude::*;
@@ -15,9 +15,8 @@ const CALLS: [Call; 6] = [
     Call::of("monotonic, one key, a text", "series_nextval('monotonic of texts', 'conversation 7')"),
 ];
 
-/// The series, with steps of a million numbers: no slice waits for the next one, as no warm key does whose step has grown. And the
-/// table in which the keys take turns; without the vacuum the first to read it would be the one to write down that its rows are
-/// committed.
+/// The series has steps of a million numbers, so that no slice waits for the next step, like a warm key whose step has grown. The
+/// keys take turns in the table. Without the vacuum, its first reader would write down that its rows are committed.
 const PREPARE: [&str; 6] = [
     "select snowflake_ids.series_create('monotonic', 'monotonic', step => 1000000, max_step => 1000000),
             snowflake_ids.series_create('monotonic of texts', 'monotonic', 'text', step => 1000000, max_step => 1000000)",

@@ -2,17 +2,17 @@ from django.db import models
 
 
 class SnowflakeField(models.BigAutoField):
-    """A key with our default, for new tables. Django still takes it for its own, and leaves it out of INSERT."""
+    """A key with the extension's default, for new tables. Django treats it like its own keys, and leaves it out of INSERT."""
 
     def db_type_suffix(self, connection):
         return "DEFAULT snowflake_id()"
 
 
-class Customer(models.Model):  # was there before the extension, and stays as it is
+class Customer(models.Model):  # existed before the extension, and does not change
     name = models.TextField()
 
 
-class Invoice(models.Model):  # was there, too
+class Invoice(models.Model):  # existed before, too
     customer = models.ForeignKey(Customer, on_delete=models.CASCADE)
 
 

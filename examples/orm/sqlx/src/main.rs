@@ -2,7 +2,7 @@ use sqlx::postgres::{PgPoolCopyExt, PgPoolOptions};
 use sqlx::{FromRow, query, query_as, query_scalar};
 use std::collections::HashSet;
 
-/// Snowflake ids are above, numbers of a sequence are not.
+/// Snowflake ids are above this value, numbers of a sequence are not.
 const BIG: i64 = 1 << 53;
 
 #[derive(FromRow)]

@@ -2,7 +2,7 @@
    look at them. What it does was compared with Citus 13.2. It is no extension, and distributes no rows. */
 SET allow_system_table_mods = on;
 SET citus.enable_ddl_propagation = off;
--- Functions call others that are made later.
+-- Functions call others that are created later.
 SET check_function_bodies = off;
 
 CREATE SCHEMA citus_stand_in;
@@ -12,7 +12,7 @@ GRANT EXECUTE ON FUNCTION citus_stand_in.dblink_connect_u(text, text) TO PUBLIC;
 
 CREATE TYPE pg_catalog.noderole AS ENUM ('primary', 'secondary', 'unavailable');
 
--- 0 is the coordinator's, and that of a server which belongs to no cluster yet.
+-- 0 is the coordinator's group, and the group of a server that belongs to no cluster yet.
 CREATE TABLE pg_catalog.pg_dist_local_group (groupid integer NOT NULL PRIMARY KEY);
 INSERT INTO pg_catalog.pg_dist_local_group VALUES (0);
 
@@ -52,7 +52,7 @@ CREATE TABLE pg_catalog.pg_dist_partition (
 );
 GRANT SELECT ON pg_catalog.pg_dist_local_group, pg_catalog.pg_dist_node, pg_catalog.pg_dist_partition TO PUBLIC;
 
--- What a distributed table's columns were before a change: event triggers are not told what ALTER TABLE changes.
+-- The columns of a distributed table before a change: an event trigger does not learn what ALTER TABLE changes.
 CREATE TABLE citus_stand_in.columns (
     of_table  regclass NOT NULL,
     name      name NOT NULL,

@@ -5,7 +5,7 @@ use postgres::{Client, Error};
 use snowflake_ids_server_tests::random::Random;
 use std::io::Write;
 
-/// The ids of a call: of which tag, or snowflake ids.
+/// The ids of a call, with their tag. None: snowflake ids.
 pub struct Ids {
     pub tag: Option<usize>,
     pub ids: Vec<i64>,
@@ -13,7 +13,7 @@ pub struct Ids {
 
 type Taken = Result<Option<Ids>, Error>;
 
-/// One statement or transaction of a session, chosen at random. Ids are reported although their transaction is rolled back.
+/// Runs a random statement or transaction. Ids count even if their transaction is rolled back.
 pub fn any(client: &mut Client, random: &mut Random) -> Taken {
     match random.below(20) {
         0..4 => one(client, random),
@@ -53,7 +53,7 @@ fn rows(client: &mut Client, random: &mut Random) -> Taken {
         1 + random.below(20)
     );
     let mut ids = column(client, &insert)?;
-    // They are a sequence's while the column is detached.
+    // While the column is detached, the ids come from its sequence.
     if tag == Some(A) {
         ids.clear();
     }
@@ -78,13 +78,13 @@ fn in_transaction(client: &mut Client, random: &mut Random) -> Taken {
 
 fn copied(client: &mut Client, random: &mut Random) -> Taken {
     let mut writer = client.copy_in(&format!("copy {} (note) from stdin", ["t", "s", "a"][random.of(3)]))?;
-    // The end tells of failures here.
+    // An error of the copy is reported at its end.
     let _ = writer.write_all("copied\n".repeat(10).as_bytes());
     writer.finish()?;
     Ok(None)
 }
 
-/// The digits of a dated id as one number.
+/// Takes a dated id, with its digits as one number.
 fn dated(client: &mut Client) -> Taken {
     let text: String = client.query_one("select segment_nextval_text('d')", &[])?.try_get(0)?;
     Ok(Some(segment(D, text.replace('-', "").parse().into_iter().collect())))

@@ -1,4 +1,4 @@
-//! The databases in which it all happens: what is in one, and what is known of its tags.
+//! The databases of the test, their contents, and the generations of their tags.
 
 use super::lives::Lives;
 use anyhow::Result;
@@ -6,18 +6,18 @@ use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::Server;
 use std::sync::atomic::AtomicUsize;
 
-/// Tags whose ids are collected, in the order of [`Database::lives`]: of a table that keeps all its rows, one that is dropped
-/// and set back, that of an attached table, a dated one.
+/// Tags whose ids are collected, in the order of [`Database::lives`]: of a table that keeps all rows, a tag that is dropped and
+/// set back, an attached table's tag, and a dated tag.
 pub const TAGS: [&str; 4] = ["t", "u", "public.a", "d"];
 pub const T: usize = 0;
 pub const U: usize = 1;
 pub const A: usize = 2;
 pub const D: usize = 3;
 
-/// All of them.
+/// The indexes of all tags.
 pub const ALL: [usize; TAGS.len()] = [T, U, A, D];
 
-/// The template of all databases. A row of a table that comes twice is an error, however lives began.
+/// The contents of the template for all databases. A repeated row in a table is an error, whatever generations began.
 pub const CONTENTS: &str = "create extension snowflake_ids;
     select snowflake_ids.segment_create('t', step => 5, max_step => 50);
     select snowflake_ids.segment_create('u', step => 2, max_step => 20);
@@ -28,7 +28,7 @@ pub const CONTENTS: &str = "create extension snowflake_ids;
     insert into a (note) select 'serial' from generate_series(1, 20);
     select snowflake_ids.attach('a', 'id', kind => 'segment')";
 
-/// Makes it what it was after the extension was dropped.
+/// Restores the contents after the extension was dropped.
 pub const AGAIN: &str = "truncate t, s, a;
     create extension snowflake_ids;
     select snowflake_ids.segment_create('t', step => 5, max_step => 50);
@@ -38,17 +38,17 @@ pub const AGAIN: &str = "truncate t, s, a;
     alter table s alter id set default snowflake_nextval();
     select snowflake_ids.attach('a', 'id', kind => 'segment')";
 
-/// No scope: nothing is promised of ids that are taken now.
+/// The scope of ids for which nothing is promised.
 pub const UNSURE: usize = usize::MAX;
 
-/// A database that sessions take ids in.
+/// A database in which sessions take ids.
 #[derive(Debug)]
 pub struct Database {
     pub number: usize,
     pub name: String,
     pub lives: [Lives; TAGS.len()],
-    /// Within what its ids of tags must not come twice: a number of this database's own, or of several; [`UNSURE`] while it
-    /// changes.
+    /// The scope within which the database's ids may not repeat. A scope may belong to one database or to several. It is
+    /// [`UNSURE`] during changes.
     pub scope: AtomicUsize,
     config: Config,
 }
@@ -56,34 +56,34 @@ pub struct Database {
 impl Database {
     pub fn new(number: usize, name: &str, server: &Server) -> Self {
         let mut config = server.config(name);
-        // It waits neither for locks nor for ids for long.
+        // Waits for locks and ids are short.
         config.options("-c lock_timeout=2s -c statement_timeout=0 -c snowflake_ids.segment_wait_timeout=2s -c client_min_messages=warning");
         let (name, scope) = (name.to_owned(), AtomicUsize::new(number));
         Self { number, name, lives: Default::default(), scope, config }
     }
 
-    /// From now on new lives of these tags may begin at any moment.
+    /// Declares that new generations of these tags may begin at any moment.
     pub fn open(&self, tags: &[usize]) {
         for tag in tags {
             self.lives[*tag].open();
         }
     }
 
-    /// They have begun.
+    /// Declares that they have begun.
     pub fn confirm(&self, tags: &[usize]) {
         for tag in tags {
             self.lives[*tag].confirm();
         }
     }
 
-    /// They have not, and will not.
+    /// Declares that they have not begun, and will not.
     pub fn retract(&self, tags: &[usize]) {
         for tag in tags {
             self.lives[*tag].retract();
         }
     }
 
-    /// A session of a user.
+    /// Opens a session as a user does.
     pub fn connect(&self) -> Result<Client, postgres::Error> {
         self.config.connect(NoTls)
     }

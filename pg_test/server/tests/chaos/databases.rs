@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::process::Command;
 
 impl World {
-    /// Runs a program until it ends; whether it did what it should.
+    /// Runs a program to its end. Returns whether it succeeded.
     fn program(&mut self, mut command: Command) -> Result<bool> {
         let said = self.server.file("said");
         let mut child =
@@ -42,14 +42,14 @@ impl World {
         Ok(())
     }
 
-    /// A dump, of that database or of another one, replaces what is in a live database.
+    /// Replaces a database's contents by a dump of this database or of another one.
     pub fn restore(&mut self) -> Result<()> {
         if self.dumps.is_empty() || self.random.once_in(2) {
             self.dump()?;
         }
         let (database, at_once) = (self.any(), !self.random.once_in(3));
         let Some(file) = self.dumps.get(self.random.of(self.dumps.len())).cloned() else { return Ok(()) };
-        // It waits for locks without end.
+        // The program waits for locks without a limit.
         self.release_all(Some(database))?;
         let mut command = self.server.command("pg_restore");
         command.args(["--clean", "--if-exists"]).args(at_once.then_some("--single-transaction"));
@@ -64,7 +64,7 @@ impl World {
         self.anew(database, &ALL, restore).map(drop)
     }
 
-    /// The extension is dropped and made anew in a live database.
+    /// Drops the extension and creates it again, while the database is in use.
     pub fn extension(&mut self) -> Result<()> {
         let database = self.any();
         let name = self.name(database);
@@ -73,7 +73,7 @@ impl World {
         let drop = "drop extension snowflake_ids cascade";
         let anew = |world: &mut Self| {
             if at_once {
-                // Meanwhile buffers run dry, and calls wait for what is away when they go on.
+                // Meanwhile buffers become empty, and calls wait for objects that are missing.
                 let pause = world.random.below(2);
                 return world.run(&name, &format!("{drop}; select pg_sleep({pause}.5); {AGAIN}"));
             }
@@ -82,20 +82,20 @@ impl World {
                 return Ok(dropped);
             }
             world.random.sleep(500);
-            // Its outcome is not seen.
+            // The outcome of a lost session is not known.
             Ok(if world.run(&name, AGAIN)? == Outcome::Done { Outcome::Done } else { Outcome::Unknown })
         };
         self.anew(database, &ALL, anew).map(std::mem::drop)
     }
 
-    /// A database is dropped, and one comes from the template, of the same oid where that can be.
+    /// Drops a database and creates one from the template, with the same OID if possible.
     pub fn same_oid(&mut self) -> Result<()> {
         let database = self.any();
         let name = self.name(database);
         self.release_all(Some(database))?;
         let found = self.client("postgres").and_then(|mut client| {
-            // A server with assertions stops by one of its own, where another process has looked at the statistics of the
-            // dropped one (docs/versions.md).
+            // A server with assertions stops by one of its own if another process has read the dropped database's statistics
+            // (docs/versions.md).
             let query = "select oid, current_setting('server_version_num')::int >= 150000
                                 and not current_setting('debug_assertions')::bool
                          from pg_database where datname = $1";
@@ -111,7 +111,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends all sessions of a database, and lets no more of them come until [`Self::reopen`].
+    /// Ends all sessions of a database, and refuses new ones until [`Self::reopen`].
     fn close(&mut self, database: usize) -> Result<()> {
         self.release_all(Some(database))?;
         let name = self.name(database);
@@ -138,7 +138,7 @@ impl World {
         self.reopen(database)
     }
 
-    /// A copy of a database gives ids of its own, and can be dropped.
+    /// Copies a database. The copy issues ids of its own, and can be dropped.
     pub fn copy(&mut self) -> Result<()> {
         let database = self.any();
         let copy = format!("copy{}", self.fresh());
@@ -169,7 +169,7 @@ impl World {
         Ok(())
     }
 
-    /// Databases are locked, as `ALTER DATABASE` does it, in a transaction that stays open.
+    /// Locks databases by `ALTER DATABASE` in a transaction that stays open.
     pub fn alter_database(&mut self) -> Result<()> {
         let database = self.any();
         let name = self.name(database);
@@ -183,7 +183,7 @@ impl World {
         self.hold(None, &what, false).map(drop)
     }
 
-    /// At the end: each can be dropped as it is.
+    /// Drops all databases at the end.
     pub fn drop_databases(&mut self) -> Result<()> {
         for name in self
             .databases

@@ -1,4 +1,4 @@
-//! Things left open for a while: transactions, locks, prepared transactions, a database that takes no sessions.
+//! Things left open for a while: transactions, locks, prepared transactions, and a database that accepts no sessions.
 
 use super::database::U;
 use super::world::{Outcome, World};
@@ -6,13 +6,13 @@ use anyhow::Result;
 use postgres::Client;
 use std::sync::Arc;
 
-/// Something that is to be ended at some time.
+/// Something left open, to be ended later.
 pub enum Held {
-    /// A transaction, in the database `postgres` where none is named; `begins` says that its commit begins a new life of `u`.
+    /// A transaction, in the database `postgres` if none is named. `begins`: its commit begins a new generation of `u`.
     Open { database: Option<usize>, client: Box<Client>, begins: bool },
-    /// One that is prepared.
+    /// A prepared transaction.
     Prepared { database: usize, name: String, begins: bool },
-    /// A database that takes no sessions.
+    /// A database that accepts no sessions.
     Closed { database: usize },
 }
 
@@ -24,14 +24,14 @@ impl Held {
         }
     }
 
-    /// True if it is gone when the server crashes.
+    /// Whether a crash of the server ends it.
     pub fn is_lost_by_a_crash(&self) -> bool {
         matches!(self, Self::Open { .. })
     }
 }
 
 impl World {
-    /// Leaves a transaction open that does this.
+    /// Runs statements in a transaction and leaves it open.
     pub fn hold(&mut self, database: Option<usize>, what: &str, begins: bool) -> Result<Outcome> {
         let name = database.map_or_else(|| "postgres".to_owned(), |database| self.name(database));
         let begun = self.client(&name).and_then(|mut client| {
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// Ends what is held in a database and above all of them, or everywhere.
+    /// Ends everything left open in a database or outside of all databases; without a database, everything.
     pub fn release_all(&mut self, database: Option<usize>) -> Result<()> {
         let held =
             |held: &mut Held| database.is_none() || held.database().is_none() || held.database() == database;
@@ -58,7 +58,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends one of those things, if there is one.
+    /// Ends one thing left open, if there is one.
     pub fn release_any(&mut self) -> Result<()> {
         if !self.held.is_empty() {
             let held = self.held.swap_remove(self.random.of(self.held.len()));

@@ -1,23 +1,23 @@
-//! Errors that may come of faults and changes, and those that may never come.
+//! Errors that faults and changes may cause, and errors that are never allowed.
 
 use anyhow::{Result, ensure};
 use postgres::error::{DbError, Error};
 use std::path::Path;
 
-/// Errors that sessions may get, those that take ids and those that do something to the server.
+/// Errors that sessions may get, both those that take ids and those that change the server.
 const EXPECTED: &[&str] = &[
     "0A000", // cached plan must not change result type
-    "23502", // the default is away while the extension is
+    "23502", // the default is missing while the extension is dropped
     "25P02", // the transaction has failed before
     "3D000", "3F000", "42704", "42883",
-    "42P01", // a database, a schema, a tag, a function, a table that is away
+    "42P01", // a missing database, schema, tag, function or table
     "40P01", "55P03", "55006", // locks, and sessions in the way
-    "53000", "53300", "53400", // no ids in time, no place for a session, no place for a tag
-    "55000", // no sessions wanted; what is in the way of ids
+    "53000", "53300", "53400", // no ids in time, no slot for a session, no slot for a tag
+    "55000", // no sessions allowed; obstacles to ids
     "57014", "57P01", "57P02", "57P03", "57P04", // cancelled, ended, crashed, starting, dropped
 ];
 
-/// Postgres's own errors about objects that go while it looks at them.
+/// Postgres's own errors about objects that are dropped while it reads them.
 const OF_POSTGRES: &[&str] = &[
     "cache lookup failed for",
     "could not open relation with OID",
@@ -26,13 +26,13 @@ const OF_POSTGRES: &[&str] = &[
     "could not find trigger",
 ];
 
-/// True if an error is the test's fault.
+/// Whether an error is caused by the test.
 pub fn is_expected(error: &DbError) -> bool {
     let code = error.code().code();
-    // Ours come from files in Rust.
+    // Errors of the extension come from Rust files.
     let of_postgres =
         error.file().is_some_and(|file| Path::new(file).extension().is_some_and(|kind| kind == "c"));
-    // `segment_set` to what the row said: a refill came between.
+    // `segment_set` to the row's value fails if a refill came in between.
     let is_overtaken = code == "22023" && error.message().contains("is below issued ids of segment tag");
     EXPECTED.contains(&code)
         || is_overtaken
@@ -41,7 +41,7 @@ pub fn is_expected(error: &DbError) -> bool {
             && OF_POSTGRES.iter().any(|start| error.message().starts_with(start))
 }
 
-/// An error with all that is known of it.
+/// An error with all its parts.
 pub fn describe(error: &Error) -> String {
     match error.as_db_error() {
         Some(db) => format!(
@@ -57,7 +57,7 @@ pub fn describe(error: &Error) -> String {
     }
 }
 
-/// A server's log has no lines that must not be there; `killed` says that the test killed processes.
+/// Checks a server's log for forbidden lines. `killed`: the test killed processes.
 pub fn has_no_faults(log: &str, killed: bool) -> Result<()> {
     let faults = faults(log, killed);
     let first = &faults[..faults.len().min(5)];
@@ -72,9 +72,9 @@ pub fn has_no_faults(log: &str, killed: bool) -> Result<()> {
 fn faults(log: &str, killed: bool) -> Vec<&str> {
     let words = ["PANIC: ", "TRAP: ", "was terminated by signal", "panicked at", "unexpected"];
     let bad = |line: &&str| {
-        // A worker's, told to sessions that waited; which one it was is not said.
+        // This line reports a worker's internal error to waiting sessions, without saying which one.
         let internal = line.contains(" XX000 ") && !OF_POSTGRES.iter().any(|start| line.contains(start));
-        // A process that outlives a killed postmaster says so, and so does one that was connected to it.
+        // After a postmaster was killed, its remaining processes and their clients report that.
         let line =
             line.replace("unexpected postmaster exit", "").replace("closed the connection unexpectedly", "");
         internal

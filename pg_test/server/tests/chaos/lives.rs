@@ -1,5 +1,5 @@
-//! Ids of one generation of a tag may not meet. A tag begins another generation when it is dropped and created, set back by
-//! force, or comes out of a dump or with another database of that name; then its ids may be those of its former life.
+//! Ids within one generation of a tag may not repeat. A tag begins a new generation when it is dropped and created, forced back,
+//! restored from a dump, or comes with another database of that name. Its ids may then repeat ids of the former generation.
 
 use super::database::TAGS;
 use anyhow::{Result, bail};
@@ -7,43 +7,43 @@ use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The lives of a tag in a database, numbered from 0.
+/// The generations of a tag in a database, numbered from 0.
 #[derive(Debug, Default)]
 pub struct Lives {
-    /// The one that a session now gets at least.
+    /// The earliest generation from which a session may now get ids.
     earliest: AtomicU32,
-    /// The one that a session now gets at most.
+    /// The latest generation from which a session may now get ids.
     latest: AtomicU32,
 }
 
 impl Lives {
-    /// From now on a new life may begin at any moment.
+    /// Declares that a new generation may begin at any moment.
     pub fn open(&self) {
         self.latest.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The new life has begun.
+    /// Declares that the new generation has begun.
     pub fn confirm(&self) {
         self.earliest.store(self.latest.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// It has not, and will not.
+    /// Declares that it has not begun, and will not.
     pub fn retract(&self) {
         self.latest.store(self.earliest.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// To be asked before a call.
+    /// The earliest generation, read before a call.
     pub fn earliest(&self) -> u32 {
         self.earliest.load(Ordering::SeqCst)
     }
 
-    /// To be asked after it.
+    /// The latest generation, read after a call.
     pub fn latest(&self) -> u32 {
         self.latest.load(Ordering::SeqCst)
     }
 }
 
-/// An id that a session was given, and the lives of its tag that it may be of.
+/// An id that a session got, with the generations to which it may belong.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub database: usize,
@@ -51,7 +51,7 @@ pub struct Given {
     pub id: i64,
     pub earliest: u32,
     pub latest: u32,
-    /// The session, and the milliseconds since the beginning.
+    /// The session, followed by the milliseconds since the beginning.
     pub session: usize,
     pub at: u64,
 }
@@ -67,7 +67,7 @@ impl Display for Given {
     }
 }
 
-/// No id was given twice within one life.
+/// Checks that no id was given twice within one generation.
 pub fn unique(given: &[Given]) -> Result<()> {
     let mut ids: HashMap<(usize, usize, i64), Vec<Given>> = HashMap::with_capacity(given.len());
     for one in given {
@@ -81,7 +81,7 @@ pub fn unique(given: &[Given]) -> Result<()> {
     bail!("{} ids were given twice, among {}; the first:\n{}", twice.len(), given.len(), first.join("\n"))
 }
 
-/// True if each can be of a generation of its own.
+/// Whether each of these ids can belong to a different generation.
 fn apart(given: &mut [Given]) -> bool {
     given.sort_by_key(|one| one.latest);
     let mut taken = Vec::with_capacity(given.len());

@@ -1,4 +1,4 @@
-//! Sessions that take ids in every way, one after the other, and come back whenever they are ended.
+//! Sessions that take ids in every way, one call after the other, and reconnect whenever they are ended.
 
 use super::calls;
 use super::database::{Database, TAGS, UNSURE};
@@ -16,35 +16,35 @@ use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// The pause of a session that was refused before it asks again.
+/// The pause of a session after a failed call.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The progress of a session, as others see it.
+/// A session's progress, for other threads.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// Its process in the server; 0 while it has none.
+    /// The session's process in the server; 0 if there is none.
     pub process: AtomicI32,
-    /// The millisecond at which its present call began; 0 while there is none.
+    /// The millisecond in which the present call began; 0 if there is none.
     pub since: AtomicU64,
-    /// The number of ids it was given.
+    /// The number of ids so far.
     pub given: AtomicU64,
 }
 
-/// All that a session was given.
+/// All ids of a session.
 #[derive(Debug, Default)]
 pub struct Taken {
     pub session: usize,
     pub segments: Vec<Given>,
     pub snowflakes: Vec<i64>,
-    /// Those that another server may have by chance, as it and this one chose their worker ids without each other.
+    /// Snowflake ids that another server may repeat by chance, because both chose their worker ids independently.
     pub by_itself: Vec<i64>,
 }
 
-/// The orders of a session.
+/// A session's orders.
 pub struct Orders {
     pub number: usize,
     pub database: Arc<Database>,
-    /// The scope in which its snowflake ids are no other's.
+    /// The scope in which the session's snowflake ids are unique.
     pub shared: usize,
     pub random: Random,
     pub start: Instant,
@@ -52,7 +52,7 @@ pub struct Orders {
     pub faults: Sender<String>,
 }
 
-/// A session at work.
+/// A running session.
 #[derive(Debug)]
 pub struct Load {
     pub shown: Arc<Shown>,
@@ -73,7 +73,7 @@ impl Load {
     }
 }
 
-/// A session whose call lasts longer than any does, as each waits for a lock or for ids for 2 s at most.
+/// A session whose call takes too long. Each call waits at most 2 s for a lock or for ids.
 pub fn hanging(loads: &[Load], start: Instant) -> Option<String> {
     let now = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
     loads.iter().enumerate().find_map(|(number, load)| {
@@ -84,17 +84,17 @@ pub fn hanging(loads: &[Load], start: Instant) -> Option<String> {
     })
 }
 
-/// The ids of all sessions together.
+/// The ids of all sessions.
 #[derive(Debug, Default)]
 pub struct All {
     pub segments: Vec<Given>,
     pub snowflakes: Ids,
-    /// Those of each database, with what another may have by chance.
+    /// The ids of each database, including those that another database may repeat by chance.
     pub of_one: HashMap<usize, Ids>,
 }
 
 impl All {
-    /// Adds the ids of a session, once it has ended its call.
+    /// Adds the ids of a session, after its call has ended.
     pub fn add(&mut self, load: Load) -> anyhow::Result<()> {
         wait::until_true("a session to end its call", || Ok(load.thread.is_finished()))?;
         let database = load.database;
@@ -108,7 +108,7 @@ impl All {
         Ok(())
     }
 
-    /// Nothing was given twice.
+    /// Checks that no id was given twice.
     pub fn unique(&self) -> anyhow::Result<()> {
         println!("{} segment ids, {} snowflake ids", self.segments.len(), self.snowflakes.ids.len());
         lives::unique(&self.segments)?;
@@ -144,12 +144,12 @@ impl Session {
         u64::try_from(self.orders.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Works until the session ends.
+    /// Takes ids until the session ends.
     fn use_up(&mut self, mut client: Client) {
         let Ok(process) = client.query_one("select pg_backend_pid()", &[]) else { return };
         self.shown.process.store(process.get(0), Ordering::SeqCst);
         if self.orders.random.once_in(2) {
-            // It may have been ended already.
+            // The session may have ended already.
             let _ = client.batch_execute("set snowflake_ids.cache = 20");
         }
         while !self.stopped() && !client.is_closed() {
@@ -190,7 +190,7 @@ impl Session {
 
     fn failed(&self, error: &Error) {
         if error.as_db_error().is_some_and(|db| !is_expected(db)) {
-            // The receiver is gone when the test has failed.
+            // The receiver is gone if the test has failed.
             let _ = self.orders.faults.send(format!(
                 "session {} at {} ms: {}",
                 self.orders.number,

@@ -1,4 +1,4 @@
-//! Faults of processes, tables and the whole server.
+//! Faults in processes, tables and the whole server.
 
 use super::world::{Outcome, World};
 use anyhow::{Context, Result};
@@ -13,13 +13,13 @@ impl World {
         self.run("postgres", &format!("select pg_cancel_backend({process})")).map(drop)
     }
 
-    /// The process of a session.
+    /// The process of a random session.
     fn process(&mut self) -> i32 {
         let number = self.random.of(self.loads.len());
         self.loads[number].shown.process.load(Ordering::SeqCst)
     }
 
-    /// A session can be ended, whatever it does.
+    /// Ends a session, which must be possible whatever it does.
     pub fn end_session(&mut self) -> Result<()> {
         let process = self.process();
         if self.run("postgres", &format!("select pg_terminate_backend({process}) where {process} > 0"))?
@@ -41,7 +41,7 @@ impl World {
         ended.with_context(|| format!("session {process}\n{}", self.activity()))
     }
 
-    /// The process of one of our workers, and what it is called.
+    /// One of the extension's processes, with its name.
     fn worker(&mut self) -> Option<(i32, String)> {
         let query = "select pid, backend_type from pg_stat_activity where backend_type like 'snowflake_ids%' order by backend_type, pid";
         let rows =
@@ -54,7 +54,7 @@ impl World {
         self.run("postgres", &format!("select pg_terminate_backend({process}), '{kind}'")).map(drop)
     }
 
-    /// All processes crash with one.
+    /// Kills a process, so that all processes crash.
     pub fn kill(&mut self) -> Result<()> {
         let (process, kind) = match self.worker() {
             Some(worker) if self.random.once_in(2) => worker,
@@ -108,7 +108,7 @@ impl World {
         format!("snowflake_ids.{}", TABLES[self.random.of(TABLES.len())])
     }
 
-    /// Rewrites a table of ours, or its indexes.
+    /// Rewrites a table of the extension, or its indexes.
     pub fn rewrite(&mut self) -> Result<()> {
         let (database, table) = (self.any(), self.table());
         let what = match self.random.below(5) {
@@ -121,7 +121,7 @@ impl World {
         self.run(&self.name(database), &what).map(drop)
     }
 
-    /// A table of ours is locked, or its rows are.
+    /// Locks a table of the extension, or its rows.
     pub fn lock(&mut self) -> Result<()> {
         let (database, table) = (self.any(), self.table());
         let modes = ["share", "exclusive", "access exclusive"];

@@ -7,7 +7,7 @@ use anyhow::Result;
 use postgres::Error;
 
 impl World {
-    /// Changes that begin no new life, of which one may meet another.
+    /// A change that begins no new generation, and may coincide with another change.
     fn change(&mut self) -> String {
         let tag = TAGS[self.random.of(4)];
         match self.random.below(6) {
@@ -34,7 +34,7 @@ impl World {
         }
     }
 
-    /// Begins a new generation of `u`.
+    /// A change that begins a new generation of `u`.
     fn beginning(&mut self) -> &'static str {
         match self.random.below(3) {
             0 => {
@@ -52,7 +52,7 @@ impl World {
         self.run(&self.name(database), &change).map(drop)
     }
 
-    /// Changes that are left open.
+    /// Makes a change and leaves its transaction open.
     pub fn alter_and_wait(&mut self) -> Result<()> {
         let (database, change) = (self.any(), self.change());
         self.hold(Some(database), &change, false).map(drop)
@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// Drops it, and creates it a while after.
+    /// Drops a tag, and creates it after a while.
     pub fn drop_and_create(&mut self) -> Result<()> {
         let database = self.any();
         let name = self.name(database);
@@ -90,7 +90,7 @@ impl World {
         Ok(())
     }
 
-    /// Other tags come and go.
+    /// Creates and drops other tags.
     pub fn come_and_go(&mut self) -> Result<()> {
         let database = self.any();
         let what = match self.random.below(3) {
@@ -112,11 +112,11 @@ impl World {
             0 => format!("select snowflake_ids.detach('a', 'id', kind => '{}')", kinds[self.random.of(2)]),
             _ => "select snowflake_ids.attach('a', 'id', kind => 'segment')".to_owned(),
         };
-        // It may be detached already.
+        // The column may be detached already.
         self.run(&self.name(database), &what).map(drop)
     }
 
-    /// A transaction that takes ids of a tag that it has changed, and fails: they must not come again.
+    /// Takes ids of a tag in a transaction that has changed it, and rolls back. The ids must not repeat.
     pub fn change_and_take(&mut self) -> Result<()> {
         let database = self.any();
         let name = self.name(database);

@@ -1,4 +1,4 @@
-//! Faults that sessions and the server report, and waits.
+//! Checks for faults that sessions and the server report, and waits.
 
 use super::judge::describe;
 use super::load;
@@ -8,7 +8,7 @@ use postgres::Client;
 use snowflake_ids_server_tests::wait;
 
 impl World {
-    /// Fails if the sessions or the server have reported a fault by now.
+    /// Fails if the sessions or the server have reported a fault.
     pub fn check(&self) -> Result<()> {
         if let Ok(fault) = self.faults.try_recv() {
             bail!("an error that must not come: {fault}");
@@ -19,7 +19,7 @@ impl World {
         Ok(())
     }
 
-    /// The activity of all processes of the server.
+    /// The activity of all server processes.
     pub fn activity(&self) -> String {
         let query = "select pid || ' ' || coalesce(datname, '-') || ' ' || backend_type || ' ' || coalesce(state, '-')
             || ' waits for ' || coalesce(wait_event_type || ' ' || wait_event, '-') || ': '
@@ -31,7 +31,7 @@ impl World {
         lines.map_or_else(|error| describe(&error), |lines| lines.join("\n"))
     }
 
-    /// Waits until the server takes sessions, after it has crashed.
+    /// Waits until the server accepts sessions after a crash.
     pub fn wait_for_server(&mut self) -> Result<()> {
         self.held.retain(|held| !held.is_lost_by_a_crash());
         self.own.clear();
@@ -41,7 +41,7 @@ impl World {
         })
     }
 
-    /// Waits until a database gives ids of all kinds.
+    /// Waits until a database issues ids of all kinds.
     pub fn wait_for_ids(&self, database: usize) -> Result<()> {
         let mut said = String::new();
         let ids = wait::until(TIMEOUT, "ids to come again", || {

@@ -1,4 +1,4 @@
-//! The server, the sessions at work, what is left open, and what all that is done to them leads to.
+//! The server, its sessions, things left open, and the outcomes of actions.
 
 use super::database::{ALL, CONTENTS, D, Database, U};
 use super::held::Held;
@@ -20,16 +20,16 @@ use std::time::{Duration, Instant};
 const DATABASES: usize = 3;
 const SESSIONS_OF_EACH: usize = 2;
 
-/// No action lasts longer, nor does what must come after it.
+/// The longest time that an action and its consequences may take.
 pub const TIMEOUT: Duration = wait::LONG;
 
 /// The outcome of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Nothing of it was done.
+    /// Nothing was done.
     Refused,
-    /// The session was lost meanwhile.
+    /// The session was lost during the action.
     Unknown,
 }
 
@@ -41,14 +41,14 @@ pub struct World {
     pub dumps: Vec<PathBuf>,
     pub random: Random,
     pub story: Story,
-    /// Ids that transactions took which had changed their tags, and were rolled back.
+    /// Ids from rolled-back transactions that had changed their tags.
     pub own: Vec<Given>,
     /// Other ids that the test itself took.
     pub taken: Vec<Given>,
     pub snowflakes: Vec<i64>,
-    /// True if a process was killed.
+    /// Whether a process was killed.
     pub killed: bool,
-    /// Gives names to what needs one.
+    /// A counter for new names.
     pub counter: u64,
     pub stop: Arc<AtomicBool>,
     pub faults: Receiver<String>,
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// A database at random.
+    /// A random database.
     pub fn any(&mut self) -> usize {
         self.random.of(DATABASES)
     }
@@ -119,21 +119,21 @@ impl World {
         self.databases[database].name.clone()
     }
 
-    /// A number that was not there before.
+    /// A number that was not used before.
     pub fn fresh(&mut self) -> u64 {
         self.counter += 1;
         self.counter
     }
 
-    /// A session of the test itself.
+    /// Opens a session of the test itself.
     pub fn client(&self, database: &str) -> Result<Client, Error> {
         self.server.config(database).connect(NoTls)
     }
 
-    /// Tells of what was tried and says what became of it.
+    /// Records an attempt, and returns its outcome.
     ///
     /// # Errors
-    /// It is an error that must not come, whatever is going on.
+    /// The error is never allowed.
     pub fn became<T>(&mut self, what: &str, result: Result<T, Error>) -> Result<Outcome> {
         let Err(error) = result else {
             self.story.tell(what);
@@ -148,13 +148,13 @@ impl World {
         }
     }
 
-    /// Runs statements in a session of their own, in one transaction if nothing else is said in them.
+    /// Runs statements in a session of their own, in one transaction unless they control transactions themselves.
     pub fn run(&mut self, database: &str, what: &str) -> Result<Outcome> {
         let result = self.client(database).and_then(|mut client| client.batch_execute(what));
         self.became(&format!("{database}: {what}"), result)
     }
 
-    /// Does what begins new lives of tags of a database, if it is done.
+    /// Runs statements that begin new generations of a database's tags, if they succeed.
     pub fn anew(
         &mut self,
         database: usize,
@@ -175,7 +175,7 @@ impl World {
         Ok(outcome)
     }
 
-    /// Takes more ids than are left over of a former life, so that they meet those to come.
+    /// Takes more ids than the former generation left, so that they would collide with later ones.
     fn use_up(&mut self, database: usize) -> Result<()> {
         if self.random.once_in(2) {
             return Ok(());
@@ -195,7 +195,7 @@ impl World {
         Ok(())
     }
 
-    /// Puts a copy of the template in the place of a database, whatever state that is in.
+    /// Replaces a database, whatever its state, by a copy of the template.
     pub fn replace(&mut self, database: usize) -> Result<()> {
         self.release_all(Some(database))?;
         let name = self.name(database);
@@ -212,20 +212,20 @@ impl World {
         Ok(())
     }
 
-    /// Does what must be possible, at some time at least.
+    /// Runs statements that must succeed eventually.
     pub fn must(&mut self, database: &str, what: &str) -> Result<()> {
         let start = Instant::now();
         while self.run(database, what)? != Outcome::Done {
             if start.elapsed() > TIMEOUT {
                 bail!("not possible for {TIMEOUT:?}: {what}\n{}", self.activity());
             }
-            // Something left open may be in the way.
+            // Things left open may be in the way.
             self.release_all(None)?;
         }
         Ok(())
     }
 
-    /// An id that a session of the test itself was given.
+    /// Records an id that a session of the test itself got.
     pub fn given(&self, database: usize, tag: usize, id: i64) -> Given {
         debug_assert!(tag < D);
         let lives = &self.databases[database].lives[tag];

@@ -1,4 +1,4 @@
-//! A registry and its nodes, the sessions at work on them, and what all that is done to them leads to.
+//! A registry and its nodes, the sessions on them, and the outcomes of actions.
 
 use super::database::Database;
 use super::judge;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 pub const NODES: usize = 2;
-/// The scope of ids that come from the registry; a node on its own has another.
+/// The scope of ids from the registry. A node on its own has another scope.
 pub const SHARED: usize = 0;
 
 const TAGS: &str = "select snowflake_ids.segment_create('t', step => 5, max_step => 50);
@@ -35,13 +35,13 @@ pub struct World {
     pub story: Story,
     pub stop: Arc<AtomicBool>,
     pub faults: Receiver<String>,
-    /// The start of a tag that is made anew, above all that was given.
+    /// The start of a recreated tag, above all earlier ids.
     pub begin: u64,
 }
 
 impl World {
     pub fn start(seed: u64) -> Result<Self> {
-        // Worker ids enough for nodes that leave and join.
+        // There are enough worker ids for nodes that leave and join.
         let settings = |builder: Builder| {
             builder
                 .set("snowflake_ids.layout", "41/0/10/12")
@@ -74,7 +74,7 @@ impl World {
         Ok(Self { cluster, databases, loads, random, story, stop, faults, begin: 0 })
     }
 
-    /// Runs statements at the registry, or at a node, and says whether all was done.
+    /// Runs statements at the registry or a node. Returns whether all succeeded.
     pub fn run(&mut self, node: Option<usize>, what: &str) -> Result<bool> {
         let server = node.map_or(&self.cluster.registry, |node| &self.cluster.nodes[node]);
         let who = node.map_or("registry".to_owned(), |node| format!("node {node}"));
@@ -86,7 +86,7 @@ impl World {
         ));
         match result {
             Ok(()) => Ok(true),
-            // The registry's absence leads to many errors.
+            // Without the registry, many errors are allowed.
             Err(error) => match error.as_db_error() {
                 Some(db) if db.code().code().starts_with("XX") || db.code().code() == "23505" => {
                     bail!("{who}: {what}: {}", judge::describe(&error))
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// Fails if a session has found a fault by now.
+    /// Fails if a session has reported a fault.
     pub fn check(&self) -> Result<()> {
         if let Ok(fault) = self.faults.try_recv() {
             bail!("an error that must not come: {fault}");
@@ -107,7 +107,7 @@ impl World {
         Ok(())
     }
 
-    /// Lines of the nodes' logs about their worker ids.
+    /// Lines about worker ids in the nodes' logs.
     fn worker_ids(&self) -> String {
         let lines = self.cluster.nodes.iter().enumerate().flat_map(|(number, node)| {
             let log = node.log();
@@ -117,7 +117,7 @@ impl World {
         lines.collect()
     }
 
-    /// The end: ids come again, sessions end, nothing was given twice, the servers stop.
+    /// Ends the run: ids are issued again, sessions end, no id was given twice, and the servers stop.
     pub fn end(&mut self) -> Result<()> {
         self.story.tell("the end");
         for node in 0..NODES {

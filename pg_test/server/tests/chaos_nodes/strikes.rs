@@ -1,4 +1,4 @@
-//! Faults of a registry and its nodes.
+//! Faults in a registry and its nodes.
 
 use super::database::UNSURE;
 use super::nodes::{NODES, SHARED, World};
@@ -10,7 +10,7 @@ use std::env;
 use std::sync::atomic::Ordering;
 
 impl World {
-    /// One thing happens.
+    /// Causes a random fault.
     pub fn strike(&mut self) -> Result<()> {
         let node = self.random.of(NODES);
         match self.random.below(17) {
@@ -77,8 +77,8 @@ impl World {
         server.start_again()
     }
 
-    /// A node on its own goes on above all that it received; others may give the same meanwhile, and never after it has joined
-    /// again.
+    /// Lets a node leave or join. A node on its own continues above all ids that it received. Other nodes may issue the same ids
+    /// meanwhile, but not after it has joined again.
     fn leave_or_join(&mut self, node: usize) -> Result<()> {
         let scope = self.databases[node].scope.swap(UNSURE, Ordering::SeqCst);
         let (what, other) = if scope == SHARED { (LEAVE, node + 1) } else { (JOIN, SHARED) };
@@ -87,7 +87,7 @@ impl World {
         Ok(())
     }
 
-    /// Rows come from elsewhere, and the column is attached again: no insert meets them.
+    /// Adds rows from elsewhere and attaches the column again. No later insert may collide with these rows.
     fn import(&mut self, node: usize) -> Result<()> {
         if env::var("CHAOS_WITHOUT").is_ok_and(|without| without.split(',').any(|out| out == "import")) {
             return Ok(());
@@ -101,7 +101,7 @@ impl World {
         self.run(Some(node), "insert into a (note) select 'many' from generate_series(1, 100)").map(drop)
     }
 
-    /// The registry takes a worker id back, and its node has a reason to renew the lease.
+    /// Releases a node's worker id at the registry, and gives the node a reason to renew its lease.
     fn release(&mut self, node: usize) -> Result<()> {
         let worker = self.databases[node]
             .connect()
@@ -115,7 +115,7 @@ impl World {
         self.cluster.nodes[node].reload("snowflake_ids.lease_duration", &format!("{hours}h"))
     }
 
-    /// A tag is dropped at the registry, and made anew above all that was given.
+    /// Drops a tag at the registry, and creates it again above all earlier ids.
     fn begin_anew(&mut self) -> Result<()> {
         self.run(None, "select snowflake_ids.segment_drop('u')")?;
         self.random.sleep(300);

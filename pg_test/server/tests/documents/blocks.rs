@@ -1,17 +1,17 @@
-//! The blocks of SQL in a document, statement by statement.
+//! The SQL blocks in a document, statement by statement.
 
-/// A statement, and what the document shows of it.
+/// A statement, with the output that the document shows.
 #[derive(Debug)]
 pub struct Step {
-    /// Its first line in the document, counted from 1.
+    /// The line of its beginning in the document, counted from 1.
     pub line: usize,
-    /// The database that it runs in; None: the document's own.
+    /// The database for the statement; None: the document's own.
     pub database: Option<String>,
     /// The statement, with the comments before it.
     pub code: Vec<String>,
-    /// The output that it should print; empty: nothing is said of it.
+    /// The expected output; empty: the document shows none.
     pub shown: Vec<String>,
-    /// True if numbers may differ from those that are shown.
+    /// Whether numbers may differ from those shown.
     pub varies: bool,
 }
 
@@ -22,7 +22,7 @@ struct Opening {
     words: Vec<String>,
 }
 
-/// A block of SQL begins here, unless it is to be passed over.
+/// Parses the first line of an SQL block, unless the block is skipped.
 fn opening(line: &str) -> Option<Opening> {
     let indent = line.len() - line.trim_start().len();
     let (words, end) = match line.trim_start() {
@@ -33,7 +33,7 @@ fn opening(line: &str) -> Option<Opening> {
     (words.next()? == "sql").then(|| Opening { end, indent, words: words.collect() })
 }
 
-/// All statements of the blocks that are to be run.
+/// All statements of the blocks to run.
 pub fn steps(text: &str) -> Vec<Step> {
     let lines: Vec<&str> = text.lines().collect();
     let mut steps = Vec::new();
@@ -77,7 +77,7 @@ fn split(block: &[&str], first: usize, words: &[String], steps: &mut Vec<Step>) 
     }
 }
 
-/// True if a statement ends with this line, or if it is one of psql's commands.
+/// Whether a statement ends with this line, or is one of psql's commands.
 fn is_end(line: &str) -> bool {
     let code = line.split(" --").next().unwrap_or_default().trim_end();
     (code.ends_with(';') && !code.starts_with("--")) || code.starts_with('\\')

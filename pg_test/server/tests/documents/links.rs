@@ -1,10 +1,10 @@
-//! References of documents: other documents, parts of them, files, tests.
+//! References in documents: to other documents and their sections, to files, and to tests.
 
 use super::{Document, root};
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-/// The links within the checkout that lead nowhere.
+/// Links within the checkout whose target does not exist.
 pub fn dead(documents: &[Document]) -> Vec<String> {
     documents
         .iter()
@@ -16,7 +16,7 @@ pub fn dead(documents: &[Document]) -> Vec<String> {
         .collect()
 }
 
-/// The documents below `docs` that the book's summary lacks, and those of any folder that it has twice: mdBook takes neither.
+/// Documents below `docs` that the book's summary lacks, and documents that it lists twice. mdBook accepts neither.
 pub fn not_once(documents: &[Document]) -> Vec<String> {
     let (summaries, others): (Vec<_>, Vec<_>) =
         documents.iter().partition(|document| document.path == Path::new("docs/SUMMARY.md"));
@@ -33,7 +33,7 @@ pub fn not_once(documents: &[Document]) -> Vec<String> {
     wrong.collect()
 }
 
-/// The lines of a document outside of its blocks of code.
+/// A document's lines outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter(move |line| {
@@ -43,7 +43,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of the links of a line.
+/// The targets of a line's links.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }
@@ -64,7 +64,7 @@ fn leads_somewhere(document: &Document, link: &str, documents: &[Document]) -> b
     }
 }
 
-/// A path without `..`.
+/// Resolves `..` in a path.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -77,14 +77,14 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The anchors of a document's headings: small letters, digits, underscores and hyphens, hyphens for spaces.
+/// The anchors of a document's headings: lower-case letters, digits, underscores and hyphens, with hyphens for spaces.
 fn anchors(text: &str) -> HashSet<String> {
     let mut anchors: HashSet<String> = HashSet::new();
     for heading in prose(text).filter(|line| line.starts_with('#')) {
         let letters = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
         let anchor: String =
             letters.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect();
-        // The second of one name ends in 1.
+        // A repeated name gets the suffix 1.
         let mut known = anchor.clone();
         let mut before = 0;
         while !anchors.insert(known) {
@@ -95,10 +95,10 @@ fn anchors(text: &str) -> HashSet<String> {
     anchors
 }
 
-/// The files that documents name between backticks, with their folder, and that are neither in the checkout, nor in its
-/// `src`, nor beside the document.
+/// Files that documents name between backticks, with their folder, and that do not exist in the checkout, in its `src`, or beside
+/// the document.
 pub fn missing_files(documents: &[Document]) -> Vec<String> {
-    // Its page names files of Citus's.
+    // The Citus page names files of Citus.
     let ours = documents.iter().filter(|document| !document.path.ends_with("citus.md"));
     ours.flat_map(|document| {
         let beside = root().join(document.path.parent().unwrap_or(Path::new("")));
@@ -120,8 +120,8 @@ fn is_file_of_ours(name: &str) -> bool {
     is_plain && is_named && name.contains('/') && !name.starts_with('/') && !name.contains("OLD")
 }
 
-/// The names of test functions in `text`, between backticks and with three underscores or more, that no source has. `...` stands
-/// for what several have in common.
+/// Names of test functions in `text` that no source has: names between backticks with three underscores or more. `...` is a
+/// wildcard.
 pub fn unknown_tests(text: &str, sources: &str) -> Vec<String> {
     let names = prose(text).flat_map(|line| line.split('`').skip(1).step_by(2));
     let is_test = |name: &&str| {

@@ -10,13 +10,13 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Comes before the number of each step.
+/// Marks the beginning of each step in the output, before the step's number.
 const MARK: &str = "-- step ";
 
 /// The time limit of a document.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Runs the steps in a session, and tells of each that did not print what it should.
+/// Runs the steps in a session, and returns the differences between output and document.
 pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<Vec<String>> {
     let own = document.file_stem().context("a document without a name")?.to_string_lossy().to_lowercase();
     let mut databases: Vec<&str> = steps.iter().filter_map(|step| step.database.as_deref()).collect();
@@ -24,7 +24,7 @@ pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<V
     databases.dedup();
     let mut client = server.connect("postgres")?;
     for database in databases.iter().copied().chain([own.as_str()]) {
-        // Workers that look for a registry may be in the other template.
+        // Workers that look for a registry may be connected to the other template.
         client.run(&format!("create database {database} template template0"))?;
     }
     let printed = run(server, &own, &script(&own, steps))?;
@@ -39,7 +39,7 @@ pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<V
         steps.len(),
     );
     let judged = steps.iter().zip(parts).filter_map(|(step, lines)| {
-        // psql repeats what it reads, but for empty lines.
+        // psql echoes its input except empty lines.
         let repeated = step.code.iter().filter(|line| !line.is_empty()).count();
         let printed = lines.get(repeated..).unwrap_or_default();
         difference(step, printed).map(|told| format!("{}:{}: {told}", document.display(), step.line))
@@ -61,14 +61,14 @@ fn script(own: &str, steps: &[Step]) -> String {
     script
 }
 
-/// Has psql run a script, and gives what it printed, errors among it, each statement before what came of it.
+/// Runs a script by psql. Returns its output with errors, each statement before its result.
 fn run(server: &Server, database: &str, script: &str) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let (input, output) = (folder.path().join("input"), folder.path().join("output"));
     fs::write(&input, script)?;
     let printed = File::create(&output)?;
     let mut psql = server.command("psql");
-    // It writes out each line that it repeats, so that notices and errors, which take another way, come in their order.
+    // psql flushes each echoed line, so that notices and errors on the other stream appear in order.
     psql.args(["--no-psqlrc", "--quiet", "--echo-all", "--dbname", database]);
     psql.arg("--set").arg(format!("socket={}", server.socket_folder().display()));
     psql.arg("--set").arg(format!("port={}", server.port()));
@@ -84,7 +84,7 @@ fn run(server: &Server, database: &str, script: &str) -> Result<String> {
     Ok(printed)
 }
 
-/// The lines of each step, without those before the first.
+/// The lines of each step, without those before the first step.
 fn parts(printed: &str) -> Vec<Vec<&str>> {
     let mut parts: Vec<Vec<&str>> = Vec::new();
     for line in printed.lines().filter(|line| !line.starts_with("\\connect")) {
@@ -116,13 +116,12 @@ fn agrees(step: &Step, printed: &[&str]) -> bool {
         || values.is_some_and(|values| values.iter().map(|v| v.trim()).eq(shown.iter().map(|s| s.trim())))
 }
 
-/// True for the line below the name of a single column.
+/// Whether this is the rule below a single column's name.
 fn is_rule(line: &str) -> bool {
     !line.is_empty() && line.chars().all(|c| c == '-')
 }
 
-/// Lines without what does not matter: spaces at their ends, empty lines at the end of all, and what a function gives that
-/// gives nothing.
+/// Removes irrelevant differences from lines: trailing spaces, empty lines at the end, and empty results of void functions.
 fn tidy(lines: &[&str], varies: bool) -> Vec<String> {
     let mut tidy: Vec<String> = Vec::new();
     for line in lines {
@@ -141,7 +140,7 @@ fn tidy(lines: &[&str], varies: bool) -> Vec<String> {
     tidy
 }
 
-/// A line without the units of a setting's limits, which the server names from 18 on: `(1 s .. 10 s)` is `(1 .. 10)`.
+/// Removes the units of a setting's limits, which the server shows since 18: `(1 s .. 10 s)` becomes `(1 .. 10)`.
 fn without_units(line: &str) -> String {
     let limits = line.strip_suffix(')').and_then(|line| line.rsplit_once(" ("));
     let parts = limits.and_then(|(told, limits)| Some((told, limits.split_once(" .. ")?)));
@@ -150,7 +149,7 @@ fn without_units(line: &str) -> String {
     format!("{told} ({} .. {})", number(lowest), number(highest))
 }
 
-/// A line with `0` for each number, and one space or hyphen for several, as columns are as wide as what is in them.
+/// Replaces each number by `0`, and several spaces or hyphens by one, because columns are as wide as their contents.
 fn without_numbers(line: &str) -> String {
     let mut kept = String::new();
     let mut rest = line.trim().chars().peekable();

@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
     dependencies = [("shop", "0001_initial")]
     operations = [
         CreateExtension("snowflake_ids"),
-        # The tables that are there. Their models do not change.
+        # The existing tables. Their models do not change.
         migrations.RunSQL("SELECT snowflake_ids.attach('shop_customer', 'id')",
                           "SELECT snowflake_ids.detach('shop_customer', 'id', kind => 'identity')"),
         migrations.RunSQL("SELECT snowflake_ids.attach('shop_invoice', 'id', kind => 'segment', tag => 'invoices')",

@@ -6,7 +6,7 @@ revision, down_revision = "2", "1"
 
 def upgrade():
     op.execute("CREATE EXTENSION snowflake_ids")
-    # A new table is made with a serial, as the model has it, and attached at once.
+    # The new table is made with a serial column, as in the model, and attached at once.
     op.create_table("order", sa.Column("id", sa.BigInteger, primary_key=True),
                     sa.Column("customer_id", sa.BigInteger, sa.ForeignKey("customer.id"), nullable=False),
                     sa.Column("note", sa.Text, nullable=False))

@@ -62,10 +62,10 @@ pub enum SafePositionError {
     #[error(transparent)]
     #[explain(transparent)]
     TooOld(#[from] SnapshotTooOld),
-    #[error("cannot execute {0}() without a snapshot of a query")]
-    #[explain(Unsupported, hint = "Call it in a query that reads rows.")]
+    #[error("cannot execute {0}() without an MVCC snapshot")]
+    #[explain(Unsupported, hint = "Call it in the query that reads the rows.")]
     NoSnapshot(&'static str),
-    #[error("cannot execute {0}() while snowflake_ids.clock_rollback is switch")]
+    #[error("cannot execute {0}() while snowflake_ids.clock_rollback is \"switch\"")]
     #[explain(
         NotReady,
         detail = "After a step back of the clock, other nodes may issue ids below those that were read."
@@ -73,8 +73,8 @@ pub enum SafePositionError {
     #[explain(hint = "Set snowflake_ids.clock_rollback to wait or error.")]
     Switches(&'static str),
     #[error("cannot execute {0}() in a database of a Citus cluster")]
-    #[explain(Unsupported, detail = "The nodes of a cluster commit one after the other.")]
-    #[explain(hint = "Read rows by an order of your own, such as numbers of a gapless series.")]
+    #[explain(Unsupported, detail = "The nodes of a cluster do not commit at the same moment.")]
+    #[explain(hint = "Read rows in another order, such as by numbers of a gapless series.")]
     Citus(&'static str),
 }
 

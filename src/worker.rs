@@ -24,7 +24,7 @@ use std::time::Duration;
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Frees the shared memory of a dropped database whose oid a new database is about to get. No session is connected to either
-/// database. If the creation fails, ids that were reserved for the old database become a gap.
+/// database.
 pub fn forget_database(database: u32) {
     slot::leave_all(database, None);
     registries::forget(database);

@@ -82,7 +82,8 @@ fn snowflake_ids_of_a_block_are_in_one_tick() {
 }
 
 proptest! {
-    /// The ids that applications derive from two calls never overlap, nor do they overlap ids that were given singly.
+    /// The ids that applications derive from two calls never overlap. They do not overlap ids of calls before the sequence
+    /// was bound or after it is unbound, either.
     #[test]
     fn blocks_of_two_calls_never_meet(increment in 2_i64..1_000, first in 1_i64..1_000_000, gap in 0_i64..10) {
         let n = Increment::new(increment).unwrap();

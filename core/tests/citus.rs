@@ -120,17 +120,17 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
             ),
             "registry \"ids\" failed when it asked last, at 2026-11-25: it was set back",
         ),
-        (silent, "cannot be asked: connection refused"),
+        (silent, "could not be queried: connection refused"),
         (ClusterNode { version: Some(String::new()), report: None, ..node(2, 2) }, "not created"),
         (
             ClusterNode { version: Some("0.9".to_owned()), ..node(2, 2) },
-            "version 0.9 of the extension, and node 1 1.0",
+            "version 0.9 of the extension, but node 1 has 1.0",
         ),
         (mute, "report its state: it must be loaded"),
         (ClusterNode { report: Some("{".to_owned()), ..node(2, 2) }, "report its state: EOF"),
         (
             edited(&node(2, 2), "41/0/10/12", "41/0/5/17"),
-            "layout is 41/0/5/17, and that of node 1 41/0/10/12",
+            "layout is 41/0/5/17, but that of node 1 is 41/0/10/12",
         ),
         (edited(&node(2, 2), "\"main\"", "\"another\""), "\"citus_coordinator\", is not the cluster's"),
         (
@@ -143,7 +143,7 @@ fn what_is_wrong_with_a_node_is_said_of_it_alone() {
         ),
         (
             edited(&node(2, 2), "\"defaults\": \"d\"", "\"defaults\": \"e\""),
-            "other defaults there than on node 1",
+            "other defaults for ids there than on node 1",
         ),
         (
             edited(&node(2, 2), "\"rights\": \"r\"", "\"rights\": \"s\""),
@@ -177,8 +177,8 @@ fn two_nodes_with_one_worker_id_are_both_named() {
     let mut nodes = cluster();
     nodes[3] = edited(&nodes[3], "\"worker_id\": 3", "\"worker_id\": 1");
     let found = problems(nodes.clone());
-    assert!(found[1].as_ref().is_some_and(|found| found.contains("is that of node 4, too")), "{found:?}");
-    assert!(found[3].as_ref().is_some_and(|found| found.contains("is that of node 2, too")), "{found:?}");
+    assert!(found[1].as_ref().is_some_and(|found| found.contains("is also that of node 4")), "{found:?}");
+    assert!(found[3].as_ref().is_some_and(|found| found.contains("is also that of node 2")), "{found:?}");
     nodes[3] = edited(&nodes[3], "\"datacenter_id\": 0", "\"datacenter_id\": 1");
     assert_eq!(problems(nodes), [None, None, None, None]);
 }

@@ -108,7 +108,7 @@ fn the_number_comes_exactly_once() {
         assert_eq!(error(text, None), FormatError::Number { count });
     }
     let details = [0, 2].map(|count| FormatError::Number { count }.detail().unwrap());
-    assert!(details[0].contains("none") && details[1].contains("2 times"));
+    assert!(details[0].contains("Without the number") && details[1].contains("2 times"));
 }
 
 #[test]

@@ -124,11 +124,17 @@ fn wrong_steps_and_sections_are_refused() {
     let row = SeriesRow { max_step: Some(1_000_000_001), ..MONOTONIC };
     assert_eq!(refused(&row), "max_step 1000000001 is out of range");
     assert_eq!(refused(&SeriesRow { sections: None, ..MONOTONIC }), "sections must not be null");
-    assert_eq!(refused(&SeriesRow { sections: Some(0), ..MONOTONIC }), "0 sections are out of range");
-    assert_eq!(refused(&SeriesRow { sections: Some(1_025), ..MONOTONIC }), "1025 sections are out of range");
+    assert_eq!(
+        refused(&SeriesRow { sections: Some(0), ..MONOTONIC }),
+        "number of sections is out of range: 0"
+    );
+    assert_eq!(
+        refused(&SeriesRow { sections: Some(1_025), ..MONOTONIC }),
+        "number of sections is out of range: 1025"
+    );
     assert_eq!(
         refused(&SeriesRow { sections: Some(65_552), ..MONOTONIC }),
-        "65552 sections are out of range"
+        "number of sections is out of range: 65552"
     );
 }
 

@@ -178,7 +178,7 @@ fn a_state_that_was_put_back_with_a_number_is_refused_until_it_is_adopted() {
     for file in [put_back, file_identity(1, "11.5"), file_identity(2, "10.5")] {
         let found = found_in(FIXED, &file);
         let refused = state.clone().open(&found).unwrap_err();
-        assert!(refused.to_string().contains("was restored from a copy"), "{refused}");
+        assert!(refused.to_string().contains("was restored from an older copy"), "{refused}");
         assert!(!refused.names_another_home());
         assert!(refused.detail().unwrap().contains("worker 3"), "{refused:?}");
         assert!(refused.hint().unwrap().contains("state_adopt"), "{refused:?}");
@@ -403,7 +403,7 @@ fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
     assert_eq!(newer.kind(), Kind::NotReady);
     assert_eq!(newer.to_string(), "the state file of snowflake_ids was written by a newer version");
     let (detail, hint) = (newer.detail().unwrap(), newer.hint().unwrap());
-    let forms = [format!("form {}", present_form() + 1), format!("forms up to {}", present_form())];
+    let forms = [format!("format {}", present_form() + 1), format!("formats up to {}", present_form())];
     for known in forms.iter().map(String::as_str).chain(["9.1.0", RELEASE]) {
         assert!(detail.contains(known), "{detail}");
     }

@@ -162,7 +162,8 @@ struct World<'a> {
     served: BTreeMap<usize, Served>,
     /// The time from which each database wants service.
     wants: Vec<u64>,
-    /// The longest wait of each database: until the end of its time slice if it is sound, else until the beginning.
+    /// The longest wait of each database. The wait of a `Way::Sound` database ends with its time slice. The wait of any
+    /// other database ends when its time slice begins.
     longest: Vec<u64>,
 }
 

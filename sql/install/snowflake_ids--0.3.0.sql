@@ -366,7 +366,7 @@ BEGIN
     ELSIF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
-            DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
+            DETAIL = format('Reading column "%s" requires the SELECT privilege.', attribute),
             HINT = 'Ask the owner of the table to grant SELECT on it.';
     ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING
@@ -2329,7 +2329,7 @@ BEGIN
         RAISE configuration_limit_exceeded USING
             MESSAGE = 'too many generators',
             DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators and restart the server.';
     END IF;
     RETURN NEW;
 END
@@ -2775,7 +2775,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
         ERRCODE = 'feature_not_supported',
-        DETAIL = 'Sessions would not notice, and go on with ids of the tags.',
+        DETAIL = 'Sessions would not notice it, and would continue to give ids of the tags.',
         HINT = 'Use DELETE FROM snowflake_ids.segment.';
 END
 $$;
@@ -2824,9 +2824,9 @@ BEGIN
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
     IF servers IS NOT NULL AND was_home THEN
-        RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
+        RAISE EXCEPTION 'this database has meanwhile begun to use registry %', servers USING
             ERRCODE = 'serialization_failure',
-            DETAIL = 'Until then the segment tags of this database were kept here.',
+            DETAIL = 'Before that, the segment tags were kept in this database.',
             HINT = 'Try again.';
     ELSIF servers IS NOT NULL THEN
         -- The registry is on a foreign server, or on the coordinator of a Citus cluster.
@@ -2841,7 +2841,7 @@ BEGIN
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'Changes here would have no effect.',
-            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || left(place, 1000), ''));
+            HINT = format('Connect to the registry%s, and make the change there.', coalesce(', at ' || left(place, 1000), ''));
     END IF;
 END
 $$;
@@ -3105,7 +3105,7 @@ BEGIN
     IF new_owner = 0 THEN
         RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Its owner is a role.',
+            DETAIL = 'Its owner must be a role.',
             HINT = format('To have every role use it: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);
@@ -3749,12 +3749,12 @@ DECLARE
 BEGIN
     IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
         message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It ends with its session.';
-        hint := 'Bind a sequence that stays.';
+        detail := 'It is dropped at the end of its session.';
+        hint := 'Bind a permanent sequence.';
     ELSIF increment < 0 THEN
         message := format('cannot bind sequence "%s", which counts down', sequence);
         detail := format('Its increment is %s; ids count up.', increment);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+        hint := format('Make it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
     END IF;
 END
 $$;
@@ -3772,16 +3772,16 @@ BEGIN
         RETURN;
     ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
-        detail := 'A crash would set it back to numbers that were given.';
+        detail := 'A crash would set it back to numbers that it has given before.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
     ELSIF terms.seqtypid <> 'bigint'::regtype THEN
         message := format('sequence "%s" must be bigint', sequence);
         detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
-        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+        hint := format('Widen it, and the columns that use it: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
         detail := 'Ids are never issued twice.';
-        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+        hint := format('Stop it from cycling: ALTER SEQUENCE %s NO CYCLE;', sequence);
     END IF;
 END
 $$;
@@ -3851,7 +3851,7 @@ BEGIN
     IF highest = 9223372036854775807 THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            DETAIL = 'It is at the maximum of bigint, where DROP EXTENSION or a dump of a part of the database leaves a bound sequence.',
             HINT = format('If DROP EXTENSION or a dump put it there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
                 sequence);
     END IF;
@@ -3893,7 +3893,7 @@ BEGIN
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('maximum of sequence "%s" is below ids that it gave', sequence),
+            MESSAGE = format('maximum of sequence "%s" is below ids that it has given', sequence),
             DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
             HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;
@@ -4100,14 +4100,14 @@ BEGIN
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
-            DETAIL = 'Numbers that it has given would come again.',
-            HINT = 'Create another series, and with snowflake_ids.series_set set each of its keys to the number that the key has here, or higher.';
+            DETAIL = 'Numbers that it has given would be repeated.',
+            HINT = 'Create another series, and set each key there with snowflake_ids.series_set to its last number in this series, or higher.';
     END IF;
     -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
-            DETAIL = 'Its sections are segment tags, and you may not write to the table of those.',
+            DETAIL = 'Its sections are segment tags, and you have no right to write to their table.',
             HINT = 'Create it with snowflake_ids.series_create.';
     END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
@@ -4363,7 +4363,7 @@ BEGIN
     IF new_owner = 0 THEN
         RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Its owner is a role.',
+            DETAIL = 'Its owner must be a role.',
             HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
@@ -4456,7 +4456,7 @@ BEGIN
     IF snowflake_ids_internal.is_distributed(relation) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach distributed table %s to a series', relation),
-            DETAIL = 'Citus has no triggers on distributed tables.',
+            DETAIL = 'Citus does not support triggers on distributed tables.',
             HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
                 'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
     END IF;
@@ -4551,12 +4551,12 @@ BEGIN
     ELSIF of_key.attgenerated <> '' THEN
         RAISE wrong_object_type USING
             MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
-            DETAIL = 'The server computes it after the trigger.',
+            DETAIL = 'The server computes its values after the trigger has run.',
             HINT = 'Choose a plain column.';
     ELSIF of_column.atthasdef THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
-            DETAIL = 'The trigger does not replace values, and a value from a default counts as one.',
+            DETAIL = 'The trigger fills only nulls, and the default would fill the column before the trigger runs.',
             HINT = format('First drop the default: ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT;', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
         RAISE invalid_parameter_value USING
@@ -4614,7 +4614,7 @@ BEGIN
                 HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
                               quote_ident(pg_get_userbyid(member.relowner)));
         ELSE
-            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
+            RAISE NOTICE 'series "%" does not start above the numbers in table %', left(series, 128), member.name USING
                 DETAIL = 'The highest number cannot be determined if numbers restart or are stored as text.',
                 HINT = 'Set each key with snowflake_ids.series_set before you insert rows.';
             EXIT;
@@ -4658,7 +4658,7 @@ BEGIN
     IF snowflake_ids_internal.node_group() <> 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'this node is a worker of a Citus cluster',
-            DETAIL = 'A distributed series is changed on the coordinator, which tells the others.',
+            DETAIL = 'A distributed series is changed on the coordinator, which passes the change on to the other nodes.',
             HINT = 'Connect to the coordinator, and call the function there.';
     END IF;
 END
@@ -4731,17 +4731,17 @@ BEGIN
     IF series.kind <> 'gapless' THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
-            DETAIL = 'Nodes draw its numbers from one registry.',
+            DETAIL = 'All nodes take its numbers from one registry.',
             HINT = 'Use it on all nodes as it is.';
     ELSIF series.scope <> 'global' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
             DETAIL = 'Only a series that counts in the tables of the coordinator can be distributed.',
-            HINT = 'Create another one, and set its keys with snowflake_ids.series_set.';
+            HINT = 'Create another series, and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" is open to every role', left(name, 128)),
-            DETAIL = 'A role that takes numbers of a distributed series writes to its key table with its own privileges.',
+            DETAIL = 'A role that takes numbers of a distributed series needs its own privileges on the key table.',
             HINT = 'Grant USAGE with snowflake_ids.series_grant to the roles that take numbers.';
     END IF;
     EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', table_name);
@@ -4758,7 +4758,7 @@ BEGIN
     IF of_key.type IS NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('table %s is not distributed by a column', table_name),
-            HINT = 'Give the distributed table that has the keys in its distribution column.';
+            HINT = 'Name a table whose distribution column has the keys.';
     ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
             WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
             WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN
@@ -4943,7 +4943,7 @@ BEGIN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'Ids of these tags come from the memory of the transaction until it commits.',
-            HINT = 'Call it in a transaction of its own.';
+            HINT = 'Repeat the call in a transaction of its own.';
     ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'cannot change the registry at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
@@ -4981,9 +4981,9 @@ BEGIN
             DETAIL = 'It is the name of a foreign server.',
             HINT = 'To use no registry: SELECT snowflake_ids.use_local_registry().';
     ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
-        RAISE EXCEPTION 'registries must be different ones' USING
+        RAISE EXCEPTION 'registries must differ from each other' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
+            DETAIL = format('The registries given are: %s.', array_to_string(servers, ', '));
     END IF;
     PERFORM snowflake_ids_internal.registry_join(to_json(servers)::text);
 END
@@ -4999,7 +4999,7 @@ BEGIN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
     END IF;
-    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+    RAISE NOTICE 'segment tags continue above all ids that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
         HINT = 'If they share tables, give the tags one increment and different remainders with snowflake_ids.segment_alter.';
 END
@@ -5281,9 +5281,9 @@ BEGIN
     -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
     IF found ->> 'identity' <> identity COLLATE "C" THEN
-        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'registry "%" is another registry here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF (found ->> 'timeline')::bigint < timeline THEN
-        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
+        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, but timeline % was seen', server, found ->> 'timeline', timeline
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF used.server IS NOT NULL THEN
         UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
@@ -5376,7 +5376,7 @@ BEGIN
         RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'Its snapshot would not show changes that nodes make in the meantime.',
-            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+            HINT = 'Run the CALL outside of a transaction block, with default_transaction_isolation = ''read committed''.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
         SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
@@ -5388,7 +5388,7 @@ BEGIN
         RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'pg_dist_node has no row of group 0.',
-            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+            HINT = 'Run SELECT citus_set_coordinator_host(''host'', port), with a host name by which workers reach this server.';
     ELSIF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
@@ -5410,8 +5410,9 @@ BEGIN
         IF NOT FOUND THEN
             RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
                 ERRCODE = 'undefined_object',
-                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
-                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+                HINT = 'Run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment here on the coordinator. Or CALL snowflake_ids.use_citus() without an argument: '
+                       'the coordinator is then the registry.';
         END IF;
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
@@ -5838,7 +5839,7 @@ BEGIN
         RAISE NOTICE USING
             MESSAGE = format('Citus does not check key "%s" of relation "%s" across shards', unchecked.key, relation),
             DETAIL = coalesce(upper(left(unchecked.fault, 1)) || substr(unchecked.fault, 2) || '.',
-                'Its ids are unique as long as no statement writes them itself.'),
+                'Its ids are unique as long as no statement sets them itself.'),
             HINT = CASE WHEN unchecked.fault IS NULL THEN 'Leave the column out of each INSERT and UPDATE.'
                 ELSE upper(left(unchecked.hint, 1)) || substr(unchecked.hint, 2) || '.' END;
     END LOOP;
@@ -5988,7 +5989,7 @@ BEGIN
         kind := 'sequence';
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" was an identity and gets the default of its sequence', "column", relation),
-            DETAIL = 'An identity is bigint, integer or smallint.';
+            DETAIL = 'An identity column must be of type bigint, integer or smallint.';
     END IF;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
     IF distributed THEN
@@ -6012,7 +6013,7 @@ BEGIN
         IF NOT distributed AND highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
             RAISE NOTICE USING
                 MESSAGE = format('column "%s" of relation "%s" continues from its highest id', "column", relation),
-                DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+                DETAIL = format('The highest id is %s. Snowflake ids that are in the column stay.', highest);
         END IF;
         IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);
@@ -6038,8 +6039,8 @@ DO $$
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
         RAISE WARNING USING
-            MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
-            DETAIL = 'This server can read ids, and not make them.',
+            MESSAGE = 'snowflake_ids issues no ids until it is loaded via shared_preload_libraries',
+            DETAIL = 'This server can decode ids, but cannot issue them.',
             HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
     END IF;
 END
@@ -6058,12 +6059,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'snowflake ids have no tag',
             DETAIL = format('The tag given is "%s".', tag),
-            HINT = 'Leave the tag out, or take kind => ''segment''.';
+            HINT = 'Omit the tag, or use kind => ''segment''.';
     ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'ids of a segment tag have no generator',
             DETAIL = format('The generator given is "%s".', left(generator, 128)),
-            HINT = 'Leave the generator out, or take kind => ''snowflake''.';
+            HINT = 'Omit the generator, or use kind => ''snowflake''.';
     END IF;
     PERFORM snowflake_ids_internal.generator_keep(generator) WHERE generator IS NOT NULL;
     -- A default that gives no ids would make each insert fail.
@@ -6195,7 +6196,7 @@ BEGIN
     THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
-            DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
+            DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on the tag.', relation),
             HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
     END IF;
 END
@@ -6256,7 +6257,7 @@ BEGIN
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
         RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
+            MESSAGE = format('column "%s" of relation "%s" references the column, and cannot hold ids above %s', other.attribute, other.relation, other.most),
             HINT = 'Widen it before ids reach this value.';
     END LOOP;
     FOR other IN
@@ -6296,7 +6297,7 @@ BEGIN
     THEN
         RAISE NOTICE USING
             MESSAGE = format('relation "%s" is partitioned by range of the column and has no partition for higher ids', relation),
-            HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
+            HINT = 'Create a partition that ends at MAXVALUE, or a default partition.';
     END IF;
 END
 $$;
@@ -6309,7 +6310,7 @@ BEGIN
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
             DETAIL = format('The highest is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'Before that, give lower ids to the rows with the highest ones.';
+            HINT = 'Before you attach the column, give lower ids to the rows with the highest ids.';
     END IF;
 END
 $$;
@@ -6327,8 +6328,8 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
             DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
-                'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
-                ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
+                'If the ids are of another layout, set snowflake_ids.layout to that layout, or attach with kind => ''segment''.'
+                ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;
     END IF;
 END
 $$;
@@ -6481,7 +6482,7 @@ BEGIN
         -- Without the tag, nothing tells which ids the sequence gave.
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
-            DETAIL = 'The sequence gave ids of it, and must go on above them.',
+            DETAIL = 'The sequence has given ids of this tag, and must continue above them.',
             HINT = format('Create it again above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
     END IF;
     RETURN greatest(highest, bound.last_number);
@@ -7076,7 +7077,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
+            HINT = 'Raise the MAXVALUE of the sequence, if the column has one, or widen the column.';
     ELSIF known.tag IS NULL THEN
         -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
@@ -7211,7 +7212,7 @@ BEGIN
             PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
         EXCEPTION WHEN dependent_objects_still_exist THEN
             GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
-            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, as others use it', owned), DETAIL = users;
+            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, because others use it', owned), DETAIL = users;
         END;
     END LOOP;
 END
@@ -7233,7 +7234,7 @@ BEGIN
                 HINT = 'Widen that column first.';
         END IF;
         RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.other_attribute, other.other),
+            MESSAGE = format('column "%s" of relation "%s" also gets ids', other.other_attribute, other.other),
             DETAIL = format('It takes them from sequence "%s".', sequence);
     END LOOP;
 END
@@ -7292,7 +7293,7 @@ BEGIN
         FROM snowflake_ids_internal.table_and_below(relation) b;
         CONTINUE WHEN stored = terms.seqmax;
         RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
+            MESSAGE = format('sequence "%s" continues above the column''s highest value', owned),
             DETAIL = 'It was at its maximum, where DROP EXTENSION or a dump of the table alone leaves a bound sequence.';
         PERFORM snowflake_ids_internal.lock_relation(owned);
         PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
@@ -7354,7 +7355,7 @@ BEGIN
         RAISE NOTICE USING
             MESSAGE = format('tables that inherit from "%s" have no default for column "%s"', relation, attribute),
             DETAIL = format('Rows inserted into them directly need one: %s.', without),
-            HINT = 'Detach with kind => ''sequence'' to give them a default, too.';
+            HINT = 'Detach with kind => ''sequence'' to also give them a default.';
     END IF;
 END
 $$;
@@ -7633,8 +7634,8 @@ BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'If it is not bound, its other users go on with its own numbers.',
-            HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
+            DETAIL = 'If the sequence is not bound, its other users continue to take its own numbers.',
+            HINT = format('Omit sequence => %L to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
@@ -7713,7 +7714,7 @@ BEGIN
             snowflake_ids_internal.id_default(kind, NULL, generator));
     END IF;
     RAISE NOTICE USING
-        MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
+        MESSAGE = format('sequence "%s" gives the ids, and column "%s" of relation "%s" keeps its default', shared, attribute, relation),
         DETAIL = 'The column is not its only user.';
     SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
     FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')
@@ -7761,7 +7762,7 @@ DECLARE
 BEGIN
     IF tag IS NOT NULL THEN
         RAISE NOTICE USING
-            MESSAGE = format('segment tag "%s" stays', tag),
+            MESSAGE = format('segment tag "%s" is kept', tag),
             HINT = format('If nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
     END IF;
 END
@@ -8003,13 +8004,13 @@ BEGIN
             MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
     ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
+            MESSAGE = format('ids have layout "%s" on this node, but layout "%s" on the coordinator',
                 current_setting('snowflake_ids.layout'), layout);
     END IF;
     SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
     IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here, generator_layout);
+            MESSAGE = format('generator "%s" has layout "%s" on this node, but layout "%s" on the coordinator', generator, here, generator_layout);
     END IF;
     PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression)
     WHERE kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL;

@@ -225,9 +225,11 @@ impl Table {
     fn unlike(&self, detail: &str) -> ErrorReport {
         let table = self.name.to_string_lossy();
         not_ready(
-            format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it"),
+            format!(
+                "table \"snowflake_ids.{table}\" differs from its definition in extension \"snowflake_ids\""
+            ),
             detail,
-            "Undo what was altered, or create the extension anew.",
+            "Undo the change of the table, or drop the extension and create it again.",
         )
     }
 }

@@ -68,7 +68,7 @@ pub fn not_utf8(what: &str) -> ErrorReport {
         function_name!(),
     )
     .set_detail("The encoding of this database is SQL_ASCII, so only texts in UTF-8 can be passed on.")
-    .set_hint("Write it in UTF-8.")
+    .set_hint("Pass it in UTF-8.")
 }
 
 /// Returns the name of this database's encoding.

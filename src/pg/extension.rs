@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString};
 #[cold]
 pub fn missing() -> ErrorReport {
     not_ready(
-        "extension \"snowflake_ids\" does not exist any more",
+        "extension \"snowflake_ids\" no longer exists",
         "It was dropped from this database during the call.",
         "Run CREATE EXTENSION snowflake_ids.",
     )

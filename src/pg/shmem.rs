@@ -81,7 +81,7 @@ impl<T: Send + Sync> SharedBlock for Shmem<T> {
     }
 
     unsafe fn lay_out(&self) {
-        /// The index of `AddinShmemInitLock` among the server's main locks, in Postgres 14 to 18.
+        /// The index of `AddinShmemInitLock` among the server's main locks, in Postgres 14 to 19.
         const ADDIN_SHMEM_INIT_LOCK: usize = 21;
         // SAFETY: the lock exists before the hook runs. The block has the requested size, and `ShmemAlloc`
         // aligns every block to a cache line.

@@ -75,7 +75,7 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
         let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
         // A function that is not STRICT may receive null for this argument.
         let datum = datum.unwrap_or_else(|| {
-            raise(bad_argument("an argument must not be null", "The function needs a text there."))
+            raise(bad_argument("an argument must not be null", "The function needs a text as this argument."))
         });
         Self { datum, call: PhantomData }
     }

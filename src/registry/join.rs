@@ -81,7 +81,7 @@ pub fn switch(moves_lease: bool) {
     CHANGED.set(true);
     if moves_lease && settings::lease_duration() > wire::MAX_LEASE {
         pgrx::notice!(
-            "worker ids are leased for {} at most, though snowflake_ids.lease_duration is {}",
+            "worker ids are leased for at most {}, although snowflake_ids.lease_duration is {}",
             human(wire::MAX_LEASE),
             human(settings::lease_duration())
         );

@@ -26,7 +26,7 @@ pub enum SegmentError {
     #[explain(transparent)]
     NotReady(#[from] NotReadyError),
     #[error("tag must not be null")]
-    #[explain(BadArgument, detail = "Ids belong to a tag.")]
+    #[explain(BadArgument, detail = "Each id belongs to a tag, which the call must name.")]
     NoTag,
     /// The tag's name is invalid.
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub enum SegmentError {
     Parallel(String),
     /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to that table.
     #[error("cannot wait for ids of segment tag \"{0}\" while ids are being reserved")]
-    #[explain(NotReady, detail = "A trigger on snowflake_ids.segment asks for them.")]
+    #[explain(NotReady, detail = "The call comes from a trigger on snowflake_ids.segment.")]
     #[explain(hint = "Take ids in such a trigger from a sequence, or from snowflake_nextval().")]
     Within(String),
     #[error("segment_currval of tag \"{0}\" is not yet defined in this session")]

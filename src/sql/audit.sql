@@ -25,7 +25,7 @@ BEGIN
     ELSIF NOT has_column_privilege(relation, attribute, 'SELECT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for table %s', relation),
-            DETAIL = format('To read column "%s" takes the privilege SELECT.', attribute),
+            DETAIL = format('Reading column "%s" requires the SELECT privilege.', attribute),
             HINT = 'Ask the owner of the table to grant SELECT on it.';
     ELSIF snowflake_ids_internal.base_type(type) NOT IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype) THEN
         RAISE datatype_mismatch USING

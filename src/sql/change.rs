@@ -86,7 +86,7 @@ mod snowflake_ids_internal {
         settings::set_layout_at_next_start(&new);
         ErrorReport::new(
             Code::ERRCODE_SUCCESSFUL_COMPLETION,
-            format!("ids are of layout \"{new}\" when the server has been restarted"),
+            format!("ids will have layout \"{new}\" after the server is restarted"),
             function_name!(),
         )
         .set_detail("snowflake_ids.layout was set in postgresql.auto.conf. Other servers may keep the old layout until \

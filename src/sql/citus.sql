@@ -253,9 +253,9 @@ BEGIN
     -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
     IF found ->> 'identity' <> identity COLLATE "C" THEN
-        RAISE EXCEPTION 'registry "%" is another one here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'registry "%" is another registry here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF (found ->> 'timeline')::bigint < timeline THEN
-        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, and timeline % was seen', server, found ->> 'timeline', timeline
+        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, but timeline % was seen', server, found ->> 'timeline', timeline
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF used.server IS NOT NULL THEN
         UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
@@ -348,7 +348,7 @@ BEGIN
         RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'Its snapshot would not show changes that nodes make in the meantime.',
-            HINT = 'CALL it outside of a transaction block, with default_transaction_isolation = ''read committed''.';
+            HINT = 'Run the CALL outside of a transaction block, with default_transaction_isolation = ''read committed''.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
         SELECT format(': %s, port %s', n.node_name, n.node_port) INTO place FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0;
@@ -360,7 +360,7 @@ BEGIN
         RAISE EXCEPTION 'the workers of this Citus cluster do not know where the coordinator is' USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'pg_dist_node has no row of group 0.',
-            HINT = 'SELECT citus_set_coordinator_host(''host'', port), with a name by which workers reach this server.';
+            HINT = 'Run SELECT citus_set_coordinator_host(''host'', port), with a host name by which workers reach this server.';
     ELSIF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
@@ -382,8 +382,9 @@ BEGIN
         IF NOT FOUND THEN
             RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
                 ERRCODE = 'undefined_object',
-                HINT = 'CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
-                       'snowflake_ids.segment, here on the coordinator. Without a name the coordinator is the registry.';
+                HINT = 'Run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment here on the coordinator. Or CALL snowflake_ids.use_citus() without an argument: '
+                       'the coordinator is then the registry.';
         END IF;
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING

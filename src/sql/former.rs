@@ -19,6 +19,6 @@ fn refused(function: &str) -> ErrorReport {
     not_ready(
         format!("extension \"snowflake_ids\" must be updated before {function} can be called"),
         "The library is of a later version than the extension.",
-        "ALTER EXTENSION snowflake_ids UPDATE;",
+        "Run ALTER EXTENSION snowflake_ids UPDATE.",
     )
 }

@@ -29,7 +29,7 @@ BEGIN
         RAISE configuration_limit_exceeded USING
             MESSAGE = 'too many generators',
             DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators, which takes a restart.';
+            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators and restart the server.';
     END IF;
     RETURN NEW;
 END

@@ -115,7 +115,7 @@ fn in_a_block(function: &str) -> ErrorReport {
         format!("{function}() cannot run inside a transaction block"),
         function_name!(),
     )
-    .set_detail("It is for other servers only.")
+    .set_detail("Only other servers may call this function.")
 }
 
 fn leases_elsewhere(database: &str) -> ErrorReport {

@@ -104,7 +104,7 @@ BEGIN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'Ids of these tags come from the memory of the transaction until it commits.',
-            HINT = 'Call it in a transaction of its own.';
+            HINT = 'Repeat the call in a transaction of its own.';
     ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'cannot change the registry at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
@@ -142,9 +142,9 @@ BEGIN
             DETAIL = 'It is the name of a foreign server.',
             HINT = 'To use no registry: SELECT snowflake_ids.use_local_registry().';
     ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
-        RAISE EXCEPTION 'registries must be different ones' USING
+        RAISE EXCEPTION 'registries must differ from each other' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('Given are: %s.', array_to_string(servers, ', '));
+            DETAIL = format('The registries given are: %s.', array_to_string(servers, ', '));
     END IF;
     PERFORM snowflake_ids_internal.registry_join(to_json(servers)::text);
 END
@@ -160,7 +160,7 @@ BEGIN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
     END IF;
-    RAISE NOTICE 'ids of segment tags go on above all that this database has received' USING
+    RAISE NOTICE 'segment tags continue above all ids that this database has received' USING
         DETAIL = 'Other servers that use the registry may get the same ids from now on.',
         HINT = 'If they share tables, give the tags one increment and different remainders with snowflake_ids.segment_alter.';
 END

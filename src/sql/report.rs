@@ -68,7 +68,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::report::page::page;
     use std::sync::atomic::Ordering::Relaxed;
 
-    /// The limit in bytes: a few thousand bytes for each of a thousand tags, and the rest of the report.
+    /// A generous limit in bytes: the report of a thousand tags has a few megabytes.
     const LONGEST_REPORT: usize = 64 << 20;
 
     /// Returns whether the launcher, which starts the refill workers, is running.

@@ -21,7 +21,7 @@ fn segment_nextvals(
 ) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let tag = tag.ok_or(SegmentError::NoTag)?.0.to_vec();
     let count =
-        count.ok_or_else(|| bad_argument("count must not be null", "It says how many ids to give."))?;
+        count.ok_or_else(|| bad_argument("count must not be null", "It is the number of ids to return."))?;
     let count = checked_count(count)?;
     let next = move |_| segment::next("segment_nextvals", &tag).unwrap_or_else(|failure| raise(failure));
     Ok(SetOfIterator::new((0..count).map(next)))
@@ -46,10 +46,10 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
     let tag = Tag::new(tag).map(|tag| TagText(tag).shown()).unwrap_or_default();
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
-        format!("the format of segment tag \"{tag}\" has letters that this database cannot hold"),
+        format!("the format of segment tag \"{tag}\" has characters that the database encoding lacks"),
         function_name!(),
     )
-    .set_detail(format!("Its encoding is {}.", encoding::name()))
+    .set_detail(format!("The database encoding is {}.", encoding::name()))
     .set_hint("Take the number with segment_nextval(tag), or have the registry's owner change the format.")
 }
 
@@ -276,9 +276,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     }
 
     fn given(reserved: Option<i64>) -> Result<i64, ErrorReport> {
-        reserved.ok_or_else(|| {
-            bad_argument("reserved must not be null", "It says how far the tag's ids are reserved.")
-        })
+        reserved
+            .ok_or_else(|| bad_argument("reserved must not be null", "It is the tag's highest reserved id."))
     }
 
     /// Returns the contents of shared memory for all tags in use.

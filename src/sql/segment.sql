@@ -123,7 +123,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
         ERRCODE = 'feature_not_supported',
-        DETAIL = 'Sessions would not notice, and go on with ids of the tags.',
+        DETAIL = 'Sessions would not notice it, and would continue to give ids of the tags.',
         HINT = 'Use DELETE FROM snowflake_ids.segment.';
 END
 $$;
@@ -172,9 +172,9 @@ BEGIN
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
     IF servers IS NOT NULL AND was_home THEN
-        RAISE EXCEPTION 'registry % has come into use meanwhile', servers USING
+        RAISE EXCEPTION 'this database has meanwhile begun to use registry %', servers USING
             ERRCODE = 'serialization_failure',
-            DETAIL = 'Until then the segment tags of this database were kept here.',
+            DETAIL = 'Before that, the segment tags were kept in this database.',
             HINT = 'Try again.';
     ELSIF servers IS NOT NULL THEN
         -- The registry is on a foreign server, or on the coordinator of a Citus cluster.
@@ -189,7 +189,7 @@ BEGIN
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = 'Changes here would have no effect.',
-            HINT = format('Connect to the registry%s, and do it there.', coalesce(', at ' || left(place, 1000), ''));
+            HINT = format('Connect to the registry%s, and make the change there.', coalesce(', at ' || left(place, 1000), ''));
     END IF;
 END
 $$;
@@ -453,7 +453,7 @@ BEGIN
     IF new_owner = 0 THEN
         RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Its owner is a role.',
+            DETAIL = 'Its owner must be a role.',
             HINT = format('To have every role use it: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);

@@ -208,12 +208,12 @@ DECLARE
 BEGIN
     IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
         message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It ends with its session.';
-        hint := 'Bind a sequence that stays.';
+        detail := 'It is dropped at the end of its session.';
+        hint := 'Bind a permanent sequence.';
     ELSIF increment < 0 THEN
         message := format('cannot bind sequence "%s", which counts down', sequence);
         detail := format('Its increment is %s; ids count up.', increment);
-        hint := format('Have it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+        hint := format('Make it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
     END IF;
 END
 $$;
@@ -231,16 +231,16 @@ BEGIN
         RETURN;
     ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
-        detail := 'A crash would set it back to numbers that were given.';
+        detail := 'A crash would set it back to numbers that it has given before.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
     ELSIF terms.seqtypid <> 'bigint'::regtype THEN
         message := format('sequence "%s" must be bigint', sequence);
         detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
-        hint := format('Widen it, and the columns that it is for: ALTER SEQUENCE %s AS bigint;', sequence);
+        hint := format('Widen it, and the columns that use it: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
         detail := 'Ids are never issued twice.';
-        hint := format('Have it end: ALTER SEQUENCE %s NO CYCLE;', sequence);
+        hint := format('Stop it from cycling: ALTER SEQUENCE %s NO CYCLE;', sequence);
     END IF;
 END
 $$;
@@ -310,7 +310,7 @@ BEGIN
     IF highest = 9223372036854775807 THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It stands at the end of bigint, where DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence.',
+            DETAIL = 'It is at the maximum of bigint, where DROP EXTENSION or a dump of a part of the database leaves a bound sequence.',
             HINT = format('If DROP EXTENSION or a dump put it there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
                 sequence);
     END IF;
@@ -352,7 +352,7 @@ BEGIN
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('maximum of sequence "%s" is below ids that it gave', sequence),
+            MESSAGE = format('maximum of sequence "%s" is below ids that it has given', sequence),
             DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
             HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;

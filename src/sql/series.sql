@@ -91,14 +91,14 @@ BEGIN
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
-            DETAIL = 'Numbers that it has given would come again.',
-            HINT = 'Create another series, and with snowflake_ids.series_set set each of its keys to the number that the key has here, or higher.';
+            DETAIL = 'Numbers that it has given would be repeated.',
+            HINT = 'Create another series, and set each key there with snowflake_ids.series_set to its last number in this series, or higher.';
     END IF;
     -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
-            DETAIL = 'Its sections are segment tags, and you may not write to the table of those.',
+            DETAIL = 'Its sections are segment tags, and you have no right to write to their table.',
             HINT = 'Create it with snowflake_ids.series_create.';
     END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
@@ -354,7 +354,7 @@ BEGIN
     IF new_owner = 0 THEN
         RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'Its owner is a role.',
+            DETAIL = 'Its owner must be a role.',
             HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
@@ -447,7 +447,7 @@ BEGIN
     IF snowflake_ids_internal.is_distributed(relation) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach distributed table %s to a series', relation),
-            DETAIL = 'Citus has no triggers on distributed tables.',
+            DETAIL = 'Citus does not support triggers on distributed tables.',
             HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
                 'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
     END IF;
@@ -542,12 +542,12 @@ BEGIN
     ELSIF of_key.attgenerated <> '' THEN
         RAISE wrong_object_type USING
             MESSAGE = format('key column "%s" of table %s is generated', key_column, relation),
-            DETAIL = 'The server computes it after the trigger.',
+            DETAIL = 'The server computes its values after the trigger has run.',
             HINT = 'Choose a plain column.';
     ELSIF of_column.atthasdef THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of table %s has a default', column_name, relation),
-            DETAIL = 'The trigger does not replace values, and a value from a default counts as one.',
+            DETAIL = 'The trigger fills only nulls, and the default would fill the column before the trigger runs.',
             HINT = format('First drop the default: ALTER TABLE %s ALTER COLUMN %s DROP DEFAULT;', relation, quote_ident(column_name));
     ELSIF of_column.attnum = of_key.attnum THEN
         RAISE invalid_parameter_value USING
@@ -605,7 +605,7 @@ BEGIN
                 HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
                               quote_ident(pg_get_userbyid(member.relowner)));
         ELSE
-            RAISE NOTICE 'series "%" does not go on above the numbers in table %', left(series, 128), member.name USING
+            RAISE NOTICE 'series "%" does not start above the numbers in table %', left(series, 128), member.name USING
                 DETAIL = 'The highest number cannot be determined if numbers restart or are stored as text.',
                 HINT = 'Set each key with snowflake_ids.series_set before you insert rows.';
             EXIT;
@@ -649,7 +649,7 @@ BEGIN
     IF snowflake_ids_internal.node_group() <> 0 THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'this node is a worker of a Citus cluster',
-            DETAIL = 'A distributed series is changed on the coordinator, which tells the others.',
+            DETAIL = 'A distributed series is changed on the coordinator, which passes the change on to the other nodes.',
             HINT = 'Connect to the coordinator, and call the function there.';
     END IF;
 END
@@ -722,17 +722,17 @@ BEGIN
     IF series.kind <> 'gapless' THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
-            DETAIL = 'Nodes draw its numbers from one registry.',
+            DETAIL = 'All nodes take its numbers from one registry.',
             HINT = 'Use it on all nodes as it is.';
     ELSIF series.scope <> 'global' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
             DETAIL = 'Only a series that counts in the tables of the coordinator can be distributed.',
-            HINT = 'Create another one, and set its keys with snowflake_ids.series_set.';
+            HINT = 'Create another series, and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" is open to every role', left(name, 128)),
-            DETAIL = 'A role that takes numbers of a distributed series writes to its key table with its own privileges.',
+            DETAIL = 'A role that takes numbers of a distributed series needs its own privileges on the key table.',
             HINT = 'Grant USAGE with snowflake_ids.series_grant to the roles that take numbers.';
     END IF;
     EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', table_name);
@@ -749,7 +749,7 @@ BEGIN
     IF of_key.type IS NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('table %s is not distributed by a column', table_name),
-            HINT = 'Give the distributed table that has the keys in its distribution column.';
+            HINT = 'Name a table whose distribution column has the keys.';
     ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
             WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
             WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN

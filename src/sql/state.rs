@@ -77,11 +77,11 @@ mod snowflake_ids {
     fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
         let Err(error) = asked else {
             pgrx::notice!(
-                "by this clock the lease of worker id {worker} had ended, and a worker id was leased anew"
+                "the lease of worker id {worker} had ended by this clock, and this server has leased a worker id again"
             );
             return;
         };
-        let message = format!("by this clock the lease of worker id {worker} has ended");
+        let message = format!("the lease of worker id {worker} has ended by this clock");
         ErrorReport::new(Code::ERRCODE_WARNING, message, function_name!())
             .set_detail(sentence(&format!("{error}. {}", error.detail)))
             .set_hint(error.hint)

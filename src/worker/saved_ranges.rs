@@ -40,7 +40,7 @@ impl SavedRangeFile for InDataDirectory {
 
     fn say_lost(&self, error: &io::Error) {
         pgrx::warning!(
-            "snowflake_ids could not write \"{FILE}\", so that saved ranges of the last run are lost: {error}"
+            "snowflake_ids could not write \"{FILE}\", so the saved ranges of the last run are lost: {error}"
         );
     }
 }
@@ -53,14 +53,14 @@ pub fn save() {
         Ok(Saved::Nothing | Saved::Written(None)) => {}
         Ok(Saved::Written(Some(error))) => {
             report::log(format!(
-                "snowflake_ids could not read all of \"{FILE}\", which it has replaced: {error}"
+                "snowflake_ids could not read all of \"{FILE}\", and has replaced the file: {error}"
             ));
         }
         Ok(Saved::Kept(error)) => report::log(format!(
-            "snowflake_ids keeps \"{FILE}\" as it is, so that ids not yet handed out are lost: {error}"
+            "snowflake_ids does not overwrite \"{FILE}\", so ids that were not yet handed out are lost: {error}"
         )),
         Err(error) => report::log(format!(
-            "snowflake_ids could not write \"{FILE}\", so that ids not yet handed out are lost: {error}"
+            "snowflake_ids could not write \"{FILE}\", so ids that were not yet handed out are lost: {error}"
         )),
     }
 }

@@ -48,7 +48,7 @@ impl Drift {
 pub enum GeneratorError {
     #[error("{}", match .0.cause {
         Cause::StepBack => "the clock is behind the ids already issued",
-        Cause::Start => "the time reserved earlier is not over yet",
+        Cause::Start => "the clock is still behind the time reserved for earlier ids",
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
     #[explain(kind_with = match .0.cause {
@@ -59,9 +59,9 @@ pub enum GeneratorError {
               human(.0.ahead), human(.0.max_drift))]
     #[explain(hint = "{}", match .0.cause {
         Cause::StepBack => {
-            "Check the server's clock: ids go on by themselves once it has caught up. If it was ahead by \
-             mistake and is right now, set snowflake_ids.clock_rollback to switch, or give the server \
-             another snowflake_ids.worker_id."
+            "Check the server's clock. Ids continue once the clock has caught up. If the clock was ahead and \
+             is right now, set snowflake_ids.clock_rollback to switch, or set another \
+             snowflake_ids.worker_id."
         }
         Cause::Start => "Try again later, or raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift.",
         Cause::Demand => {
@@ -76,13 +76,13 @@ pub enum GeneratorError {
         NotReady,
         detail = "The high-water mark was raised several times, but never far enough for this call."
     )]
-    #[explain(hint = "Look at snowflake_ids.status and at the server's log.")]
+    #[explain(hint = "Check snowflake_ids.status and the server's log.")]
     Unreserved,
     #[error("the clock is before the epoch of the layout")]
     #[explain(ClockBehind, detail = "The clock shows {at}; the layout begins at {epoch}.")]
     #[explain(hint = "Set the server's clock, or use a layout with an earlier epoch.")]
     BeforeEpoch { at: UnixMicros, epoch: UnixMicros },
-    #[error("the time of the layout is used up")]
+    #[error("the last tick of the layout has passed")]
     #[explain(Exhausted, detail = "The layout ends at {last}.")]
     #[explain(hint = "Use a layout with more ticks or a later epoch for new tables.")]
     Exhausted { last: UnixMicros },

@@ -140,8 +140,8 @@ pub enum NamedError {
         hint = "{NAME_IT}"
     )]
     LongName { bytes: usize },
-    #[error("generator name has a control character in it")]
-    #[explain(detail = "It would break the lines of messages that contain the name.", hint = "{NAME_IT}")]
+    #[error("generator name contains a control character")]
+    #[explain(detail = "Control characters would break messages that contain the name.", hint = "{NAME_IT}")]
     ControlName,
     #[error("generator name \"{name}\" is reserved for a layout")]
     #[explain(
@@ -154,21 +154,21 @@ pub enum NamedError {
     Layout(#[from] LayoutError),
     #[error("modulus and remainder must be given together")]
     #[explain(hint = "{GIVE_BOTH}", detail = "{}", if *has_modulus {
-        "There is a modulus, and no remainder."
+        "The modulus is given without a remainder."
     } else {
-        "There is a remainder, and no modulus."
+        "The remainder is given without a modulus."
     })]
     Half { has_modulus: bool },
     #[error("modulus {modulus} is out of range")]
     #[explain(detail_with = up_to(*room, layout))]
-    #[explain(hint = "Take a smaller modulus, or a layout with a wider sequence.")]
+    #[explain(hint = "Use a smaller modulus, or a layout with more sequence bits.")]
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
     #[error("remainder {remainder} is out of range")]
     #[explain(detail = "With modulus {modulus} it must be 0 to {}.", modulus - 1)]
     #[explain(hint = "{GIVE_BOTH}")]
     Remainder { remainder: i32, modulus: i64 },
     #[error("unrecognized value for sequence_start: \"{text}\"")]
-    #[explain(detail = "It says where the sequence of a fresh tick starts.")]
+    #[explain(detail = "It determines where the sequence of each new tick starts.")]
     #[explain(hint = "Known values are zero, random and rotate.")]
     Start { text: String },
     #[error("cache {cache} is out of range")]
@@ -190,6 +190,6 @@ fn create(name: &str) -> String {
 fn up_to(room: u32, layout: &Layout) -> String {
     match room {
         MAX_MODULUS => format!("It must be 1 to {MAX_MODULUS}."),
-        _ => format!("It must be 1 to {room}: so many ids has a tick of layout \"{layout}\"."),
+        _ => format!("It must be 1 to {room}, the number of ids in a tick of layout \"{layout}\"."),
     }
 }

@@ -269,10 +269,10 @@ const MAX_ANSWERS: usize = 256;
 
 /// A snapshot that is older than all snapshots for which the transaction has answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
-#[error("the snapshot is older than the safe ids that this transaction was given")]
+#[error("the snapshot is older than a safe id that this transaction has already received")]
 #[explain(NotReady, detail = "A cursor or a function uses a snapshot that was taken earlier.")]
 #[explain(
-    hint = "Call snowflake_safe_id() in the first statement of the transaction, and pass its result on."
+    hint = "Call snowflake_safe_id() in the first statement of the transaction, and use its result in later statements."
 )]
 pub struct SnapshotTooOld;
 

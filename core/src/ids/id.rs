@@ -131,7 +131,7 @@ impl Layout {
         Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
     }
 
-    /// Returns the number of ids in an interval of `micros` microseconds.
+    /// Returns the difference of two ids whose times are `micros` microseconds apart.
     pub fn ids_in(&self, micros: i64) -> Result<u64, IdError> {
         let ticks = u64::try_from(micros).ok().filter(|micros| micros.is_multiple_of(self.unit()));
         match ticks.map(|micros| micros / self.unit()) {

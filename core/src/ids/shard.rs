@@ -214,7 +214,7 @@ pub enum ShardError {
     Remainder { modulus: i64, remainder: i64 },
     #[error("modulus {modulus} is more than the {room} ids that a tick of the layout holds")]
     #[explain(
-        detail = "Each shard needs an id of each tick.",
+        detail = "Each shard needs at least one id in each tick.",
         hint = "Use a smaller modulus, or a layout with more sequence bits."
     )]
     Room { modulus: u64, room: u64 },

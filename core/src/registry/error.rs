@@ -62,7 +62,7 @@ pub enum ConnectionError {
     #[error("it cannot be reached: {1}")]
     Rejected([u8; 5], String),
     /// The server gave no response within this time. The connection is closed.
-    #[error("it gave no answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
+    #[error("it did not answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
     Silent(Duration),
     /// The process stopped waiting, because other databases need this process. The connection is closed.
     #[error("it has not answered yet, and is asked again")]
@@ -71,10 +71,10 @@ pub enum ConnectionError {
     #[error("the connection broke: {0}")]
     Lost(String),
     /// The response is too long. The connection is closed.
-    #[error("its answer is longer than the {} bytes that are read", wire::MAX_BYTES)]
+    #[error("its answer is longer than the limit of {} bytes", wire::MAX_BYTES)]
     TooLong,
     /// The server reported an SQL error. The statement had no effect, and the connection stays usable.
-    #[error("it gives SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
+    #[error("it failed with SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
     Refused(SqlError),
 }
 
@@ -94,7 +94,7 @@ pub enum RegistryError {
     #[error(transparent)]
     Stranger(#[from] Stranger),
     /// The registry uses another version of the protocol.
-    #[error("it speaks version {0} of the protocol, not {version}", version = wire::VERSION)]
+    #[error("it uses version {0} of the protocol, not {version}", version = wire::VERSION)]
     Version(u32),
     /// The clocks of the registry and this server differ by this much.
     #[error("the clocks of this server and its registry differ by {}", human(*.0))]
@@ -103,13 +103,13 @@ pub enum RegistryError {
     #[error("its answer is not valid: {0}")]
     Garbled(String),
     /// The registry was not asked, because the previous request has just failed.
-    #[error("it did not answer a moment ago")]
+    #[error("the previous request to it has just failed")]
     Before,
     /// The registry has another version of the extension. The field is that version.
     #[error("it has another version of the extension")]
     Release(String),
     /// The foreign server points to this database itself.
-    #[error("it is this very database")]
+    #[error("it is this database itself")]
     Itself,
     /// The difference between the clocks is above the limit.
     #[error(transparent)]
@@ -182,7 +182,7 @@ fn code_in(line: &str) -> Option<(&str, [u8; 5], &str)> {
 impl RegistryError {
     /// Returns the error for a response that does not match the request.
     pub fn other_kind() -> Self {
-        Self::Garbled("it answers another question".to_owned())
+        Self::Garbled("it answered another request".to_owned())
     }
 
     fn refused(&self) -> Option<&SqlError> {
@@ -352,7 +352,7 @@ pub enum UnusableRegistry {
     #[explain(hint_with = Some(.1.hint()).filter(|hint| !hint.is_empty()), for_others = for_others(.0, .1))]
     Failed(String, RegistryError),
     /// Two foreign servers point to the same registry.
-    #[error("registry \"{0}\" is the same as another one")]
+    #[error("registry \"{0}\" is the same database as another registry in the list")]
     #[explain(BadArgument, detail = "Two of the foreign servers point to the same database.")]
     Same(String),
 }

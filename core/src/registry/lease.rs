@@ -424,7 +424,7 @@ pub enum Skew {
         max: Duration,
     },
     /// The clock is behind ids that other servers have issued.
-    #[error("the clock of this server is behind the ids that others have issued")]
+    #[error("the clock of this server is behind ids that other servers have issued")]
     #[explain(detail = "It is {} behind them; snowflake_ids.max_clock_skew is {}.", human(*by), human(*max))]
     Peers {
         /// The difference.

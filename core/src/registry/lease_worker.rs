@@ -118,7 +118,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             LeaseNeed::Nothing => Ok(LeaseStep::Done),
             LeaseNeed::Impossible => Err(StepError::None(LeaseError::yet(
                 "The clock is behind ids that this server may have issued under each of its worker ids.",
-                "Set the clock right.",
+                "Correct the server's clock.",
             ))),
             LeaseNeed::Acquire(plan) => self.acquire(&plan),
             LeaseNeed::Renew(lease, entry) => self.renew(&lease, &entry),
@@ -271,7 +271,7 @@ pub fn own_trouble(error: &RegistryError) -> LeaseError {
     };
     let code = String::from_utf8_lossy(code);
     let detail =
-        format!("The registry, the table snowflake_ids.worker_lease, gives SQLSTATE {code}: {message}.");
+        format!("Access to the table snowflake_ids.worker_lease failed with SQLSTATE {code}: {message}.");
     LeaseError::yet(detail, error.hint())
 }
 

@@ -54,7 +54,7 @@ pub enum Stranger {
     #[error("it is another registry than before, or was restored from a dump")]
     Another,
     /// The registry is a former primary: a later timeline was seen before.
-    #[error("it is on timeline {timeline}, a former primary: timeline {seen} was seen before")]
+    #[error("it is a former primary: it is on timeline {timeline}, but timeline {seen} was seen before")]
     Former {
         /// The registry's timeline.
         timeline: u32,

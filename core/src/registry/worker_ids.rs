@@ -346,7 +346,7 @@ impl HeldWorker {
 fn too_many_held() -> LeaseError {
     LeaseError::yet(
         format!("The registry has leased {MAX_HELD} worker ids to this server that are not free yet."),
-        "Find out why it leases one after the other. On the registry, release those that it does not use with SELECT \
+        "Find out why this server leases so many worker ids. On the registry, release those that it does not use with SELECT \
          snowflake_ids.worker_release(worker_id, datacenter_id).",
     )
 }

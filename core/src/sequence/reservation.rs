@@ -227,11 +227,11 @@ impl Unfit {
     pub fn detail(&self) -> String {
         match self {
             Self::SetBack { received, later: true, .. } => {
-                format!("Ids of a later period were received from it before, up to {received}.")
+                format!("Ids of a later period, up to {received}, were received from this registry before.")
             }
             Self::SetBack { received, max_id, .. } => {
                 format!(
-                    "Ids up to {received} were received from it before, and its row knows of ids up to {max_id}."
+                    "Ids up to {received} were received from this registry before, but its row ends at {max_id}."
                 )
             }
             Self::Period { dated: true } => {
@@ -278,7 +278,7 @@ impl Unfit {
             }
             Self::Redated { .. } => format!(
                 "If that is intended and numbers may repeat: on this server, DELETE FROM snowflake_ids.received WHERE tag = \
-                 '{tag}'. Else use another tag."
+                 '{tag}'. Otherwise use another tag."
             ),
             Self::Dropped { .. } => format!(
                 "On the registry, SELECT snowflake_ids.segment_create('{tag}', start => id) with an id above all issued ones. \

@@ -28,19 +28,19 @@ pub enum SeriesError {
         hint = "{NAME_IT}"
     )]
     LongName { bytes: usize },
-    #[error("series name has a control character in it")]
-    #[explain(detail = "It would break the lines of messages that contain the name.", hint = "{NAME_IT}")]
+    #[error("series name contains a control character")]
+    #[explain(detail = "Control characters would break messages that contain the name.", hint = "{NAME_IT}")]
     ControlName,
     #[error("unrecognized kind of series: \"{name}\"")]
     #[explain(detail = "A series is gapless or monotonic.")]
-    #[explain(hint = "Leave kind out for 'gapless', or give one of them.")]
+    #[explain(hint = "Omit kind for a gapless series, or give one of these kinds.")]
     Kind { name: String },
     #[error("unrecognized scope of series: \"{name}\"")]
     #[explain(detail = "It is global, node or shard.")]
     #[explain(hint = "Leave scope out for 'global', or give 'node' if each key is used on one server only.")]
     Scope { name: String },
     #[error("only gapless series have scope \"{scope}\"")]
-    #[explain(Unsupported, detail = "For series of other kinds, all nodes draw numbers from one registry.")]
+    #[explain(Unsupported, detail = "For series of other kinds, all nodes take numbers from one registry.")]
     #[explain(hint = "Leave scope out, or give kind 'gapless'.")]
     GaplessScope { scope: &'static str },
     #[error("series of kind \"{kind}\" have no {argument}")]
@@ -77,16 +77,16 @@ pub enum SeriesError {
     #[explain(detail = "It must be 1 to {MAX_STEP}.")]
     #[explain(hint = "Set max_step to the largest count of numbers that the series may reserve at once.")]
     MaxStep { max_step: i32 },
-    #[error("{sections} sections are out of range")]
-    #[explain(detail = "A series has 1 to {MAX_SECTIONS} of them.")]
-    #[explain(hint = "Leave sections out to have 16.")]
+    #[error("number of sections is out of range: {sections}")]
+    #[explain(detail = "A series has 1 to {MAX_SECTIONS} sections.")]
+    #[explain(hint = "Omit sections to get the default of 16.")]
     Sections { sections: i32 },
     #[error(transparent)]
     #[explain(transparent)]
     NumberFormat(#[from] FormatError),
     #[error("key of series \"{series}\" must not be null")]
-    #[explain(Null, detail = "Each key has numbers of its own; null is no key.")]
-    #[explain(hint = "Give the key; where a trigger takes it from a column, set that column NOT NULL.")]
+    #[explain(Null, detail = "Each key has numbers of its own, and null is not a key.")]
+    #[explain(hint = "Give a key. If a trigger takes the key from a column, set that column NOT NULL.")]
     NullKey { series: String },
     #[error("key of series \"{series}\" must be of type {wanted}, not {given}")]
     #[explain(OtherType, hint = "Cast the key: key::{wanted}.")]
@@ -101,7 +101,7 @@ pub enum SeriesError {
     #[error("the numbers of key {key} of series \"{series}\" are used up")]
     #[explain(Exhausted, detail = "No number is left up to max_value {max_value}.")]
     #[explain(hint = "{}", match *max_value {
-        i64::MAX => "Create a new series: no bigint is larger.",
+        i64::MAX => "Create a new series, because larger numbers do not fit into a bigint.",
         _ => "Raise max_value with snowflake_ids.series_alter.",
     })]
     Exhausted { series: String, key: String, max_value: i64 },
@@ -143,7 +143,7 @@ pub enum SeriesError {
     #[error("permission denied for series \"{series}\"")]
     #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(*action))]
     Denied { series: String, action: Action, role: String },
-    #[error("{kind} series are not supported in a database that draws from registry \"{registry}\"")]
+    #[error("{kind} series are not supported in a database that uses registry \"{registry}\"")]
     #[explain(
         Unsupported,
         detail = "Such a series counts in tables of this database, so each node of the registry would give the same \
@@ -152,12 +152,12 @@ pub enum SeriesError {
                 in a database that uses no registry, or create a segment tag for each key."
     )]
     Registry { kind: &'static str, registry: String },
-    #[error("{kind} series are not supported in a database that draws from several registries")]
+    #[error("{kind} series are not supported in a database that uses several registries")]
     #[explain(
         Unsupported,
         detail = "Numbers come from the registries in turn, and each registry counts separately, so those of a key would \
                   be neither ascending nor consecutive.",
-        hint = "Draw from one of them: snowflake_ids.use_registry."
+        hint = "Use only one of them: call snowflake_ids.use_registry with its name."
     )]
     Registries { kind: &'static str },
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
@@ -181,14 +181,16 @@ pub enum SeriesError {
     #[explain(Unsupported, detail = "The numbers of a key of a monotonic series only grow.")]
     #[explain(hint = "Leave force out: it is not needed to set keys above their numbers.")]
     NoForce { series: String },
-    #[error("there is no memory for the keys of {kind} series")]
+    #[error("there is no shared memory for the keys of {kind} series")]
     #[explain(NotReady, detail = "snowflake_ids.series_memory is too small for such series.")]
     #[explain(hint = "Raise snowflake_ids.series_memory, and restart the server.")]
     NoMemory { kind: &'static str },
     /// The trigger would write to the counters with its caller's privileges.
     #[error("cannot fill a column from series \"{series}\", which is distributed")]
     #[explain(Unsupported, hint = "Call series_nextval in the INSERT.")]
-    #[explain(detail = "A role that takes its numbers writes to its key table with its own privileges.")]
+    #[explain(
+        detail = "A role that takes numbers of a distributed series needs its own privileges on the key table."
+    )]
     Distributed { series: String },
     #[error("the key table of series \"{series}\" does not exist")]
     #[explain(
@@ -219,13 +221,13 @@ fn why_not(argument: &str, kind: &str) -> String {
     match argument {
         "reset" => "Its numbers never start over: all keys of a section share one maximum.".into(),
         "sections" => "Each of its keys has a row of its own.".into(),
-        _ => format!("Numbers of a {kind} series are taken one at a time, and none ahead."),
+        _ => format!("Numbers of a {kind} series are taken one at a time, and none in advance."),
     }
 }
 
 fn leave_out(argument: &str) -> String {
     match argument {
-        "reset" => "Leave reset out, or give kind 'gapless'.".into(),
+        "reset" => "Omit the argument reset, or give kind 'gapless'.".into(),
         _ => format!("Leave {argument} out."),
     }
 }
@@ -250,7 +252,7 @@ fn who_grants(action: Action) -> String {
 fn no_tag(registry: Option<&str>) -> String {
     match registry {
         Some(registry) => {
-            format!("Registry \"{registry}\", which this database draws from, has no such segment tag.")
+            format!("Registry \"{registry}\", which this database uses, has no such segment tag.")
         }
         None => "It is a segment tag, and has no row in snowflake_ids.segment.".into(),
     }

@@ -61,7 +61,7 @@ impl fmt::Display for Newer {
         let Self { version, known, release } = self;
         write!(
             f,
-            "It has form {version}, as version {release} writes it; this is version {RELEASE}, which reads forms up to {known}."
+            "It has format {version} of version {release}; this is version {RELEASE}, which reads formats up to {known}."
         )
     }
 }

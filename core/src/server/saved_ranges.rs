@@ -294,7 +294,7 @@ fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadabl
     }
     let head: Head = serde_json::from_slice(first).map_err(|error| damaged(&error.to_string()))?;
     if !(UNCHECKED..=VERSION).contains(&head.version) {
-        return Err(damaged(&format!("form {} was never written", head.version)));
+        return Err(damaged(&format!("format {} does not exist", head.version)));
     }
     if !first.ends_with(b"\n") {
         return Err(damaged("its first line is broken off"));

@@ -37,7 +37,7 @@ ActiveSupport::Notifications.subscribe("sql.active_record") do |event|
 end
 ids = Order.insert_all(Array.new(1000) { |n| { customer_id: ada.id, note: "order #{n}" } }).pluck("id")
 check(inserts.size == 1 && ids.uniq.size == 1000, "insert_all of 1,000 is one statement and returns the ids")
-check(ada.orders.order(:id).map(&:note) == Array.new(1000) { |n| "order #{n}" }, "ids are in the order of the rows; a relation")
+check(ada.orders.order(:id).map(&:note) == Array.new(1000) { |n| "order #{n}" }, "ids are in the order of the rows, which are read by a relation")
 
 Dir.mktmpdir do |folder|
   File.write("#{folder}/orders.yml", "one: { id: 77, customer_id: 1, note: fixture }\ntwo: { id: 78, customer_id: 1, note: fixture }\n")

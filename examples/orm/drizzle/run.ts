@@ -37,7 +37,7 @@ const made = await db.insert(order).values(Array.from({ length: 1000 }, (_, n) =
 check(inserts.length === 1 && new Set(made.map(({ id }) => id)).size === 1000,
   "insert() of 1,000 is one statement and returns the ids");
 const read = await db.query.order.findMany({ orderBy: asc(order.id), with: { customer: true } });
-check(read.every((row, n) => row.note === `order ${n}` && row.customer.id === ada.id), "ids are in the order of the objects; a relation");
+check(read.every((row, n) => row.note === `order ${n}` && row.customer.id === ada.id), "ids are in the order of the objects, and each object is read with its relation");
 
 await db.insert(order).values({ id: 77n, customerId: 1n, note: "fixture" });
 const [next] = await db.insert(order).values({ customerId: 1n, note: "x" }).returning();

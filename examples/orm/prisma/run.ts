@@ -41,7 +41,7 @@ check(inserts.length === 1 && new Set(made.map(({ id }) => id)).size === 1000,
   "createManyAndReturn() of 1,000 is one statement and returns the ids");
 const read = await prisma.order.findMany({ orderBy: { id: "asc" }, include: { customer: true } });
 check(read.every((order, n) => order.note === `order ${n}` && order.customer.id === ada.id),
-  "ids are in the order of the objects; a relation");
+  "ids are in the order of the objects, and each object is read with its relation");
 const nested = await prisma.customer.create({
   data: { name: "Grace", orders: { create: [{ note: "one" }, { note: "two" }] } },
   include: { orders: true },

@@ -37,7 +37,7 @@ const made = await orders.save(Array.from({ length: 1000 }, (_, n) => ({ note: `
 check(inserts.length === 1 && new Set(made.map((order) => order.id)).size === 1000, "save() of 1,000 is one statement and returns the ids");
 const read = await orders.find({ order: { id: "ASC" }, relations: { customer: true } });
 check(read.every((order, n) => order.note === `order ${n}` && order.customer.id === ada.id),
-  "ids are in the order of the objects; a relation");
+  "ids are in the order of the objects, and each object is read with its relation");
 
 await orders.insert({ id: "77", note: "fixture", customer: { id: "1" } as Customer });
 check(BigInt((await orders.save({ note: "x", customer: ada })).id) > big, "a fixture with an id of its own; new ids stay snowflakes");

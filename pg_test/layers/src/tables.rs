@@ -184,8 +184,9 @@ pub fn differences(declared: &[Table], made: &[Table]) -> Vec<String> {
     lines
 }
 
-/// The functions of a script that keep the extension from being dropped, or have to, as they run with the rights of their owner and
-/// are no triggers, and that name something of the extension's before.
+/// Returns the functions of a script that lock the extension too late: their body does not begin with a call of
+/// `snowflake_extension_keep()`, or a declaration before this call names an object of the extension. Checks all functions that call
+/// it, and all SECURITY DEFINER functions that are not triggers.
 pub fn late_keepers(sql: &str) -> Vec<String> {
     let late = sql.split("CREATE ").skip(1).filter_map(|rest| {
         let (head, rest) = rest.split_once("$$")?;

@@ -108,7 +108,8 @@ fn unsafe_code_is_where_it_belongs() -> Result<()> {
 /// The wall between the algorithms and the server: the extension uses pgrx, and the core does not, even in its tests.
 #[test]
 fn the_core_does_not_depend_on_pgrx() -> Result<()> {
-    let tree = ["tree", "--package=snowflake_ids_core", "--edges=all", "--prefix=none", "--locked", "--offline"];
+    let tree =
+        ["tree", "--package=snowflake_ids_core", "--edges=all", "--prefix=none", "--locked", "--offline"];
     let listed = Command::new(env!("CARGO")).args(tree).current_dir(root()).output()?;
     ensure!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let crates = String::from_utf8(listed.stdout)?;

@@ -11,7 +11,7 @@ use std::fs;
 use std::time::Duration;
 
 const COPY: &str = "this data directory is a copy";
-const PUT_BACK: &str = "the state file of snowflake_ids was restored from a copy, and does not say what was issued after the copy was made";
+const PUT_BACK: &str = "the state file of snowflake_ids was restored from an older copy";
 
 fn fixed() -> Builder {
     Server::builder()

@@ -201,8 +201,9 @@ fn tables_that_their_owner_alters(server: &mut Server) -> Result<()> {
             .batch_execute(&format!("reset role; {alter}; set role tenant"))
             .with_context(|| alter.to_owned())?;
         let error = owner.error("fetch 1 from c").with_context(|| alter.to_owned())?;
-        let message =
-            format!("table \"snowflake_ids.{table}\" is not as extension \"snowflake_ids\" makes it");
+        let message = format!(
+            "table \"snowflake_ids.{table}\" differs from its definition in extension \"snowflake_ids\""
+        );
         sql::explains(&error, sql::NOT_IN_STATE, &message)?;
         check(&mut owner, alter, &error)?;
         owner.run("reset role")?;
@@ -366,7 +367,7 @@ fn an_index_that_a_superuser_meets(server: &mut Server) -> Result<()> {
         tenant.run(STUBS)?;
         tenant.run(INDEXES)?;
         let error = superuser.error(&format!("select {call}")).context(call)?;
-        let message = "extension \"snowflake_ids\" does not exist any more";
+        let message = "extension \"snowflake_ids\" no longer exists";
         sql::explains(&error, sql::NOT_IN_STATE, message).context(call)?;
         let is_there = "select count(*) from pg_extension where extname = 'snowflake_ids'";
         assert_eq!(superuser.one::<i64>(is_there)?, 1, "{call}");

@@ -211,7 +211,7 @@ fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
     client.explained(
         switches,
         NOT_IN_STATE,
-        "cannot execute snowflake_safe_id() while snowflake_ids.clock_rollback is switch",
+        "cannot execute snowflake_safe_id() while snowflake_ids.clock_rollback is \"switch\"",
     )?;
     let standby = primary.standby()?;
     let error = standby

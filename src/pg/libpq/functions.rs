@@ -110,7 +110,7 @@ fn symbol(name: &CStr) -> *mut c_void {
         let code = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION;
         let message = format!("libpq has no function {}", name.to_string_lossy());
         let report = ErrorReport::new(code, message, function_name!());
-        raise(report.set_detail("The server's module libpqwalreceiver was expected to bring libpq with it."));
+        raise(report.set_detail("The server's module libpqwalreceiver should have loaded libpq."));
     }
     found
 }

@@ -66,7 +66,7 @@ BEGIN
         RAISE NOTICE USING
             MESSAGE = format('Citus does not check key "%s" of relation "%s" across shards', unchecked.key, relation),
             DETAIL = coalesce(upper(left(unchecked.fault, 1)) || substr(unchecked.fault, 2) || '.',
-                'Its ids are unique as long as no statement writes them itself.'),
+                'Its ids are unique as long as no statement sets them itself.'),
             HINT = CASE WHEN unchecked.fault IS NULL THEN 'Leave the column out of each INSERT and UPDATE.'
                 ELSE upper(left(unchecked.hint, 1)) || substr(unchecked.hint, 2) || '.' END;
     END LOOP;
@@ -216,7 +216,7 @@ BEGIN
         kind := 'sequence';
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" was an identity and gets the default of its sequence', "column", relation),
-            DETAIL = 'An identity is bigint, integer or smallint.';
+            DETAIL = 'An identity column must be of type bigint, integer or smallint.';
     END IF;
     kind := coalesce(kind, CASE WHEN identities ? relation::oid::text THEN 'identity' ELSE 'sequence' END);
     IF distributed THEN
@@ -240,7 +240,7 @@ BEGIN
         IF NOT distributed AND highest > 0 AND snowflake_ids_internal.kind_of_default(expression) COLLATE "C" = 'snowflake' THEN
             RAISE NOTICE USING
                 MESSAGE = format('column "%s" of relation "%s" continues from its highest id', "column", relation),
-                DETAIL = format('It is %s. Snowflake ids that are in the column stay.', highest);
+                DETAIL = format('The highest id is %s. Snowflake ids that are in the column stay.', highest);
         END IF;
         IF kind COLLATE "C" = 'sequence' THEN
             PERFORM snowflake_ids_internal.restore_sequence(relation, "column", highest);

@@ -34,7 +34,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise the MAXVALUE of the sequence, where it has one, or widen the column.';
+            HINT = 'Raise the MAXVALUE of the sequence, if the column has one, or widen the column.';
     ELSIF known.tag IS NULL THEN
         -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
@@ -169,7 +169,7 @@ BEGIN
             PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
         EXCEPTION WHEN dependent_objects_still_exist THEN
             GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
-            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, as others use it', owned), DETAIL = users;
+            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, because others use it', owned), DETAIL = users;
         END;
     END LOOP;
 END
@@ -191,7 +191,7 @@ BEGIN
                 HINT = 'Widen that column first.';
         END IF;
         RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" gets ids, too', other.other_attribute, other.other),
+            MESSAGE = format('column "%s" of relation "%s" also gets ids', other.other_attribute, other.other),
             DETAIL = format('It takes them from sequence "%s".', sequence);
     END LOOP;
 END
@@ -250,7 +250,7 @@ BEGIN
         FROM snowflake_ids_internal.table_and_below(relation) b;
         CONTINUE WHEN stored = terms.seqmax;
         RAISE NOTICE USING
-            MESSAGE = format('sequence "%s" goes on above the column''s highest value', owned),
+            MESSAGE = format('sequence "%s" continues above the column''s highest value', owned),
             DETAIL = 'It was at its maximum, where DROP EXTENSION or a dump of the table alone leaves a bound sequence.';
         PERFORM snowflake_ids_internal.lock_relation(owned);
         PERFORM snowflake_ids_internal.sequence_put(owned, greatest(stored, terms.seqstart),
@@ -312,7 +312,7 @@ BEGIN
         RAISE NOTICE USING
             MESSAGE = format('tables that inherit from "%s" have no default for column "%s"', relation, attribute),
             DETAIL = format('Rows inserted into them directly need one: %s.', without),
-            HINT = 'Detach with kind => ''sequence'' to give them a default, too.';
+            HINT = 'Detach with kind => ''sequence'' to also give them a default.';
     END IF;
 END
 $$;

@@ -4,8 +4,8 @@ DO $$
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
         RAISE WARNING USING
-            MESSAGE = 'snowflake_ids gives no ids before it is loaded via shared_preload_libraries',
-            DETAIL = 'This server can read ids, and not make them.',
+            MESSAGE = 'snowflake_ids issues no ids until it is loaded via shared_preload_libraries',
+            DETAIL = 'This server can decode ids, but cannot issue them.',
             HINT = 'Add snowflake_ids to shared_preload_libraries and restart the server.';
     END IF;
 END
@@ -24,12 +24,12 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = 'snowflake ids have no tag',
             DETAIL = format('The tag given is "%s".', tag),
-            HINT = 'Leave the tag out, or take kind => ''segment''.';
+            HINT = 'Omit the tag, or use kind => ''segment''.';
     ELSIF kind COLLATE "C" = 'segment' AND generator IS NOT NULL THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'ids of a segment tag have no generator',
             DETAIL = format('The generator given is "%s".', left(generator, 128)),
-            HINT = 'Leave the generator out, or take kind => ''snowflake''.';
+            HINT = 'Omit the generator, or use kind => ''snowflake''.';
     END IF;
     PERFORM snowflake_ids_internal.generator_keep(generator) WHERE generator IS NOT NULL;
     -- A default that gives no ids would make each insert fail.
@@ -161,7 +161,7 @@ BEGIN
     THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
-            DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on it.', relation),
+            DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on the tag.', relation),
             HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
     END IF;
 END
@@ -222,7 +222,7 @@ BEGIN
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
         RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" refers to the column, and holds ids up to %s', other.attribute, other.relation, other.most),
+            MESSAGE = format('column "%s" of relation "%s" references the column, and cannot hold ids above %s', other.attribute, other.relation, other.most),
             HINT = 'Widen it before ids reach this value.';
     END LOOP;
     FOR other IN
@@ -262,7 +262,7 @@ BEGIN
     THEN
         RAISE NOTICE USING
             MESSAGE = format('relation "%s" is partitioned by range of the column and has no partition for higher ids', relation),
-            HINT = 'Make a partition that ends at MAXVALUE, or a default one.';
+            HINT = 'Create a partition that ends at MAXVALUE, or a default partition.';
     END IF;
 END
 $$;
@@ -275,7 +275,7 @@ BEGIN
             MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
             DETAIL = format('The highest is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'Before that, give lower ids to the rows with the highest ones.';
+            HINT = 'Before you attach the column, give lower ids to the rows with the highest ids.';
     END IF;
 END
 $$;
@@ -293,8 +293,8 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
             DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
-                'They may be of another layout: set snowflake_ids.layout to theirs, or attach with kind => ''segment''.'
-                ELSE 'They may be of another layout: attach with a generator of theirs, or with kind => ''segment''.' END;
+                'If the ids are of another layout, set snowflake_ids.layout to that layout, or attach with kind => ''segment''.'
+                ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;
     END IF;
 END
 $$;

@@ -209,13 +209,13 @@ BEGIN
             MESSAGE = format('ids come from another registry than on the coordinator (%s, not %s)', here, registries);
     ELSIF kind COLLATE "C" = 'snowflake' AND current_setting('snowflake_ids.layout') <> layout COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('ids are of layout "%s", and of layout "%s" on the coordinator',
+            MESSAGE = format('ids have layout "%s" on this node, but layout "%s" on the coordinator',
                 current_setting('snowflake_ids.layout'), layout);
     END IF;
     SELECT g.layout INTO here FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C";
     IF here IS DISTINCT FROM generator_layout COLLATE "C" THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('generator "%s" is of layout "%s", and of layout "%s" on the coordinator', generator, here, generator_layout);
+            MESSAGE = format('generator "%s" has layout "%s" on this node, but layout "%s" on the coordinator', generator, here, generator_layout);
     END IF;
     PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression)
     WHERE kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL;

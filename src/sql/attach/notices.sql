@@ -27,7 +27,7 @@ DECLARE
 BEGIN
     IF tag IS NOT NULL THEN
         RAISE NOTICE USING
-            MESSAGE = format('segment tag "%s" stays', tag),
+            MESSAGE = format('segment tag "%s" is kept', tag),
             HINT = format('If nothing else uses it: SELECT snowflake_ids.segment_drop(%L);', tag);
     END IF;
 END

@@ -65,8 +65,8 @@ BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'If it is not bound, its other users go on with its own numbers.',
-            HINT = format('Leave sequence => %L out to bind the sequence.', left(sequence, 128));
+            DETAIL = 'If the sequence is not bound, its other users continue to take its own numbers.',
+            HINT = format('Omit sequence => %L to bind the sequence.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
@@ -145,7 +145,7 @@ BEGIN
             snowflake_ids_internal.id_default(kind, NULL, generator));
     END IF;
     RAISE NOTICE USING
-        MESSAGE = format('sequence "%s" gives the ids, and the default of column "%s" of relation "%s" stays', shared, attribute, relation),
+        MESSAGE = format('sequence "%s" gives the ids, and column "%s" of relation "%s" keeps its default', shared, attribute, relation),
         DETAIL = 'The column is not its only user.';
     SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ') INTO holders
     FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = shared AND a.privilege_type IN ('USAGE', 'UPDATE')

@@ -204,15 +204,15 @@ fn answer(shared: &Shared, board: &Board) {
 fn out_of_reach(board: &Board, database: u32) -> LeaseError {
     let (why, hint) = if board.locked_out.load(Acquire) == database {
         (
-            ": a transaction that changes that database has it locked",
-            "End the transaction with ALTER DATABASE, or the like, that is still open.",
+            ", because a transaction that changes this database has locked it",
+            "End the open transaction that has run ALTER DATABASE or a similar command.",
         )
     } else {
         ("", "See the server's log for the reason.")
     };
     LeaseError::yet(
         format!(
-            "The background worker could not look into database \"{}\" for a registry{why}.",
+            "The background worker could not search database \"{}\" for a registry{why}.",
             name_of(database)
         ),
         hint,

@@ -1,4 +1,4 @@
-//! The refill workers. If more databases wait than the server can run workers, the databases take turns. [`TimeSlices`]
+//! The refill workers. If more databases wait than there can be workers, the databases take turns. [`TimeSlices`]
 //! plans the turns; this module collects the input and carries out the plan.
 
 use crate::pg::clock::uptime;

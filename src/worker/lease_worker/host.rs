@@ -50,7 +50,7 @@ impl LeaseServer {
             Err(why) => why,
         };
         let database = server::database();
-        report::log(format!("snowflake_ids could not look for a registry in database {database}: {why}"));
+        report::log(format!("snowflake_ids could not search database {database} for a registry: {why}"));
         None
     }
 
@@ -136,7 +136,7 @@ impl LeaseHost for LeaseServer {
                     .report(PgLogLevel::WARNING);
             }
             LeaseEvent::NotReleased(worker, why) => {
-                report::log(format!("snowflake_ids could not give worker id {worker} back: {why}"));
+                report::log(format!("snowflake_ids could not release worker id {worker}: {why}"));
             }
             LeaseEvent::Unreachable(why) => {
                 let message = format!("snowflake_ids could not reach the registry of worker ids: {why}");
@@ -153,7 +153,7 @@ impl LeaseHost for LeaseServer {
 fn warn_of_loss(lease: &Lease) {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_WARNING,
-        format!("the lease of worker id {} is lost, and nothing is issued under it any more", lease.worker),
+        format!("the lease of worker id {} is lost, and no more ids are issued under it", lease.worker),
         function_name!(),
     )
     .set_detail(format!(

@@ -103,13 +103,13 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     let ahead = issuer.host.reading().wall.since(issuer.believed_now());
     let hint = match refusal {
         _ if !ahead.is_zero() => Some(format!(
-            "The clock jumped ahead by {} and is not followed. Set it back, or, if it is right, SELECT \
+            "The clock jumped ahead by {}, and ids do not follow it. Set the clock back, or, if the clock is right, SELECT \
              snowflake_ids.clock_accept().",
             human(ahead)
         )),
         GeneratorError::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
-            "Check the server's clock: ids go on by themselves once it has caught up. No node is free \
-             whose ids the clock has passed."
+            "Check the server's clock. Ids continue once the clock has caught up. Switching is not possible \
+             now, because the ids of every free node are ahead of the clock."
                 .into(),
         ),
         _ => None,

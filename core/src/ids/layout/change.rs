@@ -154,16 +154,16 @@ fn old_until(old: &Layout, id: u64, ahead: u64) -> UnixMicros {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(NotReady)]
 pub enum ChangeError {
-    #[error("ids of layout \"{new}\" would not be above those of \"{old}\" now")]
+    #[error("ids of layout \"{new}\" would not yet be above those of layout \"{old}\"")]
     #[explain(
-        detail = "They will be above them from {above_from} on.",
-        hint = "Change the layout then, or take one whose ids are larger: an earlier epoch, a shorter unit, or more bits \
+        detail = "They will be above the old ids from {above_from} on.",
+        hint = "Change the layout after that time, or use one whose ids are larger: an earlier epoch, a shorter unit, or more bits \
                 beside the ticks."
     )]
     Overlap { old: String, new: String, above_from: UnixMicros },
-    #[error("ids of layout \"{new}\" are never above those of \"{old}\"")]
+    #[error("ids of layout \"{new}\" would never be above those of layout \"{old}\"")]
     #[explain(detail = "The new layout ends before its ids are above those of the old one.")]
-    #[explain(hint = "Take a layout with more bits, or an earlier epoch.")]
+    #[explain(hint = "Use a layout with more bits, or an earlier epoch.")]
     Never { old: String, new: String },
 }
 

@@ -123,9 +123,9 @@ pub enum LayoutError {
     #[error("{field} width {width} is out of range")]
     #[explain(detail = "The {field} width must be {min} to {max} bits.")]
     Width { field: Field, width: u32, min: u8, max: u8 },
-    #[error("layout needs {sum} bits")]
-    #[explain(detail = "Ticks, datacenter, worker, rollback and sequence may have 63 bits in total.")]
-    #[explain(hint = "Shorten one of these fields.")]
+    #[error("layout of {sum} bits is too wide")]
+    #[explain(detail = "Ticks, datacenter, worker, rollback and sequence may have at most 63 bits in total.")]
+    #[explain(hint = "Use fewer bits for at least one of these fields.")]
     Sum { sum: u32 },
     #[error("unit \"{unit}\" is neither a fraction of a second nor whole seconds")]
     #[explain(detail = "Valid units are, for example, 1ms, 10ms, 100us, 1s and 2s, up to 1 day.")]

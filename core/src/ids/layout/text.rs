@@ -56,7 +56,10 @@ impl FromStr for Layout {
                 _ => return Err(syntax(format!("\"{}\" is neither unit=... nor epoch=...", excerpt(word)))),
             };
             if seen_before {
-                return Err(syntax(format!("\"{}\" sets again what was set before", excerpt(word))));
+                return Err(syntax(format!(
+                    "\"{}\" sets a part of the layout that is already set",
+                    excerpt(word)
+                )));
             }
         }
         let base = base.unwrap_or_default();

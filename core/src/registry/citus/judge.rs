@@ -99,19 +99,19 @@ pub enum ClusterProblem {
     #[error("it is not active in pg_dist_node")]
     Inactive,
     /// The node gave no answer.
-    #[error("it cannot be asked: {0}")]
+    #[error("it could not be queried: {0}")]
     Silent(String),
     /// The extension is not created on the node.
     #[error("the extension snowflake_ids is not created there")]
     Missing,
     /// The node has another version of the extension.
-    #[error("it has version {} of the extension, and node {} {}", .0.its, .0.other, .0.others)]
+    #[error("it has version {} of the extension, but node {} has {}", .0.its, .0.other, .0.others)]
     Version(Difference),
     /// The node has the extension, but sent no report.
     #[error("it does not report its state: {0}")]
     Mute(String),
     /// The node has another layout.
-    #[error("its layout is {}, and that of node {} {}", .0.its, .0.other, .0.others)]
+    #[error("its layout is {}, but that of node {} is {}", .0.its, .0.other, .0.others)]
     Layout(Difference),
     /// The node is a worker node without a registry.
     #[error("it uses no registry, and gives no ids beyond what it had before it was added")]
@@ -151,13 +151,13 @@ pub enum ClusterProblem {
     Series(i32),
     /// The node's id defaults differ from those of the reference node. The extension was dropped on the node, or
     /// someone changed a default by hand.
-    #[error("the cluster's tables take ids by other defaults there than on node {0}")]
+    #[error("the cluster's tables have other defaults for ids there than on node {0}")]
     Defaults(i32),
     /// The node has no worker id yet.
     #[error("it has no worker id: {0}")]
     Without(String),
     /// Two nodes have the same worker id, so both would issue the same ids.
-    #[error("its worker id {0} is that of node {1}, too")]
+    #[error("its worker id {0} is also that of node {1}")]
     SharedWorkerId(i64, i32),
 }
 
@@ -168,9 +168,13 @@ impl ClusterProblem {
             Self::Inactive => "SELECT citus_activate_node(...), or citus_remove_node(...)",
             Self::Silent(_) => "check that it runs, and check pg_hba.conf there and citus.node_conninfo here",
             Self::Missing => "CALL snowflake_ids.use_citus(), which creates it, and attach its columns again",
-            Self::Version(_) => "install one version on all nodes, and ALTER EXTENSION snowflake_ids UPDATE",
+            Self::Version(_) => {
+                "install the same version on all nodes, and run ALTER EXTENSION snowflake_ids UPDATE there"
+            }
             Self::Mute(_) => "load snowflake_ids via shared_preload_libraries there, and restart that server",
-            Self::Layout(_) => "set snowflake_ids.layout to the same on all nodes before they give ids",
+            Self::Layout(_) => {
+                "set snowflake_ids.layout to the same value on all nodes before they issue ids"
+            }
             Self::Unregistered => "CALL snowflake_ids.use_citus()",
             Self::Elsewhere(_) => {
                 "SELECT snowflake_ids.use_local_registry() in that database, or use a registry outside of both clusters"

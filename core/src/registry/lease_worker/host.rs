@@ -126,7 +126,7 @@ impl From<RegistryError> for StepError {
 
 impl From<IssuerError> for StepError {
     fn from(error: IssuerError) -> Self {
-        let hint = "Look at snowflake_ids.status and at the server's log.";
+        let hint = "Check snowflake_ids.status and the server's log.";
         Self::None(LeaseError::yet(format!("{error}."), hint))
     }
 }

@@ -34,7 +34,7 @@ pub enum DefinitionError {
     Start { start: i64 },
     #[error("max_id {max_id} is out of range")]
     #[explain(detail = "The highest id reserved is 0 or more, or -1 when no id is reserved and start is 0.")]
-    #[explain(hint = "The first id is start where max_id is one less.")]
+    #[explain(hint = "To make start the first id, set max_id to start - 1.")]
     MaxId { max_id: i64 },
     #[error("max_value {max_value} is less than start {start}")]
     #[explain(detail = "The ids of a tag lie between start and max_value.")]
@@ -52,7 +52,7 @@ pub enum DefinitionError {
 #[error("the ids of the tag are used up")]
 #[explain(Exhausted, detail = "No id is left up to max_value {max_value}.")]
 #[explain(hint = "{}", match *max_value {
-    i64::MAX => "Create a new tag: no bigint is larger.",
+    i64::MAX => "Create a new tag, because larger ids do not fit into a bigint.",
     max if max == i64::from(i32::MAX) || max == i64::from(i16::MAX) => {
         "Change columns that cannot hold larger ids to bigint; then raise max_value with snowflake_ids.segment_alter."
     }

@@ -51,8 +51,8 @@ pub enum FormatError {
 
 fn how_often(count: usize) -> String {
     match count {
-        0 => "It has none, so all formatted numbers would be the same.".into(),
-        _ => format!("It has it {count} times."),
+        0 => "Without the number, all formatted numbers would be the same.".into(),
+        _ => format!("It has the number {count} times."),
     }
 }
 

@@ -28,7 +28,7 @@ pub enum IssuerError {
     )]
     Unwritable(#[source] io::Error),
     #[error("this server has no worker id yet")]
-    #[explain(NotReady, detail = "It has to be leased from the registry.")]
+    #[explain(NotReady, detail = "A worker id must first be leased from the registry.")]
     #[explain(
         hint = "Try again, or set snowflake_ids.worker_id to a number that no other server has and restart the server."
     )]

@@ -131,8 +131,8 @@ impl State {
     /// server's worker id modulo the layout's number of worker ids. The second choice is another worker id in the share
     /// of the server's timeline (see `of_timeline`).
     ///
-    /// After `pg_upgrade`, the whole share may belong to other servers, because the table still has the previous
-    /// cluster's rows. The server then chooses from another share. Returns true if a worker id was found.
+    /// After `pg_upgrade`, all worker ids of the share may be recorded as other servers', because the table
+    /// `worker_chosen` still has the previous cluster's rows. The server then chooses from another share. Returns true if a worker id was found.
     pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
         let Some(node) = self.node.filter(|_| self.alone) else { return false };
         let capacity = capacity(layout);

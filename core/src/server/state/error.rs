@@ -59,9 +59,9 @@ const RESET: &str = "If it cannot be restored, SELECT snowflake_ids.state_reset(
 
 fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {
     if homes[0].is_in(&homes[1]) {
-        "the state file of snowflake_ids was restored from a copy, and does not say what was issued after the copy was made"
+        "the state file of snowflake_ids was restored from an older copy"
     } else {
-        "this data directory is a copy of another one, whose worker id must not be used twice"
+        "this data directory is a copy, and must not use the worker id of the original"
     }
 }
 

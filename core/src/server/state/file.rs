@@ -91,14 +91,15 @@ impl State {
                 return Err(StateError::Newer(newer));
             }
         }
-        let sealed = sealed.map_err(|error| unread("It is no state that could be read", &error))?;
+        let sealed = sealed.map_err(|error| unread("Its content could not be read as a state", &error))?;
         if !sealed.is_whole() {
             let (found, right) = (sealed.checksum, sealed.sum());
             return Err(StateError::Damaged {
                 reason: format!("Its checksum is {found}, and should be {right}"),
             });
         }
-        upgraded(&sealed).map_err(|error| unread("It is no state of the form that it names", &error))
+        upgraded(&sealed)
+            .map_err(|error| unread("Its content does not match the format that it names", &error))
     }
 }
 
@@ -106,7 +107,7 @@ impl State {
 fn upgraded(sealed: &Sealed<'_>) -> serde_json::Result<State> {
     let known = sealed.version.checked_sub(1).and_then(|form| UPGRADES.get(form as usize..));
     let upgrades =
-        known.ok_or_else(|| serde::de::Error::custom(format!("there is no form {}", sealed.version)))?;
+        known.ok_or_else(|| serde::de::Error::custom(format!("format {} does not exist", sealed.version)))?;
     let mut state = serde_json::from_str(sealed.state.get())?;
     for upgrade in upgrades {
         upgrade(&mut state);

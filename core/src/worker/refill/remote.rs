@@ -26,8 +26,7 @@ const FRACTION: u32 = 5;
 /// The time between two waits for locked rows, while other tags need ids.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
 
-const LOCKED: &str =
-    "a transaction there has the row of a segment tag locked, or waits with it for a standby";
+const LOCKED: &str = "a transaction on the registry has locked the row of a segment tag, or waits for a standby before it commits";
 const LOCKED_HINT: &str = "On the registry, look at pg_stat_activity and pg_locks.";
 const LOCKED_HERE: &str = "its ids cannot be recorded here, as a transaction has the table snowflake_ids.received \
                            locked: use_registry and use_local_registry do, until their transactions end";
@@ -135,7 +134,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
             return Err(self.garbled(RegistryError::other_kind()));
         };
         if outcomes.len() != tasks.len() {
-            let why = "it answers for another number of tags".to_owned();
+            let why = "its answer is for another number of tags than was requested".to_owned();
             return Err(self.garbled(RegistryError::Garbled(why)));
         }
         let now = host.now();

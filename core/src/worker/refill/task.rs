@@ -22,8 +22,8 @@ pub struct RefillTask<'s, S> {
     pub source: u32,
     /// The ticket of the newest request. Answers go to all requests with tickets up to this one.
     ticket: u64,
-    /// The slot's generation when the task was created, and its number of clearings when the row was locked. A slot is
-    /// cleared only under the row lock. Ids are published only if both are unchanged.
+    /// The slot's generation when the task was created, and its number of clearings when the row was locked. Ids
+    /// are published only if both are unchanged.
     stamp: Cell<Stamp>,
     /// Number of registries that do not have the tag, or have no ids of the tag left.
     denials: Cell<usize>,

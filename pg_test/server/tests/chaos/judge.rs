@@ -9,8 +9,7 @@ const EXPECTED: &[&str] = &[
     "0A000", // cached plan must not change result type
     "23502", // the default is missing while the extension is dropped
     "25P02", // the transaction has failed before
-    "3D000", "3F000", "42704", "42883",
-    "42P01", // a missing database, schema, tag, function or table
+    "3D000", "3F000", "42704", "42883", "42P01", // a missing database, schema, tag, function or table
     "40P01", "55P03", "55006", // locks, and sessions in the way
     "53000", "53300", "53400", // no ids in time, no slot for a session, no slot for a tag
     "55000", // no sessions allowed; obstacles to ids

@@ -293,7 +293,7 @@ fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) ->
         .run(&format!("update pg_dist_node set nodeport = {} where groupid = 0", other.coordinator.port()))?;
     let detail = citus::failed(&mut cluster.session()?)?;
     let of_one = detail.lines().find(|line| line.starts_with("node 2 ")).with_context(|| detail.clone())?;
-    ensure!(of_one.contains("is another one here than on the coordinator"), "{detail}");
+    ensure!(of_one.contains("is another registry here than on the coordinator"), "{detail}");
     ensure!(worker.one::<i64>("select count(*) from snowflake_ids.registry_server")? == 0);
     Ok(())
 }
@@ -415,7 +415,7 @@ fn nodes_whose_generators_or_defaults_differ_are_told_of_and_use_citus_makes_gen
     worker.run("set citus.enable_ddl_propagation = off; alter table t alter id drop default")?;
     let said = citus::problems(&mut client)?;
     ensure!(
-        said[&2].as_deref().unwrap_or_default().contains("other defaults there than on node 1"),
+        said[&2].as_deref().unwrap_or_default().contains("other defaults for ids there than on node 1"),
         "{said:?}"
     );
     ensure!(said[&3].is_none(), "{said:?}");

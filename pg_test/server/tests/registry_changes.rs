@@ -66,7 +66,7 @@ fn a_row_that_is_locked_at_the_registry_holds_up_no_other_tag(cluster: &mut Clus
     let mut taken = take(&mut node, "t", 5)?;
     registry.run("begin; select * from snowflake_ids.segment where tag = 't' for update")?;
     wait_at_most(&mut node, Duration::from_secs(2))?;
-    taken.extend(refused_with(&mut node, "t", &["has the row of a segment tag locked"])?.0);
+    taken.extend(refused_with(&mut node, "t", &["has locked the row of a segment tag"])?.0);
     wait_as_long_as_it_takes(&mut node)?;
     ids::dense(take(&mut node, "other", 200)?)?;
     registry.run("rollback")?;

@@ -208,7 +208,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     noted(&mut client, "current_date - 3")?;
     client.run(JOIN)?;
     noted(&mut client, "current_date + 3")?;
-    refused(&cluster.registry, &mut client, JOIN, "t", &["Ids of a later period were received"])?;
+    refused(&cluster.registry, &mut client, JOIN, "t", &["Ids of a later period, up to 1000000, were received"])?;
     noted(&mut client, "null")?;
     refused(&cluster.registry, &mut client, JOIN, "t", &["It starts over each day, month or year now"])?;
     client.run("delete from snowflake_ids.received")?;

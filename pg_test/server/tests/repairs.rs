@@ -20,7 +20,7 @@ use Outcome::{Done, Refused};
 const LEASED: Outcome = Refused("worker ids are leased from registry");
 const KEPT: Outcome = Refused("segment tags of this database are kept by registry");
 const SILENT: Outcome = Refused("does not answer");
-const LOW: Outcome = Refused("are never above those of");
+const LOW: Outcome = Refused("would never be above those of");
 
 /// A call, with its outcomes if the registry answers, and if not.
 const CALLS: [(&str, Outcome, Outcome); 11] = [

@@ -106,7 +106,7 @@ impl HighWaterMarkKeeper {
         if ahead > 0 && !self.ahead {
             warn(
                 format!(
-                    "the clock jumped ahead by {}, and snowflake ids do not follow",
+                    "the clock jumped ahead by {} and is not followed",
                     human(Duration::from_micros(ahead))
                 ),
                 format!(

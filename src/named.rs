@@ -228,7 +228,7 @@ fn refuse_late() {
         raise(
             report
                 .set_detail(format!(
-                    "The check that ids of the new layout are above the old ones is more than {} old.",
+                    "The check that ids of the new layout are above the old ids was made more than {} ago.",
                     human(UNDER_WAY)
                 ))
                 .set_hint("Change the layout in a transaction of its own."),
@@ -245,7 +245,7 @@ fn refuse_to_prepare() {
             "cannot PREPARE a transaction that has changed named generators",
             function_name!(),
         );
-        raise(report.set_hint("Run it again, and end it with COMMIT."));
+        raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
     }
 }
 

@@ -63,18 +63,18 @@ pub enum SafePositionError {
     #[explain(transparent)]
     TooOld(#[from] SnapshotTooOld),
     #[error("cannot execute {0}() without an MVCC snapshot")]
-    #[explain(Unsupported, hint = "Call it in the query that reads the rows.")]
+    #[explain(Unsupported, hint = "Call the function in the query that reads the rows.")]
     NoSnapshot(&'static str),
     #[error("cannot execute {0}() while snowflake_ids.clock_rollback is \"switch\"")]
     #[explain(
         NotReady,
-        detail = "After a step back of the clock, other nodes may issue ids below those that were read."
+        detail = "After a step back of the clock, this server may issue ids below those that were read."
     )]
     #[explain(hint = "Set snowflake_ids.clock_rollback to wait or error.")]
     Switches(&'static str),
     #[error("cannot execute {0}() in a database of a Citus cluster")]
     #[explain(Unsupported, detail = "The nodes of a cluster do not commit at the same moment.")]
-    #[explain(hint = "Read rows in another order, such as by numbers of a gapless series.")]
+    #[explain(hint = "Read the rows in the order of another column, such as one with numbers of a gapless series.")]
     Citus(&'static str),
 }
 

@@ -67,8 +67,8 @@ pub fn not_utf8(what: &str) -> ErrorReport {
         format!("{what} is not in UTF-8"),
         function_name!(),
     )
-    .set_detail("The encoding of this database is SQL_ASCII, so only texts in UTF-8 can be passed on.")
-    .set_hint("Pass it in UTF-8.")
+    .set_detail("The encoding of this database is SQL_ASCII, so the text must already be in UTF-8.")
+    .set_hint("Pass the text in UTF-8.")
 }
 
 /// Returns the name of this database's encoding.

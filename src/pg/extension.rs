@@ -130,7 +130,7 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
         let message = "cannot drop type snowflake_id because columns depend on it";
         let report = ErrorReport::new(code, message, function_name!())
             .set_detail(columns)
-            .set_hint("First change them to bigint: ALTER TABLE ... ALTER COLUMN ... TYPE bigint;");
+            .set_hint("First change these columns to bigint: ALTER TABLE ... ALTER COLUMN ... TYPE bigint;");
         raise(report);
     }
 }

@@ -143,7 +143,7 @@ fn not_trusted(what: &str) -> ErrorReport {
         function_name!(),
     )
     .set_detail(
-        "Its owner decides where background workers of this server connect, which run under the server's account.",
+        "The owner decides where background workers of this server connect. These workers run under the server's account.",
     )
-    .set_hint("Change its owner with ALTER ... OWNER TO.")
+    .set_hint("Change the owner with ALTER ... OWNER TO.")
 }

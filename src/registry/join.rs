@@ -188,7 +188,7 @@ fn refuse_to_prepare() {
             "cannot PREPARE a transaction that has changed the registry",
             function_name!(),
         );
-        raise(report.set_hint("Run it again, and end it with COMMIT."));
+        raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
     }
 }
 

@@ -52,14 +52,14 @@ pub enum SegmentError {
     #[error("cannot use segment tag \"{0}\" in a parallel query of the transaction that changed it")]
     #[explain(
         Unsupported,
-        detail = "Ids of the tag come from the memory of that transaction until it commits."
+        detail = "Until that transaction commits, ids of the tag come from the memory of its session."
     )]
     #[explain(hint = "Run the query after COMMIT, or with SET LOCAL max_parallel_workers_per_gather = 0.")]
     Parallel(String),
     /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to that table.
     #[error("cannot wait for ids of segment tag \"{0}\" while ids are being reserved")]
     #[explain(NotReady, detail = "The call comes from a trigger on snowflake_ids.segment.")]
-    #[explain(hint = "Take ids in such a trigger from a sequence, or from snowflake_nextval().")]
+    #[explain(hint = "In such a trigger, take ids from a sequence or from snowflake_nextval().")]
     Within(String),
     #[error("segment_currval of tag \"{0}\" is not yet defined in this session")]
     #[explain(NotReady, hint = "Call segment_nextval with this tag first.")]
@@ -95,7 +95,7 @@ fn lacks(action: Action, role: &str) -> String {
 
 fn who_grants(tag: &str, action: Action, role: &str) -> String {
     match action {
-        Action::Own => "Ask its owner, or a role that manages the tags of this database.".to_owned(),
+        Action::Own => "Ask the owner of the tag, or a role that manages tags, to make the change.".to_owned(),
         _ => format!(
             "Ask its owner, or a role that manages tags, to run SELECT snowflake_ids.segment_grant({}, {}, '{}').",
             quote_literal(tag),

@@ -303,7 +303,7 @@ pub fn refuse_to_prepare() {
             "cannot PREPARE a transaction that has bound or unbound sequences",
             function_name!(),
         );
-        raise(report.set_hint("Run it again, and end it with COMMIT."));
+        raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
     }
 }
 

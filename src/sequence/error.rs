@@ -59,14 +59,14 @@ pub enum SequenceError {
     NotAtEnd(String),
     #[error("bound sequence \"{0}\" cannot cycle")]
     #[explain(BadArgument, detail = "Ids are never issued twice.")]
-    #[explain(hint = "Unbind it first, with snowflake_ids.unbind_sequence.")]
+    #[explain(hint = "Unbind the sequence first with snowflake_ids.unbind_sequence.")]
     Cycles(String),
     /// The server's setval is called by a statement that was not redirected.
     #[error("cannot call setval() here")]
     #[explain(
         Unsupported,
-        detail = "In a database with bound sequences setval() is replaced by the planner, and this call is not planned.",
-        hint = "Call it in a SELECT of its own, or in a function in PL/pgSQL."
+        detail = "In a database with bound sequences, the planner replaces calls of setval(). This call was not planned.",
+        hint = "Call setval() in a separate SELECT, or in a PL/pgSQL function."
     )]
     Unreached,
     /// SPI failed without an SQL error.

@@ -56,7 +56,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('foreign server "%s" must belong to a superuser', connection),
             DETAIL = 'Its owner decides where a superuser would connect, and as which role.',
-            HINT = 'Change its owner with ALTER SERVER ... OWNER TO, or audit as another role.';
+            HINT = 'Change its owner with ALTER SERVER ... OWNER TO, or call audit as a role that is not a superuser.';
     END IF;
     EXECUTE (SELECT format('CREATE FOREIGN TABLE pg_temp.%I (id bigint OPTIONS (column_name %L)) SERVER %I '
             'OPTIONS (schema_name %L, table_name %L, fetch_size ''10000'')',
@@ -99,7 +99,7 @@ BEGIN
             DETAIL = format('%s connections are given; the limit is 64.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
+            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'The ids come from a generator or from a segment tag, not from both.';
     END IF;
     -- The table may have changed before it was locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");

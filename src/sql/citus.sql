@@ -30,10 +30,10 @@ BEGIN
         LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
     WHERE r.success IS NOT TRUE;
     IF failures > 0 THEN
-        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+        RAISE EXCEPTION '% of the cluster''s workers did not make the change', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Correct this and repeat the call, which keeps the changes of other nodes or makes them again.';
+            HINT = 'Correct the cause on each of these workers, and repeat the call. The call keeps the changes of other nodes, or makes them again.';
     END IF;
 END
 $$;
@@ -347,7 +347,7 @@ BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its snapshot would not show changes that nodes make in the meantime.',
+            DETAIL = 'The transaction''s snapshot would not show changes that nodes make in the meantime.',
             HINT = 'Run the CALL outside of a transaction block, with default_transaction_isolation = ''read committed''.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
@@ -364,14 +364,14 @@ BEGIN
     ELSIF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
+            HINT = 'Commit this transaction first, and then CALL snowflake_ids.use_citus().';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
         -- Sessions on the workers would wait for Citus' own sessions. Those create the extension there, and end only with
         -- this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'The other nodes do not see it yet.',
-            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
+            DETAIL = 'The other nodes do not see the extension yet.',
+            HINT = 'Commit this transaction first, and then CALL snowflake_ids.use_citus().';
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
@@ -382,8 +382,8 @@ BEGIN
         IF NOT FOUND THEN
             RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
                 ERRCODE = 'undefined_object',
-                HINT = 'Run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw and CREATE USER MAPPING for the owner of the table '
-                       'snowflake_ids.segment here on the coordinator. Or CALL snowflake_ids.use_citus() without an argument: '
+                HINT = 'On the coordinator, run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment. Or CALL snowflake_ids.use_citus() without an argument: '
                        'the coordinator is then the registry.';
         END IF;
     ELSIF used IS NOT NULL THEN
@@ -468,10 +468,10 @@ BEGIN
         WHERE r.success AND r.result <> '';
         held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
         IF held <> '{}' THEN
-            RAISE EXCEPTION 'could not record the worker ids of the nodes of the cluster' USING
+            RAISE EXCEPTION 'could not record the worker ids of the cluster''s nodes' USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
-                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
+                HINT = 'Correct the cause on each of these nodes, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
     -- No other node joins the registry while the coordinator still gives ids of its own.
@@ -507,7 +507,7 @@ BEGIN
             RAISE EXCEPTION '% of % nodes of the cluster cannot issue unique ids', cardinality(failed), nodes USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = array_to_string(failed, E'\n'),
-                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
+                HINT = 'Correct the cause on each of these nodes, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;

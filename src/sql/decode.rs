@@ -171,7 +171,7 @@ fn ids_in(layout: &Layout, span: Interval) -> Result<i64, ErrorReport> {
     if span.months() != 0 {
         let error =
             bad_argument("interval has months, which have no fixed length", "A month has 28 to 31 days.");
-        return Err(error.set_hint("Give it in days or hours."));
+        return Err(error.set_hint("Give the interval in days or hours."));
     }
     let micros = i64::from(span.days()).checked_mul(DAY).and_then(|days| days.checked_add(span.micros()));
     let ids = layout.ids_in(micros.unwrap_or(i64::MAX)).map_err(|error| report(&error))?;

@@ -100,7 +100,7 @@ BEGIN
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It can be granted to named roles only.',
+            DETAIL = 'Administration can be granted to named roles only.',
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o

@@ -257,7 +257,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
         )
         .set_detail("The table describes this server only, and rows of the publisher are not applied to it.")
         .set_hint(
-            "On the publisher, list the tables to publish by name, or publish without truncate. Then skip this change with \
+            "On the publisher, name each published table, or publish without truncate. Then skip this change with \
              ALTER SUBSCRIPTION ... SKIP.",
         )
     }

@@ -103,12 +103,12 @@ BEGIN
     IF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Ids of these tags come from the memory of the transaction until it commits.',
-            HINT = 'Repeat the call in a transaction of its own.';
+            DETAIL = 'Until the transaction commits, ids of these tags come from the memory of its session.',
+            HINT = 'Commit this transaction, and then repeat the call.';
     ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'cannot change the registry at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its snapshot does not show ids that were reserved since it began.',
+            DETAIL = 'The transaction''s snapshot does not show ids that were reserved after the snapshot was taken.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     LOCK TABLE snowflake_ids.registry_server, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;

@@ -123,7 +123,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
         ERRCODE = 'feature_not_supported',
-        DETAIL = 'Sessions would not notice it, and would continue to give ids of the tags.',
+        DETAIL = 'Sessions would not notice the TRUNCATE, and would continue to give ids of the tags.',
         HINT = 'Use DELETE FROM snowflake_ids.segment.';
 END
 $$;

@@ -39,7 +39,7 @@ BEGIN
             (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Only its owner may bind a sequence.',
+            DETAIL = 'Only the owner of a sequence may bind it.',
             HINT = 'Have its owner call snowflake_ids.bind_sequence.';
     END IF;
     NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
@@ -190,12 +190,12 @@ BEGIN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a sequence', relation),
             DETAIL = 'Only sequences can be bound.',
-            HINT = 'For a table''s column use snowflake_ids.attach.';
+            HINT = 'For the column of a table, call snowflake_ids.attach.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', relation),
             DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
-            HINT = 'Ask that role to bind it.';
+            HINT = 'Ask that role to bind or unbind the sequence.';
     END IF;
 END
 $$;
@@ -324,7 +324,7 @@ BEGIN
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" has issued numbers above the next snowflake id', sequence),
-                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
                 HINT = 'Bind it with kind => ''segment''.';
         END IF;
     END IF;
@@ -393,8 +393,8 @@ BEGIN
     THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
-            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
-            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+            DETAIL = 'Each node of the cluster has its own sequence for the table, and counts in its own range.',
+            HINT = 'On the coordinator, attach the column with snowflake_ids.attach.';
     ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),

@@ -91,8 +91,8 @@ BEGIN
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
-            DETAIL = 'Numbers that it has given would be repeated.',
-            HINT = 'Create another series, and set each key there with snowflake_ids.series_set to its last number in this series, or higher.';
+            DETAIL = 'The series would give some of its numbers again.',
+            HINT = 'Create another series. Call snowflake_ids.series_set on it for each key, with the last number of the key in this series, or a higher number.';
     END IF;
     -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
@@ -339,7 +339,7 @@ BEGIN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
             DETAIL = left(users, 4000),
-            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+            HINT = 'Detach the columns first with snowflake_ids.series_detach.';
     END IF;
 END
 $$;
@@ -448,8 +448,8 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach distributed table %s to a series', relation),
             DETAIL = 'Citus does not support triggers on distributed tables.',
-            HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
-                'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
+            HINT = format('First distribute the series with snowflake_ids.series_distribute. Then call series_nextval in the INSERT, '
+                'or set a default that reads the key from a setting: series_nextval(%L, current_setting(...)).', left(series, 128));
     END IF;
     -- Creating a trigger evaluates the expressions of partition keys, with the rights of this function. The locks keep new
     -- partitions away meanwhile.
@@ -458,7 +458,7 @@ BEGIN
             WHERE p.partexprs IS NOT NULL) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
-            DETAIL = 'Its partition key may call functions of its owner.',
+            DETAIL = 'The partition key may call functions of the table''s owner.',
             HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
     END IF;
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
@@ -503,7 +503,7 @@ BEGIN
     ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            DETAIL = 'The transaction''s snapshot may lack the newest rows.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
@@ -511,7 +511,7 @@ BEGIN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF of_table.relkind NOT IN ('r', 'p') THEN
         RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
-            DETAIL = 'Only ordinary and partitioned tables can be attached.';
+            DETAIL = 'Only columns of ordinary and partitioned tables can be attached.';
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
@@ -552,11 +552,11 @@ BEGIN
     ELSIF of_column.attnum = of_key.attnum THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" cannot be its own key', column_name),
-            HINT = 'Name another column as the key: each of its values has numbers of its own.';
+            HINT = 'Name another column as the key. Each value of the key column has numbers of its own.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
-            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+            DETAIL = 'A series fills columns of type bigint, integer or smallint with the number, and columns of type text or varchar with the formatted number.';
     ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
@@ -575,7 +575,7 @@ BEGIN
     ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
-            HINT = 'Detach it first: snowflake_ids.series_detach.';
+            HINT = 'Detach the column first with snowflake_ids.series_detach.';
     END IF;
 
     -- Raises the counters above the column's numbers. This is impossible for texts and for numbers that start over, because
@@ -626,7 +626,7 @@ BEGIN
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.',
+            DETAIL = 'No trigger of snowflake_ids fills the column.',
             HINT = 'If the column was renamed, give the name that it had when it was attached.';
     END IF;
     WHILE trigger_name IS NOT NULL LOOP
@@ -705,7 +705,7 @@ BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'In an older snapshot the newest counters may be missing.',
+            DETAIL = 'The transaction''s snapshot may lack the newest counters.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     -- The locks below block attaching to the series, and the counters of all series, until the transaction ends.
@@ -722,8 +722,8 @@ BEGIN
     IF series.kind <> 'gapless' THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
-            DETAIL = 'All nodes take its numbers from one registry.',
-            HINT = 'Use it on all nodes as it is.';
+            DETAIL = 'All nodes take the numbers of such a series from one registry.',
+            HINT = 'Use the series on all nodes as it is.';
     ELSIF series.scope <> 'global' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),

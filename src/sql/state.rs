@@ -96,7 +96,7 @@ mod snowflake_ids {
         not_ready(
             message,
             error.detail.clone(),
-            "Ids go on as before. Repeat the call when the registry answers.",
+            "Ids are issued as before. Repeat the call when the registry answers.",
         )
     }
 

@@ -43,7 +43,7 @@ fn worker_give_up(
 ) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     let shared = ready()?;
     let (datacenter_id, worker_id) = datacenter_id.zip(worker_id).ok_or_else(|| {
-        bad_argument("datacenter_id and worker_id must not be null", "They say which lease to give up.")
+        bad_argument("datacenter_id and worker_id must not be null", "They identify the lease to give up.")
     })?;
     let lease = issuer::change(shared, |state, _| {
         let lease = state.lease.clone().filter(|lease| {

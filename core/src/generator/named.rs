@@ -136,7 +136,7 @@ pub enum NamedError {
     NoName,
     #[error("generator name is too long")]
     #[explain(
-        detail = "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters, in {MAX_NAME_BYTES} bytes.",
+        detail = "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters and {MAX_NAME_BYTES} bytes.",
         hint = "{NAME_IT}"
     )]
     LongName { bytes: usize },

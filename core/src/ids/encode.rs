@@ -49,7 +49,7 @@ pub enum TextError {
     #[explain(detail = "The largest id is {}.", i64::MAX)]
     TooLarge { format: &'static str },
     #[error("\"{text}\" is neither an id nor a uuid")]
-    #[explain(detail = "An id is a bigint, a uuid has 32 hexadecimal digits.")]
+    #[explain(detail = "An id is a bigint; a uuid has 32 hexadecimal digits.")]
     Neither { text: String },
 }
 

@@ -59,7 +59,7 @@ pub enum IdError {
     #[explain(detail = "It must be 0 to {}.", layout.max(*field))]
     Field { field: Field, value: i64, layout: Layout },
     #[error("interval {} is not a whole number of ticks of layout \"{layout}\"", seconds(*micros))]
-    #[explain(detail = "Its ticks are {} long, and it has {} of them.",
+    #[explain(detail = "A tick of the layout is {} long, and the layout has {} ticks.",
               human(Duration::from_micros(layout.unit())), layout.max(Field::Ticks))]
     #[explain(hint = "Give a positive interval that is a multiple of a tick.")]
     Span { micros: i64, layout: Layout },

@@ -30,8 +30,8 @@ pub enum NoCoordinatorError {
     /// A setting with connection options cannot be parsed. The setting may require TLS, so it is not ignored.
     #[error("invalid connection options in {0}")]
     #[explain(
-        detail = "The setting may require an sslmode, so it is not ignored.",
-        hint = "Write them as in a libpq connection string: name = value pairs, separated by spaces."
+        detail = "An invalid setting is not ignored, because it may require an sslmode.",
+        hint = "Write the options as in a libpq connection string: name = value pairs, separated by spaces."
     )]
     Options(&'static str),
 }

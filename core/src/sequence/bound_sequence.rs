@@ -22,13 +22,13 @@ pub const MAX_INCREMENT: u32 = 10_000;
 pub enum BoundSequenceError {
     #[error("a bound sequence cannot have increment {0}")]
     #[explain(BadArgument, detail = "Increments from 1 to {MAX_INCREMENT} are supported.")]
-    #[explain(hint = "Unbind the sequence, or alter its increment.")]
+    #[explain(hint = "Unbind the sequence with snowflake_ids.unbind_sequence, or alter its increment.")]
     Increment(i64),
     /// The tag's ids have gaps. The values are the increments of the sequence and of the tag.
     #[error("ids of the segment tag are not consecutive")]
     #[explain(
         NotReady,
-        detail = "The sequence has increment {increment}, so clients may also use the ids just below or above each \
+        detail = "The sequence has increment {increment}, so clients may also use the ids just below or above each returned \
                   number. The tag has increment {step}; the ids in between belong to other servers.",
         hint = "Bind the sequence to a tag with increment 1."
     )]
@@ -36,14 +36,14 @@ pub enum BoundSequenceError {
     #[error("the layout cannot give {} consecutive ids", ids_of(*.0))]
     #[explain(
         NotReady,
-        detail = "The sequence has increment {0}, so clients may also use the ids just below or above each number.",
+        detail = "The sequence has increment {0}, so clients may also use the ids just below or above each returned number.",
         hint = "Alter the sequence to INCREMENT BY 1, or bind it to a segment tag."
     )]
     Layout(u32),
     /// Other sessions took ids in between, in all attempts.
     #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
-    #[explain(detail = "The sequence has increment {}, so clients may also use the ids just below or above each number.",
+    #[explain(detail = "The sequence has increment {}, so clients may also use the ids just below or above each returned number.",
               .0.0)]
     Interrupted(Increment),
 }

@@ -24,7 +24,7 @@ pub enum SeriesError {
     NoName,
     #[error("series name is too long")]
     #[explain(
-        detail = "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters, in {MAX_NAME_BYTES} bytes.",
+        detail = "It has {bytes} bytes; a name has at most {MAX_NAME_CHARS} characters and {MAX_NAME_BYTES} bytes.",
         hint = "{NAME_IT}"
     )]
     LongName { bytes: usize },
@@ -53,7 +53,7 @@ pub enum SeriesError {
     KeyType { name: String },
     #[error("{column} must not be null")]
     #[explain(detail = "{}", if ["step", "max_step", "sections"].contains(column) {
-        "Series of this kind have one; snowflake_ids.series_create has a default for it."
+        "A series of this kind needs this value; snowflake_ids.series_create has a default for it."
     } else {
         "It has a default."
     })]
@@ -94,7 +94,7 @@ pub enum SeriesError {
     #[error("invalid input syntax for type {wanted}: \"{key}\"")]
     #[explain(
         InvalidText,
-        detail = "It is given as a key of series \"{series}\", whose keys are of type {wanted}.",
+        detail = "The text was given as a key of series \"{series}\", whose keys are of type {wanted}.",
         hint = "Give a key of that type."
     )]
     NoKey { series: String, wanted: KeyType, key: String },
@@ -131,14 +131,14 @@ pub enum SeriesError {
     #[explain(hint = "Make the column a bigint.")]
     NoRoom { series: String, number: i64, column: String },
     #[error("\"{text}\" of series \"{series}\" is too long for column \"{column}\"")]
-    #[explain(LongText, hint = "Make the column wider, or the format shorter.")]
+    #[explain(LongText, hint = "Make the column wider, or shorten the format of the series.")]
     LongText { series: String, text: String, column: String },
     #[error("column \"{column}\" does not exist, but a trigger of series \"{series}\" names it")]
-    #[explain(NotReady, detail = "It was renamed after snowflake_ids.series_attach.", hint = "{DETACH}")]
+    #[explain(NotReady, detail = "The column was renamed after snowflake_ids.series_attach was called.", hint = "{DETACH}")]
     NoColumn { series: String, column: String },
     /// The trigger's column has a type that the trigger cannot fill or use as a key.
-    #[error("column \"{column}\", which a trigger of series \"{series}\" names, is of another type")]
-    #[explain(OtherType, detail = "It was changed after snowflake_ids.series_attach.", hint = "{DETACH}")]
+    #[error("type of column \"{column}\" does not fit the trigger of series \"{series}\"")]
+    #[explain(OtherType, detail = "The type was changed after snowflake_ids.series_attach was called.", hint = "{DETACH}")]
     ColumnType { series: String, column: String },
     #[error("permission denied for series \"{series}\"")]
     #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(*action))]
@@ -146,18 +146,18 @@ pub enum SeriesError {
     #[error("{kind} series are not supported in a database that uses registry \"{registry}\"")]
     #[explain(
         Unsupported,
-        detail = "Such a series counts in tables of this database, so each node of the registry would give the same \
+        detail = "Such a series counts in tables of this database, so each node that uses the registry would give the same \
                   numbers.",
-        hint = "If each key is used on one node only, create the series there with scope => 'node'. Otherwise create it \
+        hint = "If each key is used on one node only, create the series with scope => 'node'. Otherwise create the series \
                 in a database that uses no registry, or create a segment tag for each key."
     )]
     Registry { kind: &'static str, registry: String },
     #[error("{kind} series are not supported in a database that uses several registries")]
     #[explain(
         Unsupported,
-        detail = "Numbers come from the registries in turn, and each registry counts separately, so those of a key would \
+        detail = "Numbers come from the registries in turn, and each registry counts separately, so the numbers of a key would \
                   be neither ascending nor consecutive.",
-        hint = "Use only one of them: call snowflake_ids.use_registry with its name."
+        hint = "Call snowflake_ids.use_registry with the name of one registry only."
     )]
     Registries { kind: &'static str },
     #[error("{kind} series are not supported on a worker of a Citus cluster")]
@@ -179,7 +179,7 @@ pub enum SeriesError {
     NoSection { series: String, tag: String, registry: Option<String> },
     #[error("cannot set series \"{series}\" back")]
     #[explain(Unsupported, detail = "The numbers of a key of a monotonic series only grow.")]
-    #[explain(hint = "Leave force out: it is not needed to set keys above their numbers.")]
+    #[explain(hint = "Omit the argument force. Without it, keys can still be set to higher numbers.")]
     NoForce { series: String },
     #[error("there is no shared memory for the keys of {kind} series")]
     #[explain(NotReady, detail = "snowflake_ids.series_memory is too small for such series.")]
@@ -241,7 +241,7 @@ fn lacks(action: Action, role: &str) -> String {
 
 fn who_grants(action: Action) -> String {
     match action {
-        Action::Own => "Ask its owner, or a role that manages the series of this database.".into(),
+        Action::Own => "Ask the owner of the series, or a role that manages series, to make the change.".into(),
         _ => format!(
             "Ask its owner, or a role that manages series, to grant {} on it with snowflake_ids.series_grant.",
             wanted(action)

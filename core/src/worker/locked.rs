@@ -9,7 +9,7 @@ use std::time::Duration;
 #[error("could not read table \"snowflake_ids.{table}\" within {}", human(*.limit))]
 #[explain(
     Locked,
-    detail = "A transaction has table snowflake_ids.{table} locked, as VACUUM FULL does.",
+    detail = "Another transaction has locked table snowflake_ids.{table}, as VACUUM FULL does.",
     hint = "End that transaction, or try again. To find it: SELECT pid FROM pg_locks WHERE granted AND \
             mode = 'AccessExclusiveLock' AND relation = 'snowflake_ids.{table}'::regclass."
 )]

@@ -162,7 +162,7 @@ fn a_column_of_a_domain_is_attached(server: &mut Server) -> Result<()> {
     client.explained(
         "select snowflake_ids.attach('t', 'id')",
         sql::NOT_IN_STATE,
-        "column \"t\" of relation \"public.r\" references the column and cannot hold its ids",
+        "column \"t\" of relation \"public.r\" cannot hold ids of the column that it references",
     )?;
     client.run("drop table r; select snowflake_ids.attach('t', 'id')")?;
     for insert in [

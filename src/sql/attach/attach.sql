@@ -46,14 +46,14 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'could not change the coordinator in a separate session',
             DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
-            HINT = 'Correct this and repeat the call; no worker has been changed.';
+            HINT = 'Correct the cause, and repeat the call; no worker has been changed.';
     ELSIF done.result <> '' THEN
         failed := done.result;
         RAISE EXCEPTION USING
             ERRCODE = failed ->> 'code',
             MESSAGE = failed ->> 'message',
             DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('The coordinator reported this for table "%s".', relation)),
-            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct this and repeat the call; no worker has been changed.');
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct the cause, and repeat the call; no worker has been changed.');
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
     tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
@@ -126,7 +126,7 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
             DETAIL = 'Nodes that still use the old tag would give the same ids as nodes that already use the new one.',
-            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach the column to the other tag.', relation, "column");
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
@@ -204,7 +204,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
                 ELSE format('Its default is %s.', expression) END,
-            HINT = coalesce((SELECT format('To end the ids of its sequence, for all columns that use it: SELECT snowflake_ids.unbind_sequence(%L);',
+            HINT = coalesce((SELECT format('To unbind the sequence of the column, for all columns that use the sequence: SELECT snowflake_ids.unbind_sequence(%L);',
                     s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
                 WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
                 'Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).');

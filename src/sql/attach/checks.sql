@@ -92,7 +92,7 @@ BEGIN
     ELSIF class.relkind <> ALL (kinds) THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
-            DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
+            DETAIL = 'Only columns of ordinary and partitioned tables can be attached or detached.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
@@ -116,9 +116,9 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
             HINT = CASE WHEN base IN ('integer'::regtype, 'smallint'::regtype) THEN
-                format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
+                format('Widen the column, and all columns that reference it, which rewrites their tables: '
                     'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
-                || ' Or attach it with kind => ''segment''.'
+                || ' Or attach the column with kind => ''segment''.'
                 ELSE 'Attach a column of type bigint.' END;
     ELSIF found_column.attgenerated <> '' THEN
         RAISE invalid_parameter_value USING
@@ -130,8 +130,8 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
                 attribute, relation),
-            DETAIL = 'It cannot be dropped from one partition alone.',
-            HINT = 'Attach the partitioned table.';
+            DETAIL = 'The identity cannot be dropped from one partition alone.',
+            HINT = 'Call snowflake_ids.attach for the partitioned table.';
     END IF;
 END
 $$;
@@ -183,8 +183,8 @@ BEGIN
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
-            DETAIL = format('Its values are those of table %s.', other.of),
-            HINT = 'Attach the column that it refers to.';
+            DETAIL = format('The values of the column come from table %s.', other.of),
+            HINT = 'Attach the column that the foreign key references.';
     END IF;
     SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
     FROM unnest(members) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
@@ -217,7 +217,7 @@ BEGIN
         CONTINUE WHEN other.most >= most;
         IF kind COLLATE "C" = 'snowflake' THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" references the column and cannot hold its ids', other.attribute, other.relation),
+                MESSAGE = format('column "%s" of relation "%s" cannot hold ids of the column that it references', other.attribute, other.relation),
                 DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
@@ -291,7 +291,7 @@ BEGIN
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
-            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+            DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
                 'If the ids are of another layout, set snowflake_ids.layout to that layout, or attach with kind => ''segment''.'
                 ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;

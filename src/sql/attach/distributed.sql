@@ -122,7 +122,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = format('cannot %s a column of a distributed table in a transaction block', left(function, 16)),
-            DETAIL = format('Table "%s" is changed on each node in a transaction of its own.', relation),
+            DETAIL = format('Table "%s" is changed on each node in a separate transaction.', relation),
             HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', left(function, 16));
     END IF;
 END

@@ -368,7 +368,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = format('%s cannot run inside a transaction block', left(procedure, 16)),
-            DETAIL = 'It ends a transaction for each group of columns.',
+            DETAIL = 'The procedure commits after each group of columns.',
             HINT = format('CALL snowflake_ids.%s outside of BEGIN and COMMIT.', left(procedure, 16));
     END IF;
 END

@@ -73,8 +73,8 @@ BEGIN
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does, and a sequence with several users is bound without changing defaults.', attribute, relation),
-            HINT = 'First set the same default for it, or drop its default.';
+            DETAIL = format('Column "%s" of relation "%s" does. Binding a sequence that has several users does not change the defaults of columns.', attribute, relation),
+            HINT = 'First set the default of the column to nextval() of this sequence, or drop the default.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);

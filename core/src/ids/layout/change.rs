@@ -157,7 +157,7 @@ pub enum ChangeError {
     #[error("ids of layout \"{new}\" would not yet be above those of layout \"{old}\"")]
     #[explain(
         detail = "They will be above the old ids from {above_from} on.",
-        hint = "Change the layout after that time, or use one whose ids are larger: an earlier epoch, a shorter unit, or more bits \
+        hint = "Change the layout after that time, or use a layout with larger ids: with an earlier epoch, a shorter unit, or more bits \
                 beside the ticks."
     )]
     Overlap { old: String, new: String, above_from: UnixMicros },

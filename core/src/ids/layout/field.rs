@@ -144,7 +144,7 @@ pub enum LayoutError {
     #[error("layout \"{text}\" is not valid")]
     #[explain(detail = "{reason}.")]
     #[explain(hint = "Write ticks/datacenter/worker/sequence, such as 41/5/5/12 or \"28/0/22/13 unit=1s \
-                      epoch=2016-05-20\", or one of {}.", PRESETS.map(|(name, _)| name).join(", "))]
+                      epoch=2016-05-20\", or the name of a preset: {}.", PRESETS.map(|(name, _)| name).join(", "))]
     Syntax { text: String, reason: String },
 }
 

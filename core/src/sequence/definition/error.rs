@@ -33,7 +33,7 @@ pub enum DefinitionError {
     #[explain(detail = "Ids are 0 or more.", hint = "Set start to 0 or more.")]
     Start { start: i64 },
     #[error("max_id {max_id} is out of range")]
-    #[explain(detail = "The highest id reserved is 0 or more, or -1 when no id is reserved and start is 0.")]
+    #[explain(detail = "max_id, the highest reserved id, must be -1 or more; -1 means that no id is reserved.")]
     #[explain(hint = "To make start the first id, set max_id to start - 1.")]
     MaxId { max_id: i64 },
     #[error("max_value {max_value} is less than start {start}")]
@@ -77,7 +77,7 @@ pub enum TagError {
     /// The tag has so many bytes that its characters need not be counted.
     #[error("tag is too long")]
     #[explain(
-        detail = "It has {bytes} bytes; a tag has at most {MAX_TAG_CHARS} characters, in {MAX_TAG_BYTES} bytes."
+        detail = "It has {bytes} bytes; a tag has at most {MAX_TAG_CHARS} characters and {MAX_TAG_BYTES} bytes."
     )]
     TooManyBytes { bytes: usize },
 }

@@ -96,10 +96,10 @@ impl NoRoom {
     fn wider(&self) -> String {
         let (field, presets) = (self.field, self.presets());
         let presets =
-            if presets.is_empty() { presets } else { format!("; of the presets these have room: {presets}") };
+            if presets.is_empty() { presets } else { format!("; these presets have room: {presets}") };
         if self.may_lease() {
             format!(
-                "No worker id that fits could be leased yet: try again, or use a layout with a wider {field}{presets}."
+                "No worker id that fits the layout has been leased yet. Try again, or use a layout with a wider {field}{presets}."
             )
         } else {
             format!("Use a layout with a wider {field}{presets}.")

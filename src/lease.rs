@@ -103,7 +103,7 @@ fn silence() -> LeaseError {
         return no_worker();
     }
     LeaseError::yet(
-        "The background worker has not leased one in time.",
+        "The background worker has not leased a worker id in time.",
         "Look at \"snowflake_ids lease worker\" in pg_stat_activity, and at the server's log.",
     )
 }
@@ -111,7 +111,7 @@ fn silence() -> LeaseError {
 /// Returns the error for a missing lease worker. The usual cause is that all background workers of the server are in use.
 pub fn no_worker() -> LeaseError {
     LeaseError::yet(
-        "No background worker is running to lease one: it is about to start, or all max_worker_processes are in use.",
-        "Calls succeed as soon as one runs. If none starts, raise max_worker_processes and restart the server.",
+        "No background worker is running to lease a worker id: one is about to start, or all max_worker_processes are in use.",
+        "Calls succeed as soon as a worker runs. If no worker starts, raise max_worker_processes and restart the server.",
     )
 }

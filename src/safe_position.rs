@@ -74,7 +74,9 @@ pub enum SafePositionError {
     Switches(&'static str),
     #[error("cannot execute {0}() in a database of a Citus cluster")]
     #[explain(Unsupported, detail = "The nodes of a cluster do not commit at the same moment.")]
-    #[explain(hint = "Read the rows in the order of another column, such as one with numbers of a gapless series.")]
+    #[explain(
+        hint = "Read the rows in the order of another column, such as one with numbers of a gapless series."
+    )]
     Citus(&'static str),
 }
 

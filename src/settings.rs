@@ -146,7 +146,7 @@ fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport
     layout.check(field, value).map_err(|error| {
         let setting = format!("snowflake_ids.{field}_id");
         let report = report(&error).set_hint(format!(
-            "Set {setting} to a number from 0 to {}, or take a layout with a wider {field}.",
+            "Set {setting} to a number from 0 to {}, or use a layout with a wider {field}.",
             layout.max(field)
         ));
         Box::new(report)
@@ -295,30 +295,30 @@ fn define_identity() {
     let about = postmaster(
         LAYOUT_NAME,
         c"Sets the bit layout, unit and epoch of this server's snowflake ids.",
-        c"Widths ticks/datacenter/worker/sequence with unit= and epoch=, or the name of a known system.",
+        c"Either widths in bits, as ticks/datacenter/worker/sequence, with optional unit= and epoch=, or the name of a preset layout.",
     );
     guc::define_text::<LayoutCheck>(about, &LAYOUT);
     let about = postmaster(
         c"snowflake_ids.datacenter_id",
         c"Sets the datacenter part of this server's identity.",
-        c"Datacenter and worker together must differ between all servers that generate ids.",
+        c"No two servers that generate ids may have the same datacenter and worker.",
     );
     guc::define_int(about, &DATACENTER_ID, 0..=i32::MAX, GucFlags::default());
     let about = postmaster(
         c"snowflake_ids.worker_id",
         c"Sets the worker part of this server's identity.",
-        c"A number that no other server has, or auto for one that is leased from the registry.",
+        c"Either a number that no other server has, or auto to lease a worker id from the registry.",
     );
     guc::define_text::<WorkerCheck>(about, &WORKER_ID);
 }
 
 fn define_leases() {
-    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets which worker id is leased.", c"reuse leases the previous one again, disposable a new one at each start, queue the one that was free longest.");
+    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets how the worker id to lease is chosen.", c"reuse and queue lease the previous worker id again. Without one, reuse leases the first free id, queue leases the id that has been free longest. disposable leases a never used id at each start.");
     guc::define_enum(about, &WORKER_ID_POLICY);
     let about = sighup(
         c"snowflake_ids.lease_duration",
-        c"Sets how far ahead a worker id is leased.",
-        c"The registry may be unavailable for that long.",
+        c"Sets the duration of the lease of a worker id.",
+        c"The registry may be unavailable for up to this time.",
     );
     guc::define_int(about, &LEASE_DURATION, 60..=i32::MAX, GucFlags::UNIT_S);
     let about = sighup(
@@ -339,74 +339,74 @@ fn define_behaviour() {
     let about = suset(
         c"snowflake_ids.max_drift",
         c"Sets how far ids may run ahead of the clock.",
-        c"Limits the backward steps of the clock that are tolerated, and the time that bursts of ids borrow.",
+        c"It limits how large a backward step of the clock is tolerated, and how far bursts of ids run ahead of the clock.",
     );
     guc::define_int(about, &MAX_DRIFT, 0..=i32::MAX, GucFlags::UNIT_MS);
-    let about = suset(c"snowflake_ids.clock_rollback", c"Sets what happens when the clock stepped back by more than max_drift.", c"error fails at once; wait waits up to clock_wait_timeout, then fails; switch issues as another worker.");
+    let about = suset(c"snowflake_ids.clock_rollback", c"Sets what happens when the clock has stepped back by more than max_drift.", c"error fails at once; wait waits up to clock_wait_timeout and then fails; switch issues ids under another rollback value or worker id.");
     guc::define_enum(about, &CLOCK_ROLLBACK);
     let about = userset(
         c"snowflake_ids.clock_wait_timeout",
         c"Sets the longest time that a call waits for the clock.",
-        c"0 never waits.",
+        c"With 0, calls never wait.",
     );
     guc::define_int(about, &CLOCK_WAIT_TIMEOUT, 0..=i32::MAX, GucFlags::UNIT_MS);
     let about = suset(
         c"snowflake_ids.sequence_start",
-        c"Sets the first sequence of a fresh tick.",
-        c"random and rotate spread ids made at low rates evenly when a shard is chosen by id % n.",
+        c"Sets where the sequence of each new tick starts.",
+        c"At low rates, random and rotate spread ids evenly over shards that are chosen by id % n.",
     );
     guc::define_enum(about, &SEQUENCE_START);
     let about = userset(
         c"snowflake_ids.cache",
         c"Sets how many ids a session takes at once.",
-        c"More is faster; ids of a session then keep the time at which they were taken.",
+        c"A higher value is faster, but an id then has the time at which the session took its batch.",
     );
     guc::define_int(about, &CACHE, 1..=MAX_CACHE, GucFlags::default());
     let about = sighup(
         c"snowflake_ids.shard",
         c"Sets the shard whose ids named generators issue.",
-        c"remainder/modulus, as hash partitions have them, such as 3/16; empty: every id.",
+        c"The value is remainder/modulus, as for a hash partition, such as 3/16. With an empty value, ids of every shard are issued.",
     );
     guc::define_text::<ShardCheck>(about, &SHARD);
     let about = sighup(
         c"snowflake_ids.max_clock_jump",
         c"Sets the largest sudden step forward of the clock that ids follow.",
-        c"After a larger step, ids go on with the time that has really passed.",
+        c"After a larger step, the time in ids advances by the time that has really passed.",
     );
     guc::define_int(about, &MAX_CLOCK_JUMP, 1_000..=i32::MAX, GucFlags::UNIT_MS);
     let about = sighup(
         c"snowflake_ids.reserve",
-        c"Sets the stretch of time that is reserved ahead in the state file.",
-        c"The file is synced about once in that time; after a crash ids start that far ahead of the clock.",
+        c"Sets the time span that is reserved ahead in the state file.",
+        c"The file is synced about once in this time. After a crash, ids start up to this time ahead of the clock.",
     );
     guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
-    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"It also limits the layouts in use at once beside the server's own, in all databases together. One database takes at most half of what is free.");
+    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"It also limits how many layouts, besides the server's own, all databases together use at once. One database alone gets at most half of this number.");
     guc::define_int(about, &MAX_GENERATORS, 0..=MAX_SLOTS, GucFlags::default());
 }
 
 fn define_tags() {
     let about = postmaster(
         c"snowflake_ids.max_tags",
-        c"Sets how many segment tags keep their ids at hand in shared memory, in all databases together.",
-        c"It sizes a cache: there may be more tags. Each takes about 2 kB of shared memory.",
+        c"Sets how many segment tags of all databases have ids ready in shared memory.",
+        c"It sets the size of a cache: more tags may exist. Each slot takes about 2 kB of shared memory.",
     );
     guc::define_int(about, &MAX_TAGS, 1..=1_000_000, GucFlags::default());
     let about = postmaster(
         c"snowflake_ids.series_memory",
-        c"Sets how much shared memory the keys of monotonic series take, in all databases together.",
-        c"The keys that were not used for longest are evicted. With 0, monotonic series give no numbers.",
+        c"Sets the size of the shared memory for keys of monotonic series of all databases.",
+        c"When it is full, keys that were not used lately are evicted. With 0, monotonic series give no numbers.",
     );
     guc::define_int(about, &SERIES_MEMORY, 0..=i32::MAX, GucFlags::UNIT_KB);
     let about = sighup(
         c"snowflake_ids.segment_prefetch",
-        c"Sets the share of a segment, in percent, after which the next one is fetched.",
-        c"0 fetches the next segment with the first id of each segment.",
+        c"Sets the used share of a segment, in percent, at which the next segment is fetched.",
+        c"With 0, the next segment is fetched at the first id of each segment.",
     );
     guc::define_int(about, &SEGMENT_PREFETCH, 0..=100, GucFlags::default());
     let about = sighup(
         c"snowflake_ids.segment_target_duration",
         c"Sets how long a segment should last.",
-        c"A segment that lasts less doubles the next step, one that lasts twice as long halves it.",
+        c"A segment that lasts less than this time doubles the step. A segment that lasts twice this time or longer halves it.",
     );
     guc::define_int(about, &SEGMENT_TARGET_DURATION, 1..=i32::MAX, GucFlags::UNIT_S);
     let about = userset(
@@ -418,25 +418,25 @@ fn define_tags() {
     let about = suset(
         c"snowflake_ids.segment_auto_create",
         c"Creates unknown segment tags when they are first used.",
-        c"They get the defaults of snowflake_ids.segment_create, at once and for all sessions.",
+        c"The tags get the defaults of snowflake_ids.segment_create. All sessions see them at once.",
     );
     guc::define_bool(about, &SEGMENT_AUTO_CREATE);
     let about = sighup(
         c"snowflake_ids.max_bound_sequences",
-        c"Sets how many sequences a database can have bound.",
+        c"Sets how many bound sequences a database can have.",
         c"bind_sequence and attach refuse to bind more.",
     );
     guc::define_int(about, &MAX_BOUND_SEQUENCES, 0..=i32::MAX, GucFlags::default());
     let about = userset(
         c"snowflake_ids.new_columns",
-        c"Attaches the serial and identity columns of CREATE TABLE and ADD COLUMN to ids of this kind.",
-        c"bound binds their sequences, and off leaves them as they are. Integer columns take the kind segment only.",
+        c"Sets the kind of ids for the serial and identity columns of CREATE TABLE and ADD COLUMN.",
+        c"snowflake and segment attach the columns, bound binds their sequences, and off changes nothing. Columns narrower than bigint need the kind segment.",
     );
     guc::define_enum(about, &NEW_COLUMNS);
     let about = sighup(
         c"snowflake_ids.sample_interval",
-        c"Sets how often the counters of this server are read for the curves of the last hour.",
-        c"360 readings are kept: one hour at 10 s. 0 takes no readings.",
+        c"Sets the interval at which this server's counters are sampled for snowflake_ids.status_history.",
+        c"The last 360 samples are kept, which cover one hour at 10 s. With 0, no samples are taken.",
     );
     guc::define_int(about, &SAMPLE_INTERVAL, 0..=3_600, GucFlags::UNIT_S);
 }

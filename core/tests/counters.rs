@@ -370,7 +370,7 @@ fn a_database_takes_no_more_than_half_while_others_have_as_many() {
     assert!((0..2).all(|next| server.issuer().assign_slot(&many(next)).is_ok()));
     let refused = server.issuer().assign_slot(&many(3)).unwrap_err();
     assert_eq!(refused.to_string(), "no slot is free for another layout of this database");
-    assert!(refused.detail().unwrap().contains("has 2 of these slots and others have 0."), "{refused:?}");
+    assert!(refused.detail().unwrap().contains("has 2 slots, other databases have 0."), "{refused:?}");
 }
 
 #[test]

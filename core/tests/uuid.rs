@@ -48,10 +48,16 @@ fn other_versions_are_refused() {
     assert_eq!(error, UuidError::OtherVersion { uuid: of_4 });
     assert_eq!(error.kind(), Kind::BadArgument);
     assert_eq!(error.to_string(), "uuid 919108f7-52d1-4320-9bac-f847db4148a8 is not of version 7");
-    assert_eq!(error.detail().unwrap(), "It is of version 4. Only version 7 holds a time and a node.");
+    assert_eq!(
+        error.detail().unwrap(),
+        "The uuid is of version 4. Only version 7 contains a time and a node."
+    );
     // Microsoft's variant.
     let of_others = Uuid(0x017F_22E2_79B0_7CC3_D8C4_DC0C_0C07_398F);
-    assert_eq!(of_others.timestamp().unwrap_err().detail().unwrap(), "Its variant is not that of RFC 9562.");
+    assert_eq!(
+        of_others.timestamp().unwrap_err().detail().unwrap(),
+        "The variant of the uuid is not the variant of RFC 9562."
+    );
     assert!(Layout::default().decode_uuid(of_4).is_err());
     assert!(Layout::default().decode_uuid(of_others).is_err());
 }
@@ -64,7 +70,7 @@ fn what_no_node_of_a_layout_made_is_refused() {
     assert_eq!(error, UuidError::Foreign { uuid: of_milliseconds, layout: seconds });
     assert_eq!(
         error.detail().unwrap(),
-        "The uuid's tick number does not occur in the layout in the millisecond of 2020-01-01T00:00:01.234Z."
+        "In this layout, no tick of the millisecond 2020-01-01T00:00:01.234Z has the tick number of the uuid."
     );
     assert_eq!(error.kind(), Kind::BadArgument);
     assert!(error.hint().is_some());

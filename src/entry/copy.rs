@@ -81,18 +81,18 @@ extension_sql!(
     "
 CREATE FUNCTION nextval_support(internal) RETURNS internal
 STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'nextval_support_wrapper';
-COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps its batches';
+COMMENT ON FUNCTION nextval_support IS 'planner support function for ids as column defaults, so that COPY still inserts in batches';
 
 /* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'called by COPY FROM in place of snowflake_nextval()';
 CREATE FUNCTION snowflake_nextval_in_copy(generator text, internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_nextval(generator)';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_nextval(generator)';
 CREATE FUNCTION segment_nextval_in_copy(tag text, internal) RETURNS bigint
 STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
-COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of segment_nextval(tag)';
+COMMENT ON FUNCTION segment_nextval_in_copy IS 'called by COPY FROM in place of segment_nextval(tag)';
 ",
     name = "nextval_support"
 );

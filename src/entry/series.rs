@@ -95,7 +95,7 @@ fn misused() -> ! {
         "series_fill must be fired BEFORE INSERT FOR EACH ROW, with a series and two columns as arguments";
     raise(
         ErrorReport::new(code, message, function_name!())
-            .set_hint("Make the trigger with snowflake_ids.series_attach."),
+            .set_hint("Create the trigger with snowflake_ids.series_attach."),
     )
 }
 

@@ -78,16 +78,16 @@ COMMENT ON FUNCTION snowflake_uuid_text(text) IS 'the same as snowflake_uuid(gen
 /* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_uuid_in_copy(internal) RETURNS uuid
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_uuid()';
+COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'called by COPY FROM in place of snowflake_uuid()';
 CREATE FUNCTION snowflake_uuid_text_in_copy(internal) RETURNS text
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_text_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_uuid_text()';
+COMMENT ON FUNCTION snowflake_uuid_text_in_copy(internal) IS 'called by COPY FROM in place of snowflake_uuid_text()';
 CREATE FUNCTION snowflake_uuid_in_copy(generator text, internal) RETURNS uuid
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_uuid(generator)';
+COMMENT ON FUNCTION snowflake_uuid_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_uuid(generator)';
 CREATE FUNCTION snowflake_uuid_text_in_copy(generator text, internal) RETURNS text
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_uuid_text(generator)';
+COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_uuid_text(generator)';
 ",
     name = "snowflake_uuid",
     requires = ["nextval_support"]

@@ -88,16 +88,18 @@ pub enum SegmentError {
 
 fn lacks(action: Action, role: &str) -> String {
     match action {
-        Action::Own => format!("Role \"{role}\" neither owns it nor manages tags."),
+        Action::Own => format!("Role \"{role}\" neither owns the tag nor manages tags."),
         _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(action)),
     }
 }
 
 fn who_grants(tag: &str, action: Action, role: &str) -> String {
     match action {
-        Action::Own => "Ask the owner of the tag, or a role that manages tags, to make the change.".to_owned(),
+        Action::Own => {
+            "Ask the owner of the tag, or a role that manages tags, to make the change.".to_owned()
+        }
         _ => format!(
-            "Ask its owner, or a role that manages tags, to run SELECT snowflake_ids.segment_grant({}, {}, '{}').",
+            "Ask the owner of the tag, or a role that manages tags, to run SELECT snowflake_ids.segment_grant({}, {}, '{}').",
             quote_literal(tag),
             quote_literal(role),
             wanted(action)
@@ -115,13 +117,13 @@ fn no_row(registry: Option<&str>) -> String {
 fn create(tag: &str, in_registry: bool, column: Option<&Column>) -> String {
     match column {
         Some(Column { relation, attribute }) => format!(
-            "Create it above the ids that column \"{attribute}\" of {relation} has, with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
+            "Create the tag above the ids of column \"{attribute}\" of {relation} with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
             quote_literal(relation),
             quote_literal(attribute),
             quote_literal(tag)
         ),
         None => format!(
-            "Create it{} with SELECT snowflake_ids.segment_create({}), or have unknown tags created on first use with \
+            "Create it{} with SELECT snowflake_ids.segment_create({}), or, to create unknown tags on first use, set \
              snowflake_ids.segment_auto_create.",
             if in_registry { " there" } else { "" },
             quote_literal(tag)
@@ -157,8 +159,7 @@ impl SegmentError {
     }
 
     pub fn rights_locked(tag: &Tag, limit: Duration) -> Self {
-        const LOCKED: &str =
-            "A transaction has the tables of rights on tags locked, as DROP EXTENSION does until it commits.";
+        const LOCKED: &str = "A transaction has locked the privilege tables of segment tags, as DROP EXTENSION does until it commits.";
         const END_IT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND mode = 'AccessExclusiveLock' AND \
              relation IN (SELECT oid FROM pg_class WHERE relname IN ('segment_restricted', 'segment_privilege')).";
         let (detail, hint) = (LOCKED.to_owned(), END_IT.to_owned());
@@ -183,7 +184,7 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
         // With a registry, the locked row is in the registry's database.
         Some(Trouble::RowLocked) if let Some(trouble) = registry_trouble() => trouble,
         Some(Trouble::RowLocked) => (
-            "A transaction has the tag's row in snowflake_ids.segment, or all of the table, locked."
+            "A transaction has locked the tag's row in snowflake_ids.segment, or the whole table."
                 .to_owned(),
             format!(
                 "End that transaction. To find it: SELECT pid, query FROM pg_stat_activity WHERE \
@@ -195,9 +196,9 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
         None if let Some(trouble) = registry_trouble() => trouble,
         Some(trouble) if let Some(found) = worker_trouble(trouble) => found,
         _ => (
-            "Its ids are used up, and the background worker has reserved no more in time.".to_owned(),
-            "Look at snowflake_ids.segment_status and pg_stat_activity; raise \
-             snowflake_ids.segment_wait_timeout where the disk is slow."
+            "The reserved ids of the tag are used up, and the background worker has not reserved more in time.".to_owned(),
+            "Check snowflake_ids.segment_status and pg_stat_activity. If the disk is slow, raise \
+             snowflake_ids.segment_wait_timeout."
                 .to_owned(),
         ),
     }
@@ -208,10 +209,10 @@ pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
     Some(match trouble {
         Trouble::RowLocked | Trouble::Registry => return None,
         Trouble::NoWorker => (
-            "No background worker is running to reserve ids: it is about to start, or all max_worker_processes \
+            "No background worker is running to reserve ids: one is about to start, or all max_worker_processes \
              are in use."
                 .to_owned(),
-            "Calls succeed as soon as one runs. If none starts, raise max_worker_processes and restart the \
+            "Calls succeed as soon as a worker runs. If no worker starts, raise max_worker_processes and restart the \
              server."
                 .to_owned(),
         ),

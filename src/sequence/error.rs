@@ -39,15 +39,15 @@ pub enum SequenceError {
     #[error("the binding of sequence \"{0}\" is not valid")]
     #[explain(
         NotReady,
-        detail = "Its row in snowflake_ids.sequence_binding was written by hand: it names both a tag and a generator, or a name that is too long.",
+        detail = "The sequence's row in snowflake_ids.sequence_binding was written by hand: the row names both a tag and a generator, or a name that is too long.",
         hint = "Have a superuser delete the row, set the sequence with setval above all ids in use, and bind it again."
     )]
     Unreadable(String),
     #[error("too many bound sequences")]
     #[explain(
         LimitReached,
-        detail = "This database has as many as snowflake_ids.max_bound_sequences allows, which is {0}.",
-        hint = "Unbind some, or raise snowflake_ids.max_bound_sequences."
+        detail = "This database has reached snowflake_ids.max_bound_sequences, which is {0}.",
+        hint = "Unbind sequences with snowflake_ids.unbind_sequence, or raise snowflake_ids.max_bound_sequences."
     )]
     TooMany(i64),
     #[error("sequence \"{0}\" is not at its maximum")]
@@ -55,7 +55,7 @@ pub enum SequenceError {
         BadArgument,
         detail = "A bound sequence must be at its maximum, so that it gives no numbers of its own."
     )]
-    #[explain(hint = "Call snowflake_ids.bind_sequence, which puts it there.")]
+    #[explain(hint = "Bind the sequence with snowflake_ids.bind_sequence, which sets it to its maximum.")]
     NotAtEnd(String),
     #[error("bound sequence \"{0}\" cannot cycle")]
     #[explain(BadArgument, detail = "Ids are never issued twice.")]

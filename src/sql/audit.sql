@@ -233,4 +233,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.audit IS
-    'faults of the ids of a table, here and on other servers, and the number of ids of each node and day';
+    'faults in the ids of a table, on this and other servers, and the number of ids for each node and day';

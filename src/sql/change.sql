@@ -19,4 +19,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.layout_change IS
-    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
+    'changes the layout of a named generator, or of the server at its next start, if all ids of the new layout are above the present ids';

@@ -212,7 +212,7 @@ BEGIN
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and fault';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster, with worker id, layout, registry, version and problem';
 
 /* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
    statement with its password. */
@@ -253,9 +253,9 @@ BEGIN
     -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
     IF found ->> 'identity' <> identity COLLATE "C" THEN
-        RAISE EXCEPTION 'registry "%" is another registry here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'registry "%" as seen from this node is not the registry of that name on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF (found ->> 'timeline')::bigint < timeline THEN
-        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, but timeline % was seen', server, found ->> 'timeline', timeline
+        RAISE EXCEPTION 'registry "%" as seen from this node is a former primary: it is on timeline %, but timeline % was seen before', server, found ->> 'timeline', timeline
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF used.server IS NOT NULL THEN
         UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
@@ -340,7 +340,7 @@ BEGIN
     IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
             ERRCODE = 'insufficient_privilege',
-            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            DETAIL = 'The registry is set on all nodes, and background workers there connect to it as the owner of the extension.',
             HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
     END IF;
     PERFORM snowflake_ids_internal.citus_check();
@@ -389,7 +389,7 @@ BEGIN
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that uses a registry cannot be one itself.',
+            DETAIL = 'A database that uses a registry cannot itself be a registry.',
             HINT = format('To share that registry, CALL snowflake_ids.use_citus(%L). '
                 'To make the coordinator the registry, first SELECT snowflake_ids.use_local_registry().', used);
     END IF;
@@ -422,7 +422,7 @@ BEGIN
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = old,
             HINT = 'Stop all inserts, SELECT snowflake_ids.use_local_registry() on each of these nodes, '
-                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+                   'and CALL snowflake_ids.use_citus again before inserts resume.';
     END IF;
 
     -- If the extension was created here before Citus, the workers lack it.

@@ -6,7 +6,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to")
 $$;
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'true if an id was generated from one instant on and before another, to the tick';
+    'true if an id was generated at or after "from" and before "to", to the tick';
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz, layout text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -14,11 +14,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to", layout)
 $$;
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS
-    'true if an id of a layout or generator was generated from one instant on and before another, to the tick';
+    'true if an id of a layout or generator was generated at or after "from" and before "to", to the tick';
 
 CREATE FUNCTION snowflake_between(id uuid, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_uuid("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_uuid("to")
 $$;
 COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS
-    'true if a UUID of version 7 was generated from one instant on and before another, to the millisecond';
+    'true if a UUID of version 7 was generated at or after "from" and before "to", to the millisecond';

@@ -8,11 +8,11 @@ CREATE TABLE snowflake_ids.generator (
     sequence_start text,
     cache          integer
 );
-COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
-COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
+COMMENT ON TABLE snowflake_ids.generator IS 'named generators, each with a layout and rules for ids';
+COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a preset layout';
 COMMENT ON COLUMN snowflake_ids.generator.modulus IS
-    'with remainder, the part of hash partitioning whose ids it makes; null: the setting snowflake_ids.shard decides';
-COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: as snowflake_ids.sequence_start says';
+    'the modulus of the hash partition whose ids the generator issues; null: the setting snowflake_ids.shard decides';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: the setting snowflake_ids.sequence_start decides';
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
@@ -28,8 +28,8 @@ BEGIN
     IF TG_OP = 'INSERT' AND (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
         RAISE configuration_limit_exceeded USING
             MESSAGE = 'too many generators',
-            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators and restart the server.';
+            DETAIL = format('This database has reached snowflake_ids.max_generators, which is %s.', most),
+            HINT = 'Drop a generator with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators and restart the server.';
     END IF;
     RETURN NEW;
 END
@@ -72,7 +72,7 @@ BEGIN
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s layout';
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; the default for its layout is the server''s layout';
 
 /* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
    owner's rights. */

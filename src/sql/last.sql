@@ -133,7 +133,7 @@ BEGIN
     PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'takes a part of the administration of the extension away from a role';
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'revokes from a role the right to administer a part of the extension';
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
@@ -190,18 +190,18 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tic
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_interval(interval) IS 'the number of ids that an interval spans';
-COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the number of ids of a layout or generator that an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'the difference between two ids whose times are an interval apart';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the difference between two ids of a layout or generator whose times are an interval apart';
 COMMENT ON FUNCTION snowflake_min_uuid(timestamptz) IS 'the smallest UUID of version 7 in the millisecond that an instant lies in';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made from the given parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made from the given parts';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
     'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
-COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text contains; null if it contains none';
+COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text encodes';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text encodes; null if the text encodes no id';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
 COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id in a text with a prefix';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if it contains none';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if the text contains no id';
 COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
@@ -209,32 +209,32 @@ COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag t
 COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
 COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
 COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in the format of the series';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in the format of the series';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in the format of the series';
 COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
 COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
 COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
 
 COMMENT ON FUNCTION snowflake_ids.status() IS 'the row of the view snowflake_ids.status';
 COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'begins a new state file, with ids above all that are known to be issued, or above an instant';
+    'starts a new state file; new ids are above all ids known to be issued, or above an instant';
 COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
     'keeps the worker id in a copied data directory, because the original is gone for good';
 COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'makes the server follow a clock that has jumped ahead';
 COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'shows if a generator, or this server, can change to a layout, and the instant from which on the new ids are above the old';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'has a key go on above a value, like setval';
+    'whether a generator or this server can change to a layout, and the time from which the new ids are above the old ids';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'sets the last number of a key, like setval: the next number is above the value';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'sets the last number of a key, like setval: the next number is above the value';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'sets the last number of a key, like setval: the next number is above the value';
 COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; a null argument changes nothing';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series and its keys; the series must not be used by a column';
 COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
 COMMENT ON FUNCTION snowflake_ids.series_revoke IS 'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'whether the current role has a privilege on a series; of several, any';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'true if the current role has at least one of the given privileges on a series';
 COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'resets the counts of a segment tag of this database, or of all its tags and the registries that it uses';
-COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
+    'resets the counters of a segment tag of this database, or the counters of all its tags and registries';
+COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that uses this registry; not to be called by hand';
 COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
     'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
 
@@ -242,23 +242,23 @@ COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this 
 COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
 COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
 COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
-COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
+COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null if none was taken since the server started';
 COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
 COMMENT ON COLUMN snowflake_ids.status.drift IS 'the time by which last_timestamp is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
-COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
-COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
-COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
+COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'the number of ids that sessions took since the server started';
+COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'the number of ticks whose sequence was used up';
+COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'the number of backward steps of the clock that calls noticed';
+COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest backward step of the clock';
 COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
 COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
 COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
 COMMENT ON COLUMN snowflake_ids.status.reservations IS 'the number of writes of the state file';
-COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
-COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
-COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
+COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'the number of writes of the state file that a call had to do itself';
+COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'the number of forward steps of the clock, of a second or more, that ids followed';
+COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead of the time that ids follow';
 COMMENT ON COLUMN snowflake_ids.status.switches IS 'the number of changes to another rollback value or worker id, because the clock was set back';
 COMMENT ON COLUMN snowflake_ids.status.scope IS 'the servers among which the worker id is unique: configured, shared registry, or this server only';
-COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'the end of the lease of the worker id; null without a lease';
 COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
 COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
 
@@ -266,8 +266,8 @@ COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the genera
 COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
 COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'the number of shards, if the generator makes ids of one shard';
 COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'the shard, if the generator makes ids of one shard';
-COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
-COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, from the row of the generator or from the setting snowflake_ids.shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: the setting snowflake_ids.sequence_start decides';
 COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the slot of its layout in shared memory; null for the layout of the server, and while it uses no slot';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
@@ -280,32 +280,32 @@ COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recov
 
 COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
 COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has no segment in shared memory';
 COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
 COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids of the next segment, which follows demand';
-COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
-COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the next segment; null before that segment is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the next segment; null before that segment is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the used share of the segment in use, 0 to 1';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids in the next segment; this number follows demand';
+COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'the number of ids handed out from the buffers';
+COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'the number of segments fetched';
 COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'the duration of the last refill';
-COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
-COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids are used up, at its rate since its first use';
-COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
+COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'the number of calls that found no ids, and waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest time that a call waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids will be used up, at the pace since the tag was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'the reason why refills fail now; null if they succeed';
 
 COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
 COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if keys is the number of all keys';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if the column keys counts all keys';
 COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
 COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
 COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'the period after which numbers begin anew: day, month or year; null: never';
-COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of the numbers of series_nextval_text';
+COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone in which days begin';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of numbers that series_nextval_text returns';
 COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'true if only roles with privileges may use it';
-COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
+COMMENT ON COLUMN snowflake_ids.series_status.description IS 'the description of the series';
 COMMENT ON COLUMN snowflake_ids.series_status.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
@@ -317,38 +317,38 @@ COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key, if keys are tex
 COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key, if keys are uuid: a condition on this column uses the index';
 
 COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row was written by hand: then it gives none';
-COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row is not valid, so that the sequence gives no ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag whose ids the sequence gives; null if it gives snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
-COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
-COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
+COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence gave before it was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'the time at which the sequence was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator whose ids the sequence gives, if any';
 
-COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
-COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
+COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses the registry';
+COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'the position of the registry in the list of that database';
 COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
 COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
 COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'the cluster, database and extension that distinguish the registry from others';
-COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to it since the start of the server';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline on which the registry was seen';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to the registry since the server started';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'the number of these requests that got no answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'the number of requests without an answer since the last answer';
 COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'the time of its last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of the last request that was answered';
 COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'the time of its last failure';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why it fails, or the fault of a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why the registry fails, or the fault of a tag on the registry';
 COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'the time of the next attempt';
-COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON FUNCTION snowflake_ids.status_history() IS 'the activity of this server in the last hour, one row for each sample';
 COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'the number of ids that the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the duration of all its refills together';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the duration of all waits for its ids together';
-COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the total duration of the tag''s refills';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the total time that calls waited for ids of the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'the time at which the counts of the tag began';
 COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
 COMMENT ON COLUMN snowflake_ids.attention.subject IS 'server, clock, worker id or launcher, or the name of a registry, tag or generator';
 COMMENT ON COLUMN snowflake_ids.attention.problem IS 'the problem';
-COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documents that has more';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documentation that explains it';
 COMMENT ON COLUMN snowflake_ids.attention.since IS 'the beginning of the problem, if it is known';
 COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
 COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the oid of the database of the call';
@@ -356,25 +356,25 @@ COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the name of the database of
 COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the oid of the table of the call';
 COMMENT ON COLUMN snowflake_ids.progress.command IS 'the function that runs';
 COMMENT ON COLUMN snowflake_ids.progress.phase IS 'the present phase of the call';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'always null; kept for views that were made with earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'always null; kept for views that were made with earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'the number of tables, or partitions, that are done';
 COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'the number of all tables, or partitions';
-COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
-COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
-COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
-COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
-COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
+COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'the time at which the call began';
+COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'the layout of the ids of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'the datacenter of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'the worker id of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'the rollback value of the server';
 COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
-COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
+COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'the time of the later of two readings';
 COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
-COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
-COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the end';
-COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
+COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids per second';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of segment tags per second, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the later reading';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'the number of calls that found the buffers of a tag used up, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'the number of segments fetched, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'the number of backward steps of the clock';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'the number of forward steps of the clock';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'the time by which the clock was ahead of the time that ids followed';
 
 /* Called after all objects exist. */

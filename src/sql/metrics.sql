@@ -6,19 +6,19 @@ SELECT k.kind, k.issued_total
 FROM (SELECT 'snowflake' AS kind, s.ids_issued::double precision AS issued_total FROM snowflake_ids.status() AS s
       UNION ALL
       SELECT 'segment', t.ids_issued FROM snowflake_ids_internal.segment_totals() AS t) AS k;
-COMMENT ON VIEW snowflake_ids.metric IS 'what this server has issued since it started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric.kind IS 'snowflake: ids of layouts, and UUIDs; segment: ids of tags';
-COMMENT ON COLUMN snowflake_ids.metric.issued_total IS 'Ids that sessions took, of all databases.';
+COMMENT ON VIEW snowflake_ids.metric IS 'the number of ids that this server has issued since it started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric.kind IS 'snowflake: snowflake ids and UUIDs; segment: ids of segment tags';
+COMMENT ON COLUMN snowflake_ids.metric.issued_total IS 'Ids that sessions of all databases took.';
 
 CREATE VIEW snowflake_ids.metric_node AS
 SELECT coalesce(e.extversion, '') AS version, snowflake_ids_internal.library_version() AS library, s.layout,
        coalesce(s.datacenter_id::text, '') AS datacenter_id, coalesce(s.worker_id::text, '') AS worker_id,
        coalesce(s.rollback::text, '') AS rollback, s.scope, 1::double precision AS info
 FROM snowflake_ids.status() AS s LEFT JOIN pg_catalog.pg_extension AS e ON e.extname = 'snowflake_ids';
-COMMENT ON VIEW snowflake_ids.metric_node IS 'which node this server is, for exporters of metrics';
+COMMENT ON VIEW snowflake_ids.metric_node IS 'the identity of this server as a node, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_node.version IS 'the version of the extension''s SQL objects';
 COMMENT ON COLUMN snowflake_ids.metric_node.library IS 'the version of the library';
-COMMENT ON COLUMN snowflake_ids.metric_node.info IS 'Who this server is, in its labels; always 1.';
+COMMENT ON COLUMN snowflake_ids.metric_node.info IS 'Always 1; the labels identify the server.';
 
 CREATE VIEW snowflake_ids.metric_server AS
 SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision AS ready,
@@ -45,31 +45,31 @@ SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision 
 FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t
     CROSS JOIN snowflake_ids_internal.segment_places() AS p;
 COMMENT ON VIEW snowflake_ids.metric_server IS 'the state of this server since it started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 where nothing keeps snowflake ids from being issued, or this is a standby; else 0.';
+COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 if the server can issue snowflake ids or is a standby, 0 otherwise.';
 COMMENT ON COLUMN snowflake_ids.metric_server.in_recovery IS '1 on a standby.';
 COMMENT ON COLUMN snowflake_ids.metric_server.drift_seconds IS 'How far the last id is ahead of the clock.';
 COMMENT ON COLUMN snowflake_ids.metric_server.max_drift_seconds IS 'The setting max_drift.';
 COMMENT ON COLUMN snowflake_ids.metric_server.full_ticks_total IS 'Ticks whose sequence was used up.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_back_total IS 'Steps back of the clock that calls noticed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_largest_step_back_seconds IS 'The largest of these steps.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_forward_total IS 'Steps forward of a second or more that were followed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_ahead_seconds IS 'How far the clock is ahead without being followed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.node_switches_total IS 'How often a step back was met by another rollback value or worker id.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_back_total IS 'Backward steps of the clock that calls noticed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_largest_step_back_seconds IS 'The largest backward step of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_forward_total IS 'Forward steps of the clock, of a second or more, that ids followed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_ahead_seconds IS 'How far the clock is ahead of the time that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.node_switches_total IS 'How often the server took another rollback value or worker id after a backward step of the clock.';
 COMMENT ON COLUMN snowflake_ids.metric_server.reservations_total IS 'How often the state file was written.';
-COMMENT ON COLUMN snowflake_ids.metric_server.reservations_by_callers_total IS 'Those of these writes that a call had to do itself.';
-COMMENT ON COLUMN snowflake_ids.metric_server.high_water_mark_ahead_seconds IS 'Until the time up to which ids are reserved.';
-COMMENT ON COLUMN snowflake_ids.metric_server.lease_remaining_seconds IS 'Until the lease of the worker id ends, by the clock that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.reservations_by_callers_total IS 'How often a call had to write the state file itself.';
+COMMENT ON COLUMN snowflake_ids.metric_server.high_water_mark_ahead_seconds IS 'How far the reserved time is ahead of the clock that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.lease_remaining_seconds IS 'The time until the lease of the worker id ends, by the clock that ids follow.';
 COMMENT ON COLUMN snowflake_ids.metric_server.lease_duration_seconds IS 'The setting lease_duration.';
-COMMENT ON COLUMN snowflake_ids.metric_server.layout_remaining_seconds IS 'Until the last tick of the server''s layout.';
+COMMENT ON COLUMN snowflake_ids.metric_server.layout_remaining_seconds IS 'The time until the last tick of the server''s layout.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_refills_total IS 'Segments fetched for all tags of all databases.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'What these refills took.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'The total duration of these refills.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_waits_total IS 'Waits of calls that found no ids of a tag, of all databases.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'What these waits took.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'The total duration of these waits.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_places IS 'The setting max_tags.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a place in shared memory.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids that were taken of tags that had their place.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no place, and got one.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their place to others.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids taken from tags that had a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no slot, and got a slot.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their slot to other tags.';
 
 /* Roles that may read all statistics also see restricted tags, because an exporter does not use tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
@@ -89,20 +89,20 @@ WHERE slot.source = 'snowflake_ids.segment'::regclass
     AND slot.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database());
 COMMENT ON VIEW snowflake_ids.metric_tag IS
     'the segment tags of this database that are in use, and that the reader may see, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_tag.database IS 'the database that the tag is of';
+COMMENT ON COLUMN snowflake_ids.metric_tag.database IS 'the database of the tag';
 COMMENT ON COLUMN snowflake_ids.metric_tag.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.metric_tag.issued_total IS 'Ids handed out of the buffers.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.issued_total IS 'Ids handed out from the buffers.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.refills_total IS 'Segments fetched.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.refill_seconds_total IS 'What these refills took.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.last_refill_seconds IS 'What the last refill took.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.refill_seconds_total IS 'The total duration of these refills.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.last_refill_seconds IS 'The duration of the last refill.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.waits_total IS 'Waits of calls that found no ids.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.wait_seconds_total IS 'What these waits took.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.wait_seconds_total IS 'The total duration of these waits.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.longest_wait_seconds IS 'The longest time that a call waited.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.buffered_ids IS 'Ids that are left in both buffers.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The share of the ids in both buffers that is used, 0 to 1.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The used share of the ids in both buffers, 0 to 1.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.step_ids IS 'How many ids the next segment has.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids up to max_value; none of a dated tag.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'Until max_value, at the pace since the tag was first used.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids left up to max_value; null for a tag with a reset.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'The time until max_value is reached, at the pace since the tag was first used.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.trouble IS '1 while refills fail; the reason is in segment_status.';
 
 CREATE VIEW snowflake_ids.metric_generator AS
@@ -113,19 +113,19 @@ SELECT current_database()::text AS database, g.name AS generator,
        snowflake_ids_internal.layout_seconds_left(g.layout) AS layout_remaining_seconds
 FROM snowflake_ids.generator_status AS g;
 COMMENT ON VIEW snowflake_ids.metric_generator IS 'the named generators of this database, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_generator.database IS 'the database that the generator is of';
-COMMENT ON COLUMN snowflake_ids.metric_generator.generator IS 'its name';
-COMMENT ON COLUMN snowflake_ids.metric_generator.ready IS '1 where nothing keeps ids of its layout from being issued, or this is a standby; else 0.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.database IS 'the database of the generator';
+COMMENT ON COLUMN snowflake_ids.metric_generator.generator IS 'the name of the generator';
+COMMENT ON COLUMN snowflake_ids.metric_generator.ready IS '1 if the server can issue ids of the generator''s layout or is a standby, 0 otherwise.';
 COMMENT ON COLUMN snowflake_ids.metric_generator.drift_seconds IS 'How far the last id of its layout is ahead of the clock.';
-COMMENT ON COLUMN snowflake_ids.metric_generator.high_water_mark_ahead_seconds IS 'Until the time up to which ids of its layout are reserved.';
-COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'Until the last tick of its layout.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.high_water_mark_ahead_seconds IS 'How far the time reserved for its layout is ahead of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'The time until the last tick of its layout.';
 
 CREATE VIEW snowflake_ids.metric_series AS
 SELECT current_database()::text AS database, k.kind, count(s.id)::double precision AS defined
 FROM (VALUES ('gapless'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
 GROUP BY k.kind;
-COMMENT ON VIEW snowflake_ids.metric_series IS 'how many series this database has of each kind, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that they are of';
+COMMENT ON VIEW snowflake_ids.metric_series IS 'the number of series of each kind in this database, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database of the series';
 COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
@@ -139,13 +139,13 @@ COMMENT ON VIEW snowflake_ids.metric_dense IS
     'keys of dense series of all databases in memory, and what was done for them since this server started, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_dense.keys IS 'Keys in memory.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.places IS 'Keys that memory has room for, by the setting series_memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or had keys leave memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or evicted keys from memory.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.reservations_total IS 'Reservations of these workers, each of one key.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.reserved_total IS 'Numbers that these reservations got.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys with numbers left that left memory for others.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that these keys had left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys that were evicted while they had numbers left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that the evicted keys had left.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.waits_total IS 'Calls that found no number of their key in memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'What these calls waited.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'The total time that these calls waited.';
 
 CREATE VIEW snowflake_ids.metric_registry AS
 SELECT r.database::text AS database, r.server::text AS registry,
@@ -156,14 +156,14 @@ SELECT r.database::text AS database, r.server::text AS registry,
        extract(epoch FROM r.last_duration)::double precision AS last_call_seconds
 FROM snowflake_ids.registry_status AS r;
 COMMENT ON VIEW snowflake_ids.metric_registry IS 'the registries that this database uses, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_registry.database IS 'the database that uses it';
+COMMENT ON COLUMN snowflake_ids.metric_registry.database IS 'the database that uses the registry';
 COMMENT ON COLUMN snowflake_ids.metric_registry.registry IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.metric_registry.up IS '1 where the last question was answered, 0 where not; none before the first.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.calls_total IS 'Questions that were asked.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Those of these questions that had no answer.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Questions without an answer since the last answer.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; it is asked when ids are wanted.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.up IS '1 if the last request was answered, 0 if not; null before the first request.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.calls_total IS 'Requests to the registry.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Requests that got no answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Requests without an answer since the last answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; the registry is asked only when ids are needed.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'The duration of the last request that was answered.';
 
 GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
     snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;

@@ -125,7 +125,7 @@ fn leases_elsewhere(database: &str) -> ErrorReport {
         function_name!(),
     )
     .set_detail(format!(
-        "The registry of worker ids is database \"{database}\". If two databases leased them, two servers could get the \
+        "The registry of worker ids is database \"{database}\". If two databases leased worker ids, two servers could get the \
          same worker id."
     ))
     .set_hint(format!(
@@ -140,7 +140,7 @@ fn is_no_registry(server: &str) -> ErrorReport {
         "this database is not a registry",
         function_name!(),
     )
-    .set_detail(format!("Its own ids come from registry \"{server}\"."))
+    .set_detail(format!("The database takes its own ids from registry \"{server}\"."))
     .set_hint(
         "Use the same registry as this database, or make this database a registry with SELECT \
          snowflake_ids.use_local_registry().",

@@ -6,10 +6,10 @@ CREATE TABLE snowflake_ids.registry_server (
     timeline integer     NOT NULL,
     set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
+COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries from which this database takes ids, as set by snowflake_ids.use_registry; empty if the database is its own registry';
 COMMENT ON COLUMN snowflake_ids.registry_server.server IS 'the foreign server';
 COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, database and extension that distinguish the registry from others';
-COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
+COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline on which the registry was seen';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
 /* The highest ids received from registries. A row is written before its ids are handed out, to detect a registry that was
@@ -24,7 +24,7 @@ CREATE TABLE snowflake_ids.received (
     PRIMARY KEY (identity, tag)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
-COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row at that time; null if the ids were handed over to the registry';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row when max_id was received; null if the ids were handed over to the registry';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
 /* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
@@ -55,8 +55,8 @@ BEGIN
     IF TG_TABLE_NAME = 'registry_server' THEN
         RAISE EXCEPTION 'permission denied to set the registry of this database' USING
             ERRCODE = 'insufficient_privilege',
-            DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),
-            HINT = 'Restore as a superuser, or have an administrator call snowflake_ids.use_registry afterwards.';
+            DETAIL = format('In the dump, the database takes its ids from the registry of foreign server "%s".', NEW.server),
+            HINT = 'Restore as a superuser, or ask an administrator to call snowflake_ids.use_registry afterwards.';
     END IF;
     RAISE NOTICE 'skipping a row of snowflake_ids.%', TG_TABLE_NAME USING
         DETAIL = 'Only a superuser can restore it.';
@@ -139,7 +139,7 @@ BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It is the name of a foreign server.',
+            DETAIL = 'A registry is named by its foreign server.',
             HINT = 'To use no registry: SELECT snowflake_ids.use_local_registry().';
     ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
         RAISE EXCEPTION 'registries must differ from each other' USING
@@ -150,7 +150,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
-    'takes worker ids and segments from the registry of a foreign server; of several registries, the first gives worker ids';
+    'makes this database take worker ids and segments from the registry of a foreign server; if several are given, the first leases worker ids';
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

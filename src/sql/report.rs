@@ -162,7 +162,7 @@ mod snowflake_ids_internal {
 extension_sql!(
     "
 CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
-COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON VIEW snowflake_ids.status_history IS 'the activity of this server in the last hour, one row for each sample';
 GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
 ",
     name = "status_history_view",

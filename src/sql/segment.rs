@@ -50,7 +50,7 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
         function_name!(),
     )
     .set_detail(format!("The database encoding is {}.", encoding::name()))
-    .set_hint("Take the number with segment_nextval(tag), or have the registry's owner change the format.")
+    .set_hint("Take the number with segment_nextval(tag), or ask the registry's owner to change the format.")
 }
 
 #[pg_schema]

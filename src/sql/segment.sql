@@ -21,13 +21,13 @@ CREATE TABLE snowflake_ids.segment (
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
 ) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
-COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
-COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
-COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
+COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; if the tag has a reset, the highest of its period';
+COMMENT ON COLUMN snowflake_ids.segment.step IS 'the number of ids in the smallest segment';
+COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'the number of ids in the largest segment';
 COMMENT ON COLUMN snowflake_ids.segment.version IS
     'a random number that changes with each reservation or move, so that a restored row is never taken for a later one';
 COMMENT ON COLUMN snowflake_ids.segment.life IS
-    'a random number that changes by segment_set with force; earlier notes of issued ids then no longer count';
+    'a random number that segment_set with force changes; earlier records of issued ids are then ignored';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move; after a promotion, the tag skips ids that the standby may not know';
@@ -50,8 +50,8 @@ CREATE TABLE snowflake_ids.segment_privilege (
     PRIMARY KEY (tag, grantee)
 );
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
-COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
-COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - means PUBLIC';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
 /* Skips roles that were dropped, because their oids may belong to other roles after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
@@ -188,7 +188,7 @@ BEGIN
         END IF;
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'Changes here would have no effect.',
+            DETAIL = 'Changes in this database would have no effect.',
             HINT = format('Connect to the registry%s, and make the change there.', coalesce(', at ' || left(place, 1000), ''));
     END IF;
 END
@@ -346,7 +346,7 @@ BEGIN
     IF value < issued THEN
         RAISE EXCEPTION 'value % is below issued ids of segment tag "%"', value, tag USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
+            DETAIL = format('Ids up to %s may be in use; continuing with %s would issue some of them again.',
                             issued, value + 1),
             HINT = format('Give %s or a higher value, or force => true if none of these ids is in use any more.', issued);
     END IF;
@@ -454,7 +454,7 @@ BEGIN
         RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Its owner must be a role.',
-            HINT = format('To have every role use it: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+            HINT = format('To let every role use the tag: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);
     PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
@@ -471,7 +471,7 @@ BEGIN
     IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
         RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
             DETAIL = 'Roles now need privileges to use it.',
-            HINT = format('To have every role use it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+            HINT = format('To let every role use the tag again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
 END
@@ -487,7 +487,7 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
         RAISE NOTICE 'segment tag "%" is open to every role', tag USING
             DETAIL = 'The USAGE privilege is not checked until the tag is restricted.',
-            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+            HINT = format('To restrict the tag: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
 END

@@ -12,17 +12,17 @@ CREATE TABLE snowflake_ids.sequence_binding (
     unlogged    boolean,
     identity    "char"
 );
-COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator that its snowflake ids are of; null: the server''s own';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of snowflake_ids, as bound by snowflake_ids.bind_sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag whose ids the sequence gives; null if it gives snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator whose ids the sequence gives, if any';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence gave before it was bound';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
-    'true if the sequence was seen at its end, where a bound sequence stands; otherwise it is bound while it stands there';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the former type, which it gets back; null: the type of its column';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if it could cycle, and will again';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if it was unlogged, and will be again';
+    'true if the sequence was seen at its maximum, where a bound sequence is kept; if false, it counts as bound only while it is at its maximum';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type before the binding, which unbinding restores; null: the type of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if the sequence had CYCLE before the binding; unbinding restores this';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if the sequence was unlogged before the binding; unbinding restores this';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
-    'a or d if its column was an identity, ALWAYS or BY DEFAULT; detach makes the column an identity again';
+    'a (ALWAYS) or d (BY DEFAULT) if its column was an identity; detach makes the column an identity again';
 /* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
@@ -40,7 +40,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', NEW.sequence),
             DETAIL = 'Only the owner of a sequence may bind it.',
-            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+            HINT = 'Ask the owner of the sequence to call snowflake_ids.bind_sequence.';
     END IF;
     NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
     RETURN NEW;
@@ -235,7 +235,7 @@ BEGIN
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
     ELSIF terms.seqtypid <> 'bigint'::regtype THEN
         message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
+        detail := format('The maximum of type %s is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
         hint := format('Widen it, and the columns that use it: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
@@ -310,8 +310,8 @@ BEGIN
     IF highest = 9223372036854775807 THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It is at the maximum of bigint, where DROP EXTENSION or a dump of a part of the database leaves a bound sequence.',
-            HINT = format('If DROP EXTENSION or a dump put it there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+            DETAIL = 'The sequence is at the maximum of bigint. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence there.',
+            HINT = format('If DROP EXTENSION or a dump caused this, SELECT setval(%L, number) with the highest number in use. Then bind the sequence again.',
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
@@ -325,7 +325,7 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" has issued numbers above the next snowflake id', sequence),
                 DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-                HINT = 'Bind it with kind => ''segment''.';
+                HINT = 'Bind the sequence with kind => ''segment''.';
         END IF;
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
@@ -354,7 +354,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('maximum of sequence "%s" is below ids that it has given', sequence),
             DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
-            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+            HINT = format('Raise the maximum: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
     PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
@@ -402,7 +402,7 @@ BEGIN
                 WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
                 ELSE format('It gives ids of segment tag "%s".', b.tag) END
                 FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+            HINT = format('To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
     SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
     IF obstacle.message IS NOT NULL THEN
@@ -455,5 +455,5 @@ FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
     LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
     AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
-COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of snowflake_ids';
 GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;

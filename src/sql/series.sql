@@ -72,8 +72,8 @@ CREATE TABLE snowflake_ids.series_privilege (
     PRIMARY KEY (series, grantee)
 );
 COMMENT ON TABLE snowflake_ids.series_privilege IS 'rights of roles on restricted series';
-COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - is PUBLIC';
-COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - means PUBLIC';
+COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
@@ -98,7 +98,7 @@ BEGIN
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
-            DETAIL = 'Its sections are segment tags, and you have no right to write to their table.',
+            DETAIL = 'The sections of the series are segment tags, and the current role may not insert into snowflake_ids.segment.',
             HINT = 'Create it with snowflake_ids.series_create.';
     END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
@@ -154,7 +154,7 @@ BEGIN
     IF length(name) > 107 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'name of monotonic series is too long',
-            DETAIL = format('It has %s characters; the name of a monotonic series has at most 107, as its sections are named after it.',
+            DETAIL = format('The name has %s characters; the limit is 107, because the sections are named after the series.',
                             length(name)),
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
@@ -174,8 +174,8 @@ BEGIN
     IF made <> series.sections THEN
         RAISE duplicate_object USING
             MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
-            DETAIL = 'The sections of the series would have the same names.',
-            HINT = 'Choose another name, or another number of sections.';
+            DETAIL = 'The sections of the series are segment tags, and would get these names.',
+            HINT = 'Choose another name for the series, or another number of sections.';
     END IF;
 END
 $$;
@@ -233,8 +233,8 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = 'series of kind "dense" are not supported',
             DETAIL = 'Their numbers came from memory, with gaps where a transaction was rolled back or the server died.',
-            HINT = 'Leave kind out for a gapless series, whose calls of one key wait for each other; create a segment tag for each key '
-                'that has many concurrent calls; or give ''monotonic'' where numbers only have to grow.';
+            HINT = 'Omit kind for a gapless series, whose calls for one key wait for each other. Create a segment tag for each key '
+                'with many concurrent calls. Set kind to ''monotonic'' if numbers only have to grow.';
     ELSIF kind COLLATE "C" = 'monotonic' THEN
         step := coalesce(step, least(1000, max_step));
         max_step := coalesce(max_step, greatest(1000000, step));
@@ -355,7 +355,7 @@ BEGIN
         RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Its owner must be a role.',
-            HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
+            HINT = 'To let every role use the series, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
     UPDATE snowflake_ids.series_privilege AS p
@@ -394,7 +394,7 @@ BEGIN
     IF row.was_open AND grantee <> 0 THEN
         RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
             DETAIL = 'Roles now need privileges to use it.',
-            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
+            HINT = 'To let every role use the series again, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
 END
@@ -414,7 +414,7 @@ BEGIN
     ELSIF NOT restricted THEN
         RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
             DETAIL = 'The USAGE privilege is not checked until the series is restricted.',
-            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+            HINT = 'To restrict the series, revoke ALL from public with snowflake_ids.series_revoke.';
     END IF;
     UPDATE snowflake_ids.series_privilege AS p
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
@@ -601,8 +601,8 @@ BEGIN
         ELSIF is_counted THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('table %s has rows with numbers', member.name),
-                DETAIL = 'The series must continue above them, and only the owner of the table may read them.',
-                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                DETAIL = 'The series must continue above these numbers, and only the owner of the table may read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table. Then that role can call snowflake_ids.series_attach.',
                               quote_ident(pg_get_userbyid(member.relowner)));
         ELSE
             RAISE NOTICE 'series "%" does not start above the numbers in table %', left(series, 128), member.name USING
@@ -614,7 +614,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column, by the key in another column, in rows without a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column where it is null in new rows, with the next number of the key in another column';
 
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -635,7 +635,7 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
 
 /* Distributed series. The counter of a key is on the Citus shard that has the key's rows, in a table of the series. Citus
    propagates the privileges on that table; the coordinator propagates the series itself. */
@@ -727,8 +727,8 @@ BEGIN
     ELSIF series.scope <> 'global' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
-            DETAIL = 'Only a series that counts in the tables of the coordinator can be distributed.',
-            HINT = 'Create another series, and set its keys with snowflake_ids.series_set.';
+            DETAIL = 'Only a series of scope "global", which counts in tables of the coordinator, can be distributed.',
+            HINT = 'Create a series of scope "global", and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" is open to every role', left(name, 128)),
@@ -749,14 +749,14 @@ BEGIN
     IF of_key.type IS NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('table %s is not distributed by a column', table_name),
-            HINT = 'Name a table whose distribution column has the keys.';
+            HINT = 'Name a table whose distribution column contains the keys of the series.';
     ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
             WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
             WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('table %s is distributed by a column of type %s', table_name, format_type(of_key.type, NULL)),
             DETAIL = format('Keys of series "%s" are of type %s.', left(name, 128), series.key_type),
-            HINT = 'Create a series whose keys are of that type.';
+            HINT = 'Create a series whose keys have the type of the distribution column.';
     END IF;
     EXECUTE format('CREATE TABLE %s (key %s%s PRIMARY KEY, last_value bigint NOT NULL, period date) WITH (fillfactor = 50)',
         keys, format_type(of_key.type, NULL), of_key.collation);

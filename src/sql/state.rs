@@ -107,7 +107,7 @@ mod snowflake_ids {
             message,
             "Ids do not follow this server's clock, because the lease of its worker id, which is timed by the registry's \
              clock, would then end.",
-            "Set the clocks of all servers by the same time service. Ids go on as before.",
+            "Synchronise the clocks of all servers with one time service. Ids are issued as before.",
         )
     }
 

@@ -215,20 +215,20 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]
 
 extension_sql!(
     "
-COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; a null argument changes nothing';
 COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 COMMENT ON FUNCTION snowflake_ids.segment_set IS
     'moves a segment tag, like setval: the next id is the first above the value';
 COMMENT ON FUNCTION snowflake_ids.segment_raise IS
-    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+    'makes the next ids of a segment tag greater than a value; returns the highest id that counts as issued';
 COMMENT ON FUNCTION snowflake_ids.segment_discard IS
-    'takes away what this server has reserved of a segment tag and not handed out';
+    'discards the ids of a segment tag that this server has reserved and not handed out';
 COMMENT ON FUNCTION snowflake_ids.segment_grant IS
     'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
 COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
-    'whether the current role has a privilege on a segment tag; of several, any';
+    'true if the current role has at least one of the given privileges on a segment tag';
 ",
     name = "tags",
     requires = [

@@ -132,7 +132,7 @@ fn elsewhere(registry: &str) -> ErrorReport {
     not_ready(
         "worker ids are not leased from this database",
         format!("This server's registry is in database \"{registry}\"."),
-        "Connect to that database.",
+        "Connect to that database, and call the function there.",
     )
 }
 

@@ -18,16 +18,16 @@ CREATE TABLE snowflake_ids.worker_lease (
     former_until      timestamptz,
     PRIMARY KEY (datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the worker ids that this registry has leased, and their holders';
 COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
 COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
     'a random number by which the holder recognises its lease; it changes with each renewal, and is null after a release';
 COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids only before this instant, and the next holder only from it on; afterwards the worker id is free';
+    'the end of the lease: the holder issues ids only before this instant, the next holder only from this instant on';
 COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
-    'the holder got the lease from a former registry in the place of this one, whose other leases may last until then';
+    'set if the lease comes from a former registry that this one replaced; other leases of the former registry may last until this time';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 /* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
@@ -72,8 +72,8 @@ BEGIN
     ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
+            DETAIL = 'There is no row for this worker id in snowflake_ids.worker_lease.',
+            HINT = 'To release a worker id of another datacenter, SELECT snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
     -- This server's own lease ends at once. Another holder may be alive: it keeps its lease until that expires, but cannot
     -- renew it.
@@ -97,6 +97,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
-    'states that no server issues ids under a lease of a former registry that this registry does not know';
+    'declares that no server issues ids under a lease that a former registry granted and this registry does not know';
 
-COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives up a leased worker id; holder_is_down states that its holder is gone for good';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'releases a leased worker id; holder_is_down declares that its holder is gone for good';

@@ -60,7 +60,7 @@ pub enum GeneratorError {
     #[explain(hint = "{}", match .0.cause {
         Cause::StepBack => {
             "Check the server's clock. Ids continue once the clock has caught up. If the clock was ahead and \
-             is right now, set snowflake_ids.clock_rollback to switch, or set another \
+             is now correct, set snowflake_ids.clock_rollback to switch, or set another \
              snowflake_ids.worker_id."
         }
         Cause::Start => "Try again later, or raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift.",

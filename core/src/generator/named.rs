@@ -164,11 +164,11 @@ pub enum NamedError {
     #[explain(hint = "Use a smaller modulus, or a layout with more sequence bits.")]
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
     #[error("remainder {remainder} is out of range")]
-    #[explain(detail = "With modulus {modulus} it must be 0 to {}.", modulus - 1)]
+    #[explain(detail = "With modulus {modulus}, the remainder must be 0 to {}.", modulus - 1)]
     #[explain(hint = "{GIVE_BOTH}")]
     Remainder { remainder: i32, modulus: i64 },
     #[error("unrecognized value for sequence_start: \"{text}\"")]
-    #[explain(detail = "It determines where the sequence of each new tick starts.")]
+    #[explain(detail = "sequence_start determines where the sequence of each new tick starts.")]
     #[explain(hint = "Known values are zero, random and rotate.")]
     Start { text: String },
     #[error("cache {cache} is out of range")]
@@ -177,7 +177,8 @@ pub enum NamedError {
 }
 
 const NAME_IT: &str = "Name the generator after what its ids are for, for example \"web\".";
-const GIVE_BOTH: &str = "Give both, as for a hash partition: FOR VALUES WITH (MODULUS ..., REMAINDER ...).";
+const GIVE_BOTH: &str =
+    "Give modulus and remainder, as for a hash partition: FOR VALUES WITH (MODULUS ..., REMAINDER ...).";
 
 fn create(name: &str) -> String {
     if name.len() <= EXCERPT_CHARS && !name.contains('\'') {

@@ -204,13 +204,15 @@ impl FromStr for Shard {
 #[explain(BadArgument)]
 pub enum ShardError {
     #[error("shard \"{text}\" is not valid")]
-    #[explain(detail = "A shard is two whole numbers, remainder/modulus: 3/16 is remainder 3 of modulus 16.")]
+    #[explain(
+        detail = "A shard is written as remainder/modulus, two whole numbers: 3/16 is remainder 3 of modulus 16."
+    )]
     Syntax { text: String },
     #[error("modulus {0} is out of range")]
     #[explain(detail = "The modulus must be 1 to {MAX_MODULUS}.")]
     Modulus(i64),
     #[error("remainder {remainder} is out of range")]
-    #[explain(detail = "With modulus {modulus} it must be 0 to {}.", modulus - 1)]
+    #[explain(detail = "With modulus {modulus}, the remainder must be 0 to {}.", modulus - 1)]
     Remainder { modulus: i64, remainder: i64 },
     #[error("modulus {modulus} is more than the {room} ids that a tick of the layout holds")]
     #[explain(

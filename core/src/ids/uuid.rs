@@ -51,7 +51,7 @@ pub enum UuidError {
     #[explain(detail_with = uuid.of_other_version())]
     OtherVersion { uuid: Uuid },
     #[error("uuid {uuid} was not made with layout \"{layout}\"")]
-    #[explain(detail = "The uuid's tick number does not occur in the layout in the millisecond of {}.", uuid.instant())]
+    #[explain(detail = "In this layout, no tick of the millisecond {} has the tick number of the uuid.", uuid.instant())]
     #[explain(hint = "Name the layout that the uuid was made with.")]
     Foreign { uuid: Uuid, layout: Layout },
     #[error("timestamp is out of range for UUIDs of version 7")]
@@ -75,9 +75,9 @@ impl Uuid {
 
     fn of_other_version(self) -> String {
         if !self.is_of_rfc() {
-            return "Its variant is not that of RFC 9562.".to_owned();
+            return "The variant of the uuid is not the variant of RFC 9562.".to_owned();
         }
-        format!("It is of version {}. Only version 7 holds a time and a node.", self.version())
+        format!("The uuid is of version {}. Only version 7 contains a time and a node.", self.version())
     }
 
     const fn instant(self) -> UnixMicros {

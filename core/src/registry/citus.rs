@@ -17,7 +17,7 @@ pub enum NoCoordinatorError {
     /// The server is the coordinator, or does not belong to a cluster.
     #[error("this database is not a worker of a Citus cluster")]
     #[explain(
-        detail = "\"{COORDINATOR}\" is the coordinator of the Citus cluster that a worker belongs to.",
+        detail = "\"{COORDINATOR}\" is the registry name for the coordinator, and works only on a worker of the cluster.",
         hint = "On the coordinator, CALL snowflake_ids.use_citus(). On a server that has left its cluster, SELECT \
                 snowflake_ids.use_local_registry()."
     )]

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[error("this server is a worker of a Citus cluster, and uses no registry")]
 #[explain(
     NotReady,
-    detail = "Ids from its own tables could be the same as those of other nodes.",
+    detail = "Ids from this server's own tables could repeat ids of other nodes.",
     hint = "On the coordinator, CALL snowflake_ids.use_citus()."
 )]
 pub struct Unregistered;
@@ -256,7 +256,9 @@ impl RegistryError {
             Self::Failed(ConnectionError::Refused(error)) | Self::NoServer(error) => {
                 error.detail.clone().unwrap_or_default()
             }
-            Self::Release(version) => format!("It has {version}, and this server {RELEASE}."),
+            Self::Release(version) => {
+                format!("The registry has version {version}, and this server has version {RELEASE}.")
+            }
             Self::Itself => "The foreign server points to this database.".to_owned(),
             Self::Skew(skew) => skew.detail().unwrap_or_default(),
             Self::Elsewhere(_) => "Two registries could lease the same worker id to two servers.".to_owned(),
@@ -286,7 +288,7 @@ impl RegistryError {
                     "Name the registry's primary and standbys as hosts of the foreign server, with target_session_attrs \
                      'read-write'."
                 }
-                _ => hint.as_deref().unwrap_or("See the log of that server."),
+                _ => hint.as_deref().unwrap_or("See the log of the registry's server."),
             },
             Self::Failed(ConnectionError::TooLong) | Self::Version(_) | Self::Garbled(_) => {
                 "Install the same version of the extension on both servers."
@@ -297,7 +299,7 @@ impl RegistryError {
             }
             Self::Failed(ConnectionError::Rejected(code, _)) => match code {
                 b"28P01" => {
-                    "Set the password of the user mapping to the one that the role has there: ALTER USER MAPPING ... OPTIONS (SET password \
+                    "Set the password of the user mapping to the password of the role on the registry: ALTER USER MAPPING ... OPTIONS (SET password \
                      '...')."
                 }
                 b"28000" => {
@@ -305,37 +307,37 @@ impl RegistryError {
                      pg_hba.conf has a line for it, the database and this server's address."
                 }
                 b"3D000" => {
-                    "Set the database of the foreign server to the one that has the registry: ALTER SERVER ... OPTIONS (SET dbname '...')."
+                    "Set the database of the foreign server to the database of the registry: ALTER SERVER ... OPTIONS (SET dbname '...')."
                 }
                 b"42501" => "On the registry, GRANT CONNECT ON DATABASE to the role of the user mapping.",
                 b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
-                b"57P03" => "Wait until it has started; ids are then issued again.",
-                _ => "See the log of that server.",
+                b"57P03" => "Wait until the registry's server has started; ids are then issued again.",
+                _ => "See the log of the registry's server.",
             },
             Self::Failed(_) | Self::Before => {
                 "Check that the registry runs, and that the foreign server has its host and port. Ids are issued again as \
-                 soon as it answers."
+                 soon as the registry answers."
             }
-            Self::Here(_) => "See the server's log for the reason; ids are issued again when the table can be written to.",
-            Self::Clocks(_) => "Set the clocks of all servers by the same time service.",
+            Self::Here(_) => "See the server's log for the reason. Ids are issued again when the table can be written to.",
+            Self::Clocks(_) => "Synchronise the clocks of all servers with one time service.",
             Self::NoServer(error) => error.hint.as_deref().unwrap_or(
                 "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a \
                  Citus cluster: CALL snowflake_ids.use_citus() on the coordinator.",
             ),
             Self::Stranger(Stranger::Another) => {
-                "If that is intended, raise the tags there above all ids in use with snowflake_ids.segment_raise; then \
+                "If this change is intended, raise the tags on the new registry above all ids in use with snowflake_ids.segment_raise; then \
                  call snowflake_ids.use_registry here again."
             }
             Self::Stranger(Stranger::Former { .. }) => {
-                "Stop that server, and have the foreign server name the promoted one."
+                "Stop the former primary, and set the host of the foreign server to the promoted server."
             }
             Self::Release(_) => {
                 "Install the same version on both servers. Servers that already use the registry are not affected."
             }
             Self::Itself => {
-                "Without a foreign server a database is its own registry: SELECT snowflake_ids.use_local_registry()."
+                "To make this database its own registry, SELECT snowflake_ids.use_local_registry()."
             }
-            Self::Elsewhere(_) => "Use that registry here, too.",
+            Self::Elsewhere(_) => "Use that registry in this database, too.",
             Self::Skew(skew) => return skew.hint().unwrap_or_default(),
             Self::Unfit(tag, unfit) => return unfit.hint(tag),
         }

@@ -409,11 +409,11 @@ impl Preferred {
 
 /// The reason why a server must not get a worker id: its clock is too far off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
-#[explain(NotReady, hint = "Set the clocks of all servers by the same time service.")]
+#[explain(NotReady, hint = "Synchronise the clocks of all servers with one time service.")]
 pub enum Skew {
     /// The clock differs from the registry's clock.
     #[error("the clock of this server differs from the registry's")]
-    #[explain(detail = "It is {} {} the registry's; snowflake_ids.max_clock_skew is {}.",
+    #[explain(detail = "The clock is {} {} the registry's; snowflake_ids.max_clock_skew is {}.",
               human(*by), if *is_ahead { "ahead of" } else { "behind" }, human(*max))]
     Registry {
         /// The difference.
@@ -425,7 +425,7 @@ pub enum Skew {
     },
     /// The clock is behind ids that other servers have issued.
     #[error("the clock of this server is behind ids that other servers have issued")]
-    #[explain(detail = "It is {} behind them; snowflake_ids.max_clock_skew is {}.", human(*by), human(*max))]
+    #[explain(detail = "The clock is {} behind these ids; snowflake_ids.max_clock_skew is {}.", human(*by), human(*max))]
     Peers {
         /// The difference.
         by: Duration,

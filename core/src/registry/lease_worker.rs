@@ -96,8 +96,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             }
         }
         Ok(Err(LeaseError::yet(
-            "The row of the worker id in snowflake_ids.worker_lease changes all the time.",
-            "Make sure that nothing else writes to that table.",
+            "The row of the worker id in snowflake_ids.worker_lease keeps changing.",
+            "Make sure that nothing else writes to snowflake_ids.worker_lease.",
         )))
     }
 

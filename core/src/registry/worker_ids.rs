@@ -298,7 +298,7 @@ pub fn release<R: WorkerRows>(
 }
 
 /// The hint if all worker ids are used up under the policy `disposable`.
-pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue, and reload the configuration; or choose a \
+pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue, and reload the configuration; or use a \
                                          snowflake_ids.layout with more worker bits.";
 
 /// Returns the first items of a list, for a message.
@@ -317,7 +317,7 @@ fn none_free<R: WorkerRows>(
     let (datacenter, capacity) = (request.entry.datacenter, request.capacity);
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
     let mut hint = "On the registry, release worker ids of servers that are gone for good: SELECT snowflake_ids.worker_release(worker_id, datacenter_id, true). Or \
-                    choose a snowflake_ids.layout with more worker bits.";
+                    set snowflake_ids.layout to a layout with more worker bits.";
     if request.policy == Policy::Disposable {
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: a worker id that a server has had is not used again.");
         hint = NOT_DISPOSABLE;
@@ -345,8 +345,8 @@ impl HeldWorker {
 
 fn too_many_held() -> LeaseError {
     LeaseError::yet(
-        format!("The registry has leased {MAX_HELD} worker ids to this server that are not free yet."),
-        "Find out why this server leases so many worker ids. On the registry, release those that it does not use with SELECT \
+        format!("{MAX_HELD} worker ids that the registry leased to this server are not free yet."),
+        "Find out why this server leases so many worker ids. On the registry, release the worker ids that this server does not use: SELECT \
          snowflake_ids.worker_release(worker_id, datacenter_id).",
     )
 }

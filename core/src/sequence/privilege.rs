@@ -153,7 +153,7 @@ impl fmt::Display for Privileges {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("unrecognized privilege type: \"{word}\"")]
 #[explain(BadArgument, detail = "Privileges are USAGE, SELECT and UPDATE.")]
-#[explain(hint = "Name one or more of them, separated by commas, or ALL.")]
+#[explain(hint = "Name one or more privileges, separated by commas, or ALL.")]
 pub struct PrivilegeError {
     word: String,
 }

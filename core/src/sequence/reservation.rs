@@ -231,33 +231,33 @@ impl Unfit {
             }
             Self::SetBack { received, max_id, .. } => {
                 format!(
-                    "Ids up to {received} were received from this registry before, but its row ends at {max_id}."
+                    "Ids up to {received} were received from this registry before, but the registry's row ends at {max_id}."
                 )
             }
             Self::Period { dated: true } => {
-                "It starts over each day, month or year; here the tag does not, or at other times.".to_owned()
+                "On the registry, the tag starts over each day, month or year; on this server, it does not, or does so at other times.".to_owned()
             }
-            Self::Period { dated: false } => "It never starts over; here the tag does.".to_owned(),
+            Self::Period { dated: false } => "On the registry, the tag never starts over; on this server, it does.".to_owned(),
             Self::Redated { dated: true } => {
-                "It starts over each day, month or year now; when ids were received from it before, it did not."
+                "The tag now starts over each day, month or year; it did not when ids were received from it before."
                     .to_owned()
             }
             Self::Redated { dated: false } => {
-                "It does not start over any more; when ids were received from it before, it did.".to_owned()
+                "The tag no longer starts over; it did when ids were received from it before.".to_owned()
             }
             Self::Dropped { received } => {
-                format!("It is gone; ids up to {received} were received from it before.")
+                format!("The registry no longer has the tag; ids up to {received} were received from it before.")
             }
             Self::HighWaterMark { high_water_mark, max_id } => format!(
-                "This server has handed out ids up to {high_water_mark}, and its row knows of ids up to {max_id}: more lies \
-                 between them than two segments hold."
+                "This server has handed out ids up to {high_water_mark}, but the registry's row ends at {max_id}. The gap is larger \
+                 than two segments."
             ),
             Self::Clock { day, clock } => format!(
-                "Its period begins at {}, and the clock of this server shows {clock}.",
+                "The tag's period begins at {}, but the clock of this server shows {clock}.",
                 UnixMicros::of_day(*day)
             ),
             Self::Share { share: Share { index, of }, increment, remainder } => format!(
-                "It is at position {index} of {of} registries, whose ids leave {index} when divided by {of}; the \
+                "The registry is at position {index} of {of}, so its ids must leave remainder {index} when divided by {of}; the \
                  row has increment {increment} and remainder {remainder}."
             ),
         }
@@ -277,7 +277,7 @@ impl Unfit {
                     .to_owned()
             }
             Self::Redated { .. } => format!(
-                "If that is intended and numbers may repeat: on this server, DELETE FROM snowflake_ids.received WHERE tag = \
+                "If this is intended and numbers may repeat: on this server, DELETE FROM snowflake_ids.received WHERE tag = \
                  '{tag}'. Otherwise use another tag."
             ),
             Self::Dropped { .. } => format!(

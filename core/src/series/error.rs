@@ -33,15 +33,17 @@ pub enum SeriesError {
     ControlName,
     #[error("unrecognized kind of series: \"{name}\"")]
     #[explain(detail = "A series is gapless or monotonic.")]
-    #[explain(hint = "Omit kind for a gapless series, or give one of these kinds.")]
+    #[explain(hint = "Omit the argument kind for a gapless series, or set it to gapless or monotonic.")]
     Kind { name: String },
     #[error("unrecognized scope of series: \"{name}\"")]
-    #[explain(detail = "It is global, node or shard.")]
-    #[explain(hint = "Leave scope out for 'global', or give 'node' if each key is used on one server only.")]
+    #[explain(detail = "The scope of a series is global, node or shard.")]
+    #[explain(
+        hint = "Omit the argument scope for 'global', or set it to 'node' if each key is used on one server only."
+    )]
     Scope { name: String },
     #[error("only gapless series have scope \"{scope}\"")]
     #[explain(Unsupported, detail = "For series of other kinds, all nodes take numbers from one registry.")]
-    #[explain(hint = "Leave scope out, or give kind 'gapless'.")]
+    #[explain(hint = "Omit the argument scope, or set kind to 'gapless'.")]
     GaplessScope { scope: &'static str },
     #[error("series of kind \"{kind}\" have no {argument}")]
     #[explain(Unsupported, detail_with = why_not(argument, kind))]
@@ -111,7 +113,7 @@ pub enum SeriesError {
     #[explain(detail = "A session remembers the numbers of the {} keys that it used last.", Recent::KEYS)]
     NoLast { series: String, key: String },
     #[error("value {value} is out of range")]
-    #[explain(hint = "Give the last number that counts as used: the next one is that value + 1.")]
+    #[explain(hint = "Set value to the last number that counts as used; the next number is value + 1.")]
     #[explain(detail = "It must be {lowest}, which is start - 1, to max_value, which is {max_value}.")]
     Value { value: i64, lowest: i64, max_value: i64 },
     #[error("value must not be null")]
@@ -119,7 +121,7 @@ pub enum SeriesError {
     NullValue,
     #[error("value {value} is below issued numbers of key {key} of series \"{series}\"")]
     #[explain(
-        detail = "Numbers up to {last} may be in use; going on with {} would give some of them again.",
+        detail = "Numbers up to {last} may be in use; continuing with {} would give some of them again.",
         value.saturating_add(1)
     )]
     #[explain(
@@ -134,11 +136,19 @@ pub enum SeriesError {
     #[explain(LongText, hint = "Make the column wider, or shorten the format of the series.")]
     LongText { series: String, text: String, column: String },
     #[error("column \"{column}\" does not exist, but a trigger of series \"{series}\" names it")]
-    #[explain(NotReady, detail = "The column was renamed after snowflake_ids.series_attach was called.", hint = "{DETACH}")]
+    #[explain(
+        NotReady,
+        detail = "The column was renamed after snowflake_ids.series_attach was called.",
+        hint = "{DETACH}"
+    )]
     NoColumn { series: String, column: String },
     /// The trigger's column has a type that the trigger cannot fill or use as a key.
     #[error("type of column \"{column}\" does not fit the trigger of series \"{series}\"")]
-    #[explain(OtherType, detail = "The type was changed after snowflake_ids.series_attach was called.", hint = "{DETACH}")]
+    #[explain(
+        OtherType,
+        detail = "The type was changed after snowflake_ids.series_attach was called.",
+        hint = "{DETACH}"
+    )]
     ColumnType { series: String, column: String },
     #[error("permission denied for series \"{series}\"")]
     #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(*action))]
@@ -172,9 +182,9 @@ pub enum SeriesError {
     #[error("section \"{tag}\" of series \"{series}\" does not exist")]
     #[explain(Undefined, detail_with = no_tag(registry.as_deref()))]
     #[explain(hint = "{}", if registry.is_some() {
-        "Create the series on the registry, too, with the same number of sections: snowflake_ids.series_create."
+        "Create the series on the registry, too, with snowflake_ids.series_create and the same number of sections."
     } else {
-        "Drop the series and create it again, with a start above its numbers."
+        "Drop the series, and create it again with a start above the numbers that it has given."
     })]
     NoSection { series: String, tag: String, registry: Option<String> },
     #[error("cannot set series \"{series}\" back")]
@@ -195,8 +205,8 @@ pub enum SeriesError {
     #[error("the key table of series \"{series}\" does not exist")]
     #[explain(
         NotReady,
-        detail = "It is a distributed table that belongs to the owner of the extension.",
-        hint = "On the coordinator, CALL snowflake_ids.use_citus(). After a restore, drop the series, create and distribute it again, and set its keys above the numbers that are in use."
+        detail = "The key table is a distributed table that belongs to the owner of the extension.",
+        hint = "On the coordinator, CALL snowflake_ids.use_citus(). After a restore, drop the series, create it again, distribute it, and set its keys above the numbers that are in use."
     )]
     NoKeyTable { series: String },
     #[error("the table snowflake_ids.series does not exist")]
@@ -219,31 +229,35 @@ fn create(name: &str) -> String {
 
 fn why_not(argument: &str, kind: &str) -> String {
     match argument {
-        "reset" => "Its numbers never start over: all keys of a section share one maximum.".into(),
-        "sections" => "Each of its keys has a row of its own.".into(),
-        _ => format!("Numbers of a {kind} series are taken one at a time, and none in advance."),
+        "reset" => {
+            "The numbers of such a series never start over: all keys of a section share one maximum.".into()
+        }
+        "sections" => "Each key of such a series has its own row.".into(),
+        _ => format!("A {kind} series takes numbers one at a time, and reserves none in advance."),
     }
 }
 
 fn leave_out(argument: &str) -> String {
     match argument {
-        "reset" => "Omit the argument reset, or give kind 'gapless'.".into(),
-        _ => format!("Leave {argument} out."),
+        "reset" => "Omit the argument reset, or set kind to 'gapless'.".into(),
+        _ => format!("Omit the argument {argument}."),
     }
 }
 
 fn lacks(action: Action, role: &str) -> String {
     match action {
-        Action::Own => format!("Role \"{role}\" neither owns it nor manages series."),
+        Action::Own => format!("Role \"{role}\" neither owns the series nor manages series."),
         _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(action)),
     }
 }
 
 fn who_grants(action: Action) -> String {
     match action {
-        Action::Own => "Ask the owner of the series, or a role that manages series, to make the change.".into(),
+        Action::Own => {
+            "Ask the owner of the series, or a role that manages series, to make the change.".into()
+        }
         _ => format!(
-            "Ask its owner, or a role that manages series, to grant {} on it with snowflake_ids.series_grant.",
+            "Ask the owner of the series, or a role that manages series, to grant {} with snowflake_ids.series_grant.",
             wanted(action)
         ),
     }
@@ -254,7 +268,7 @@ fn no_tag(registry: Option<&str>) -> String {
         Some(registry) => {
             format!("Registry \"{registry}\", which this database uses, has no such segment tag.")
         }
-        None => "It is a segment tag, and has no row in snowflake_ids.segment.".into(),
+        None => "The section is a segment tag, and has no row in snowflake_ids.segment.".into(),
     }
 }
 

@@ -48,7 +48,7 @@ impl Newer {
         let release = &self.release;
         if release == RELEASE {
             return format!(
-                "Install the build of version {release} of snowflake_ids that wrote it, or a later one, and restart the server."
+                "Install the build of version {release} of snowflake_ids that wrote the file, or a later one, and restart the server."
             );
         }
         format!("Install at least version {release} of snowflake_ids, and restart the server.")
@@ -61,7 +61,7 @@ impl fmt::Display for Newer {
         let Self { version, known, release } = self;
         write!(
             f,
-            "It has format {version} of version {release}; this is version {RELEASE}, which reads formats up to {known}."
+            "The file has format {version}, written by version {release}; this is version {RELEASE}, which reads formats up to {known}."
         )
     }
 }

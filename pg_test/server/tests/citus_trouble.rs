@@ -293,7 +293,7 @@ fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) ->
         .run(&format!("update pg_dist_node set nodeport = {} where groupid = 0", other.coordinator.port()))?;
     let detail = citus::failed(&mut cluster.session()?)?;
     let of_one = detail.lines().find(|line| line.starts_with("node 2 ")).with_context(|| detail.clone())?;
-    ensure!(of_one.contains("is another registry here than on the coordinator"), "{detail}");
+    ensure!(of_one.contains("is not the registry of that name on the coordinator"), "{detail}");
     ensure!(worker.one::<i64>("select count(*) from snowflake_ids.registry_server")? == 0);
     Ok(())
 }

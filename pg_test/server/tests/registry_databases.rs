@@ -46,7 +46,7 @@ fn a_second_database_does_not_move_a_node_to_another_registry() -> Result<()> {
     let mut database = second(&nodes[0], &two, "postgres")?;
     let error = database.fails(JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().contains("for database \"postgres\""), "{error:?}");
-    ensure!(error.hint().is_some_and(|hint| hint.contains("registry here, too")), "{error:?}");
+    ensure!(error.hint().is_some_and(|hint| hint.contains("in this database, too")), "{error:?}");
     let port = |registry: &Server| format!("alter server {NAME} options (set port '{}')", registry.port());
     database.run(&format!("{}; {JOIN}", port(&one)))?;
     let mut taken = Vec::new();

@@ -115,7 +115,7 @@ fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) ->
     let words = said(&error);
     for part in [
         "this database is not a registry",
-        "Its own ids come from registry \"central\".",
+        "The database takes its own ids from registry \"central\".",
         "Use the same registry as this database, or make this database a registry with SELECT snowflake_ids.use_local_registry().",
     ] {
         assert!(words.contains(part), "\"{part}\" is not said: {words}");

@@ -111,7 +111,10 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     settled(&mut client, "own")?;
     registry.replace_by(old)?;
 
-    let gone = format!("It is gone; ids up to {} were received", received(&mut client, "own")?);
+    let gone = format!(
+        "The registry no longer has the tag; ids up to {} were received",
+        received(&mut client, "own")?
+    );
     refused(
         &registry,
         &mut client,
@@ -123,7 +126,7 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
     let above = received(&mut client, "own")? + 1;
     let mut at_registry = registry.connect("postgres")?;
     create(&mut at_registry, "own", &format!("step => 10, max_step => 10, start => {above}"))?;
-    refused(&registry, &mut client, JOIN, "zzz", &["It is gone"])?;
+    refused(&registry, &mut client, JOIN, "zzz", &["no longer has the tag"])?;
     create(&mut at_registry, "zzz", "")?;
     client.run(JOIN)?;
     taken.extend(take(&mut client, "own", 30)?);
@@ -180,7 +183,7 @@ fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result
     }
     let mut registry = cluster.registry.connect("postgres")?;
     registry.run("select snowflake_ids.segment_drop('t')")?;
-    let error = refused(&cluster.registry, &mut client, JOIN, "t", &["It is gone", "on purpose"])?;
+    let error = refused(&cluster.registry, &mut client, JOIN, "t", &["no longer has the tag", "on purpose"])?;
     let delete = "DELETE FROM snowflake_ids.received WHERE tag = 't'";
     assert!(error.hint().is_some_and(|hint| hint.contains(delete)), "{error:?}");
     client.run(delete)?;
@@ -208,9 +211,15 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     noted(&mut client, "current_date - 3")?;
     client.run(JOIN)?;
     noted(&mut client, "current_date + 3")?;
-    refused(&cluster.registry, &mut client, JOIN, "t", &["Ids of a later period, up to 1000000, were received"])?;
+    refused(
+        &cluster.registry,
+        &mut client,
+        JOIN,
+        "t",
+        &["Ids of a later period, up to 1000000, were received"],
+    )?;
     noted(&mut client, "null")?;
-    refused(&cluster.registry, &mut client, JOIN, "t", &["It starts over each day, month or year now"])?;
+    refused(&cluster.registry, &mut client, JOIN, "t", &["The tag now starts over each day, month or year"])?;
     client.run("delete from snowflake_ids.received")?;
     client.run(JOIN)?;
     next(&mut client, "t")?;

@@ -106,7 +106,7 @@ fn a_note_of_a_newer_version_stays_as_it_is(server: &mut Server) -> Result<()> {
         assert_eq!(fs::read_to_string(note(server))?, newer);
     }
     let log = server.log();
-    assert!(log.contains("and ignores it: It has form 98, as version 99.0 writes it"), "{log}");
+    assert!(log.contains("and ignores it: The file has format 98, written by version 99.0"), "{log}");
     assert!(log.contains("Install at least version 99.0."), "{log}");
     assert!(log.contains("keeps \"snowflake_ids.carry_over.json\" as it is"), "{log}");
     fs::remove_file(note(server))?;

@@ -108,7 +108,7 @@ fn a_table_that_is_locked_is_every_calls_trouble_until_the_lock_ends(server: &mu
     create(&mut other, "good", "step => 10, max_step => 10")?;
     let mut locker = server.connect("postgres")?;
     locker.run("begin; lock table snowflake_ids.segment")?;
-    refused_with(&mut client, "good", &["or all of the table, locked"])?;
+    refused_with(&mut client, "good", &["or the whole table"])?;
     take(&mut other, "good", 200)?;
     locker.run("rollback")?;
     client.run("reset snowflake_ids.segment_wait_timeout")?;

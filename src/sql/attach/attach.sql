@@ -73,7 +73,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a column take ids above its present ones: from snowflake_nextval(), with or without a generator, or from segment_nextval(tag)';
+    'makes a column take ids above its present values, from snowflake_nextval(), snowflake_nextval(generator) or segment_nextval(tag)';
 
 -- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
 -- still treats as distributed, although its table is not distributed any more.
@@ -253,4 +253,4 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
-    'gives an attached column its former default back, a sequence or an identity, or the default that the argument names';
+    'gives an attached column its former sequence or identity back, or what the argument kind names: sequence, identity or none';

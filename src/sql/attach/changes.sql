@@ -33,8 +33,8 @@ BEGIN
     IF known.tag IS NULL AND highest >= most THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
-            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise the MAXVALUE of the sequence, if the column has one, or widen the column.';
+            DETAIL = format('The column and its sequence can hold ids up to %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise MAXVALUE of the column''s sequence, or change the column to a wider type.';
     ELSIF known.tag IS NULL THEN
         -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
@@ -47,7 +47,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
             DETAIL = 'The ids of the column would repeat.',
-            HINT = 'Attach with a tag that has no reset, or leave the tag out to create a new one.';
+            HINT = 'Attach with a tag that has no reset, or omit the argument tag to create a new tag.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
@@ -187,8 +187,8 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" also serves column "%s" of relation "%s", which cannot hold the ids',
                     sequence, other.other_attribute, other.other),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
-                HINT = 'Widen that column first.';
+                DETAIL = format('The maximum of type %s is %s.', other.type, other.most),
+                HINT = 'Change that column to a wider type first.';
         END IF;
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" also gets ids', other.other_attribute, other.other),

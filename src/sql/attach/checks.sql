@@ -162,7 +162,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on the tag.', relation),
-            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
+            HINT = 'Pass another tag in the call. To use this tag nevertheless, pass its name.';
     END IF;
 END
 $$;
@@ -218,7 +218,7 @@ BEGIN
         IF kind COLLATE "C" = 'snowflake' THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('column "%s" of relation "%s" cannot hold ids of the column that it references', other.attribute, other.relation),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                DETAIL = format('The maximum of type %s is %s.', other.type, other.most),
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
         RAISE NOTICE USING
@@ -272,10 +272,10 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest is %s, the maximum of type %s.', highest,
+            MESSAGE = format('no ids are left above the values of column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest value is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'Before you attach the column, give lower ids to the rows with the highest ids.';
+            HINT = 'First give lower ids to the rows with the highest ids.';
     END IF;
 END
 $$;

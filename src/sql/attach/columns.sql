@@ -141,7 +141,7 @@ BEGIN
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
             DETAIL = 'The sequence has given ids of this tag, and must continue above them.',
-            HINT = format('Create it again above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+            HINT = format('Create the tag again, above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
     END IF;
     RETURN greatest(highest, bound.last_number);
 END

@@ -256,7 +256,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach_plan IS
-    'the columns of a schema that could take ids, and the step of attach_all for each: attach it, bind its sequence, or skip it for a reason';
+    'the columns of a schema that could take ids, and what attach_all does with each: attach it, bind its sequence, or skip it for the stated reason';
 
 -- Returns the groups of columns to attach, and then the skipped columns with the reason.
 CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)

@@ -64,9 +64,9 @@ DECLARE
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'If the sequence is not bound, its other users continue to take its own numbers.',
-            HINT = format('Omit sequence => %L to bind the sequence.', left(sequence, 128));
+            MESSAGE = format('sequence "%s" has other users than column "%s" of relation "%s"', shared, attribute, relation),
+            DETAIL = 'If the sequence is not bound, the other users still get its own numbers.',
+            HINT = format('Omit the argument sequence => %L, so that the sequence is bound.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
@@ -82,7 +82,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
-            DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
+            DETAIL = format('Column "%s" of relation "%s" is not the only user of the sequence.', attribute, relation),
             HINT = 'Ask the owner of the sequence to bind it with snowflake_ids.bind_sequence.';
     END IF;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
@@ -95,7 +95,7 @@ BEGIN
             DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
                 WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
                 ELSE 'It gives snowflake ids.' END,
-            HINT = format('Attach the column with the same kind, tag and generator, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+            HINT = format('Attach the column with the kind, tag and generator of the sequence, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);

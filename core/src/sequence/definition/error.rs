@@ -26,14 +26,16 @@ pub enum DefinitionError {
     #[explain(hint = "Set increment to 1, or to the number of registries that share the tag.")]
     Increment { increment: i64 },
     #[error("remainder {remainder} is out of range")]
-    #[explain(detail = "With increment {increment} it must be 0 to {}.", increment.saturating_sub(1))]
+    #[explain(detail = "With increment {increment}, the remainder must be 0 to {}.", increment.saturating_sub(1))]
     #[explain(hint = "Set remainder to a number below increment, or raise increment.")]
     Remainder { remainder: i64, increment: i64 },
     #[error("start {start} is negative")]
     #[explain(detail = "Ids are 0 or more.", hint = "Set start to 0 or more.")]
     Start { start: i64 },
     #[error("max_id {max_id} is out of range")]
-    #[explain(detail = "max_id, the highest reserved id, must be -1 or more; -1 means that no id is reserved.")]
+    #[explain(
+        detail = "max_id, the highest reserved id, must be -1 or more; -1 means that no id is reserved."
+    )]
     #[explain(hint = "To make start the first id, set max_id to start - 1.")]
     MaxId { max_id: i64 },
     #[error("max_value {max_value} is less than start {start}")]
@@ -42,7 +44,7 @@ pub enum DefinitionError {
     MaxValue { max_value: i64, start: i64 },
     /// No number from `start` to `max_value` leaves `remainder` when divided by `increment`.
     #[error("no id lies between start {start} and max_value {max_value}")]
-    #[explain(detail = "None of these numbers leaves {remainder} when divided by {increment}.")]
+    #[explain(detail = "No number in this range leaves remainder {remainder} when divided by {increment}.")]
     #[explain(hint = "Raise max_value, lower start, or choose another remainder.")]
     NoId { start: i64, max_value: i64, increment: i64, remainder: i64 },
 }

@@ -22,7 +22,7 @@ pub enum FormatError {
     Brace { at: usize },
     #[error("unrecognized field \"{{{field}}}\" in format")]
     #[explain(detail = "Fields are {}, {{n}} and {{n:width}}.", date_fields())]
-    #[explain(hint = "Write fields as listed, in the same case.")]
+    #[explain(hint = "Use one of the listed fields, in the same case.")]
     UnknownField { field: String },
     #[error("width \"{width}\" of the number in format is not valid")]
     #[explain(detail = "The width must be 1 to {MAX_WIDTH} digits.")]

@@ -36,7 +36,7 @@ pub enum IssuerError {
     #[error("the lease of worker id {worker} has ended")]
     #[explain(
         NotReady,
-        detail = "It was leased until {expiry}, and the registry has not renewed it.",
+        detail = "The worker id was leased until {expiry}, and the registry has not renewed the lease.",
         hint = "See the server's log for the reason. To bridge longer outages of the registry, raise snowflake_ids.lease_duration."
     )]
     LeaseEnded { worker: u32, expiry: UnixMicros },
@@ -54,18 +54,18 @@ pub enum IssuerError {
 
 /// Returns the message and DETAIL for users that must not see the path of another data directory.
 fn elsewhere(error: &StateError) -> Option<(String, String)> {
-    let detail = "Its state was written in another data directory.";
+    let detail = "The state file was written in another data directory.";
     error.names_another_home().then(|| (error.to_string(), detail.into()))
 }
 
 fn in_use(slots: usize, held: usize, free: usize) -> String {
     if free == 0 {
         return format!(
-            "snowflake_ids.max_generators is {slots}, and that many layouts beside the server's own were used within the last minute."
+            "All {slots} slots that snowflake_ids.max_generators allows have layouts that were used within the last minute."
         );
     }
     format!(
-        "snowflake_ids.max_generators is {slots}. This database has {held} of these slots and others have {}. It may take \
+        "snowflake_ids.max_generators is {slots}. This database has {held} slots, other databases have {}. A database may take \
          another slot if it has fewer slots than are free, or at least two fewer than another database.",
         slots.saturating_sub(held + free)
     )

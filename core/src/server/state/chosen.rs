@@ -194,13 +194,13 @@ impl State {
         };
         let used = listed(used.into_keys());
         let mut detail = format!(
-            "Datacenter {datacenter} has {capacity} worker ids.{may} This server, or the one that it was copied from, has used {used}."
+            "Datacenter {datacenter} has {capacity} worker ids.{may} This server, or the server that it was copied from, has used {used}."
         );
         let hint = if here.policy == Policy::Disposable {
-            detail.push_str(" snowflake_ids.worker_id_policy is disposable: none is used again.");
+            detail.push_str(" snowflake_ids.worker_id_policy is disposable, so no worker id is used again.");
             NOT_DISPOSABLE
         } else {
-            "Set snowflake_ids.worker_id to a number that no other server has and restart the server, or have the servers use a registry."
+            "Set snowflake_ids.worker_id to a number that no other server has and restart the server, or let the servers share a registry."
         };
         LeaseError { message: "no worker id is free".into(), ..LeaseError::yet(detail, hint) }
     }

@@ -12,7 +12,7 @@ pub enum StateError {
     #[error("the state file of snowflake_ids is missing")]
     #[explain(
         Damaged,
-        detail = "It records the highest ids issued. Without it, ids could be issued again after the clock was set back.",
+        detail = "The state file records the highest ids issued. Without it, ids could be issued again after the clock was set back.",
         hint = "{RESET}"
     )]
     Missing,
@@ -25,14 +25,14 @@ pub enum StateError {
     #[error("the state file of snowflake_ids belongs to another cluster")]
     #[explain(
         Damaged,
-        detail = "It was written by the cluster with system identifier {stored}; this one has {ours}.",
+        detail = "The file was written by the cluster with system identifier {stored}; this cluster has {ours}.",
         hint = "{RESET}"
     )]
     Foreign { stored: u64, ours: u64 },
     #[error("the state file of snowflake_ids was written for another layout")]
     #[explain(
         NotReady,
-        detail = "It was written for layout \"{stored}\"; snowflake_ids.layout is \"{ours}\". Ids of two layouts can be equal.",
+        detail = "The file was written for layout \"{stored}\"; snowflake_ids.layout is \"{ours}\". Ids of two layouts can be equal.",
         hint = "Set snowflake_ids.layout back to '{stored}' and restart the server; then change it with SELECT \
                 snowflake_ids.layout_change('{ours}'). If no id of the old layout is in use, SELECT \
                 snowflake_ids.state_reset() instead."
@@ -54,7 +54,7 @@ pub enum StateError {
     Copy { homes: Box<[DataDirectory; 2]>, datacenter: u32, worker: u32 },
 }
 
-const RESET: &str = "If it cannot be restored, SELECT snowflake_ids.state_reset() creates a new one; ids then start above \
+const RESET: &str = "If the file cannot be restored, SELECT snowflake_ids.state_reset() creates a new file; ids then start above \
                      the current time.";
 
 fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {
@@ -68,10 +68,10 @@ fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {
 fn issued_there(homes: &[DataDirectory; 2], datacenter: u32, worker: u32) -> String {
     let ids = format!("Ids of datacenter {datacenter}, worker {worker}");
     if homes[0].is_in(&homes[1]) {
-        return format!("{ids} may have been issued since that copy was made, and could come again.");
+        return format!("{ids} may have been issued since that copy was made, and could be issued again.");
     }
     let [of, here] = homes.each_ref().map(DataDirectory::shown);
-    format!("{ids} were issued in {of}; this is {here}.")
+    format!("{ids} were issued in {of}; this data directory is {here}.")
 }
 
 impl StateError {

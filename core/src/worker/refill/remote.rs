@@ -28,8 +28,8 @@ const WAIT_EVERY: Duration = Duration::from_millis(500);
 
 const LOCKED: &str = "a transaction on the registry has locked the row of a segment tag, or waits for a standby before it commits";
 const LOCKED_HINT: &str = "On the registry, look at pg_stat_activity and pg_locks.";
-const LOCKED_HERE: &str = "its ids cannot be recorded here, as a transaction has the table snowflake_ids.received \
-                           locked: use_registry and use_local_registry do, until their transactions end";
+const LOCKED_HERE: &str = "its ids cannot be recorded here, because a transaction has locked the table snowflake_ids.received, \
+                           as use_registry and use_local_registry do until their transactions end";
 const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND relation = 'snowflake_ids.received'::regclass.";
 
 /// The connection to other servers, and the worker's memory of earlier rounds.

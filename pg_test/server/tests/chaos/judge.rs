@@ -75,7 +75,8 @@ fn faults(log: &str, killed: bool) -> Vec<&str> {
         let internal = line.contains(" XX000 ") && !OF_POSTGRES.iter().any(|start| line.contains(start));
         // After a postmaster was killed, its remaining processes and their clients report that. Recovery ends at a WAL page of
         // an earlier use of its file.
-        let usual = ["unexpected postmaster exit", "closed the connection unexpectedly", "unexpected pageaddr"];
+        let usual =
+            ["unexpected postmaster exit", "closed the connection unexpectedly", "unexpected pageaddr"];
         let line = usual.iter().fold(line.to_string(), |line, words| line.replace(words, ""));
         internal
             || words.iter().any(|word| line.contains(word))

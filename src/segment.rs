@@ -45,8 +45,8 @@ pub fn next_at_once(cached: &CachedTag) -> Option<i64> {
     take_at_once(cached, ONE).ok().map(|(_, taken)| taken.range.first)
 }
 
-/// Takes between one and `want` ids from the tag's buffers. In each range, the next range becomes due at a certain id. The
-/// call that takes this id requests the next range.
+/// Takes between one and `want` ids from the tag's buffers. Each range has an id at which the next range becomes due. The call
+/// that takes this id requests the next range.
 #[inline]
 fn take_at_once(cached: &CachedTag, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
     let (slot, taken) = cached.take_up_to(want)?;
@@ -106,7 +106,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
     })
 }
 
-/// Returns the id of a tag that this session got last.
+/// Returns the last id of a tag that this session got.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
     privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
@@ -207,7 +207,7 @@ fn use_buffers<T>(
     if let Some(cached) = known {
         return use_held(segments, cached, tag, timeout, user, take);
     }
-    // The tag is cached only after it was found, because users may try any number of names and the cache never shrinks.
+    // The tag is cached only after it was found, because the cache never shrinks, and users may try any number of names.
     let cached = CachedTag::new(tag);
     let served = use_held(segments, &cached, tag, timeout, user, take)?;
     cache::keep(cached);

@@ -1,7 +1,7 @@
-//! Tests that run inside a server which preloads the library: datacenter 3, worker 7. Each runs in a transaction
+//! Tests inside a server that preloads the library, as datacenter 3, worker 7. Each test runs in a transaction
 //! that is rolled back.
 //!
-//! What SQL shows is tested by `pg_regress` (`pg_test/sql`); here is what takes Rust to see.
+//! `pg_regress` (`pg_test/sql`) tests what SQL can observe. The tests here need access from Rust.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod segment;
@@ -14,7 +14,7 @@ fn one<T: FromDatum + IntoDatum>(sql: &str) -> T {
     Spi::get_one(sql).unwrap().unwrap_or_else(|| panic!("{sql} gave NULL"))
 }
 
-/// The SQLSTATE of a statement that fails.
+/// Returns the SQLSTATE of a statement's error, or `no error`.
 fn sqlstate(sql: &str) -> String {
     let sql = sql.replace('\'', "''");
     Spi::run("CREATE TEMP TABLE IF NOT EXISTS caught (state text)").unwrap();

@@ -17,7 +17,7 @@ mod tests {
         segment::next("test", tag.as_bytes()).unwrap()
     }
 
-    /// The places in shared memory that are given to a tag.
+    /// Returns the number of slots in shared memory that a tag has.
     fn slots(tag: &str) -> usize {
         let directory = segments().unwrap().directory.read();
         directory.iter().filter(|(_, key)| key.tag.as_bytes() == tag.as_bytes()).count()

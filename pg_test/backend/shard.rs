@@ -1,4 +1,4 @@
-//! Which ids are a shard's, as the server's own hash partitioning has it.
+//! A shard's ids, compared with the server's hash partitioning.
 
 use pgrx::prelude::*;
 
@@ -8,13 +8,13 @@ mod tests {
     use pgrx::prelude::*;
     use snowflake_ids_core::Shard;
 
-    /// Ids of both signs and of any size, each to be in one partition of so many.
+    /// Ids of both signs and of any size.
     const IDS: &str = "SELECT i * 987654321987 FROM generate_series(-2000, 2000) i UNION ALL
          SELECT snowflake_nextval() FROM generate_series(1, 4000) UNION ALL
          SELECT unnest(ARRAY[0, 1, -1, 2147483647, 2147483648, -2147483648, -2147483649, 4294967295, 4294967296,
              9223372036854775807, -9223372036854775808])";
 
-    /// Asked of `satisfies_hash_partition` itself, with moduli that are powers of two and others.
+    /// Compares with `satisfies_hash_partition`. Some moduli are powers of two.
     #[pg_test]
     fn ids_are_on_the_shards_that_the_server_says() {
         Spi::run("CREATE TABLE hashed (id bigint) PARTITION BY HASH (id)").unwrap();
@@ -37,7 +37,7 @@ mod tests {
         }
     }
 
-    /// Routed by an INSERT, as any row of a partitioned table is.
+    /// Compares with the partitions to which an INSERT routes the ids.
     #[pg_test]
     fn ids_are_in_the_partitions_that_the_server_puts_them_in() {
         Spi::run("CREATE TABLE parted (id bigint) PARTITION BY HASH (id)").unwrap();

@@ -30,7 +30,7 @@ mod tests {
         let id: i64 = one("SELECT snowflake_nextval()");
         let after = SystemClock.now();
         let made = Layout::default().decode(id).unwrap().timestamp;
-        // A tick is a millisecond, and other tests of this server may have borrowed some.
+        // A tick is a millisecond, and other tests on this server may have borrowed future ticks.
         assert!(made.0 > before.0 - 1_000, "{made} is before {before}");
         assert!(made.0 <= after.0 + 60_000_000, "{made} is beyond the drift after {after}");
     }
@@ -77,13 +77,13 @@ mod tests {
     #[pg_test]
     fn every_id_taken_is_counted_once() {
         Spi::run("SET snowflake_ids.cache = 1").unwrap();
-        // Uses up what an earlier test left in this process: it was counted when it was taken.
+        // Uses up ids that an earlier test left in this process, because they are already counted.
         Spi::run("SELECT snowflake_nextvals(10000)").unwrap();
         let before: i64 = one("SELECT ids_issued FROM snowflake_ids.status");
         Spi::run("SELECT snowflake_nextval() FROM generate_series(1, 1000)").unwrap();
         Spi::run("SELECT snowflake_nextvals(2345)").unwrap();
         let after: i64 = one("SELECT ids_issued FROM snowflake_ids.status");
-        // Other sessions of this server may take some at the same time; none may be missing.
+        // Other sessions of this server may take ids at the same time, so the count may be higher.
         assert!(after - before >= 3345, "{before} {after}");
     }
 
@@ -117,12 +117,12 @@ mod tests {
         assert_eq!(sqlstate("SELECT snowflake_nextval()"), "no error");
     }
 
-    /// 13 ticks of 4096 ids: without drift, each full one has to be waited for.
+    /// Takes 13 ticks of 4096 ids. Without drift, the session waits for the end of each full tick.
     #[pg_test]
     fn without_drift_a_burst_takes_as_long_as_its_ticks() {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.clock_wait_timeout = '1min'").unwrap();
-        // Whatever other tests borrowed is over before this starts.
+        // Waits until the ticks that other tests borrowed have passed.
         snowflake::next("test", None).unwrap();
         let started = Instant::now();
         let mut several = snowflake::several("test", None, 50_000).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     fn a_session_may_refuse_to_wait() {
         Spi::run("SET snowflake_ids.max_drift = 0").unwrap();
         Spi::run("SET snowflake_ids.clock_wait_timeout = 0").unwrap();
-        // Each call takes what is left of the present tick and throws it away.
+        // Each call takes the rest of the present tick, and discards it.
         let failure = (0..10_000).find_map(|_| snowflake::several("test", None, 8192).unwrap().next().err());
         assert!(
             matches!(

@@ -1,6 +1,7 @@
 /*
- * Turns the extension snowflake_ids_plain of pg_tle into functions and tables of no extension, as snowflake_ids.sql makes them.
- * A dump can then be restored where there is no pg_tle, and to_extension.sql goes on from there.
+ * Turns the pg_tle extension snowflake_ids_plain into functions and tables that belong to no extension, as snowflake_ids.sql
+ * creates them. A dump can then be restored on a server without pg_tle. to_extension.sql can then replace the functions and
+ * tables by the extension snowflake_ids.
  *
  *     psql -v ON_ERROR_STOP=1 -1 -f sql/plain/from_pg_tle.sql
  */

@@ -1,33 +1,35 @@
 /*
- * snowflake_ids in plain SQL: for servers that do not have the library, such as managed services and CI.
+ * snowflake_ids in plain SQL, for servers that do not have the library, such as managed services and CI.
  *
  * Run it once per database, as a role that may create schemas there and objects in the first schema of its search_path:
  *
  *     PGOPTIONS='-c snowflake_ids.worker_id=3' psql -v ON_ERROR_STOP=1 -1 -f sql/plain/snowflake_ids.sql
  *
- * What it gives has the names and the meaning that it has in the extension, so that a schema, a migration and an application
- * run on both unchanged: snowflake_nextval(), snowflake_id(), snowflake_nextvals(count), snowflake_lastval(),
+ * The functions have the names and the meaning that they have in the extension, so a schema, a migration or an application
+ * runs unchanged with either: snowflake_nextval(), snowflake_id(), snowflake_nextvals(count), snowflake_lastval(),
  * segment_nextval(tag), segment_id(tag), segment_nextvals(tag, count), segment_currval(tag), snowflake_ids.segment_create(tag,
- * start), snowflake_ids.segment_drop(tag), and what reads ids of the default layout, 41/5/5/12 epoch=2020-01-01.
+ * start), snowflake_ids.segment_drop(tag), and the functions that decode ids of the default layout, 41/5/5/12
+ * epoch=2020-01-01.
  *
- * Ids are distinct over all sessions of a database, after crashes, and over databases and servers with different worker ids:
- * each database needs one of its own. snowflake_ids.worker_set(datacenter_id, worker_id) changes it. A clock that is set back
- * repeats nothing: ids go on from the last one.
+ * Snowflake ids are unique among all sessions of a database, and after crashes. Ids of different databases and servers are
+ * unique if each database has a worker id of its own. snowflake_ids.worker_set(datacenter_id, worker_id) changes the worker
+ * id. A clock that is set back causes no duplicates: ids continue above the last id.
  *
  * The limits:
- * - A worker id is a number that you choose. Nothing notices where two databases have the same, and a copy of a database (a
- *   restored dump, a clone, a template) has that of its original: give it another before its first id.
- * - Ids of snowflakes are made one at a time, each under a lock that is held for some microseconds: tens of thousands a second
- *   and server, not millions. COPY inserts row by row, as with each volatile default. No query with them is parallel.
- * - A failover to an asynchronous standby, or a restored backup, may repeat ids of tags, as it does those of any sequence, and
- *   ids of snowflakes where the new server's clock is behind.
- * - Ids of a tag are a sequence's: gaps after a crash or a rollback. There are no dated tags, no formats, no steps or shares,
- *   no registries, no rights on tags, no other layouts, no other generators and no attach.
+ * - You choose the worker id. Nothing detects that two databases have the same worker id. A copy of a database (a restored
+ *   dump, a clone, a template) has the worker id of the original: set another worker id before the copy issues its first id.
+ * - Snowflake ids are issued one at a time, each under a lock that is held for some microseconds. A server issues tens of
+ *   thousands of ids per second, not millions. COPY inserts row by row, as with each volatile default. Queries that issue ids
+ *   are not parallel.
+ * - After a failover to an asynchronous standby, or after a backup is restored, ids of tags may repeat, like the numbers of
+ *   any sequence. Snowflake ids may repeat if the new server's clock is behind.
+ * - Ids of a tag come from a sequence, and have gaps after a crash or a rollback. There are no dated tags, no formats, no steps
+ *   or shares, no registries, no rights on tags, no other layouts, no other generators and no attach.
  *
- * to_extension.sql beside this file goes over to the extension, above all ids that were given.
+ * to_extension.sql, in the same folder, changes the database to the extension. New ids are then above all issued ids.
  */
 
--- A server that has the library may have 'auto' there, which leases a worker id from a registry.
+-- On a server that has the library, a setting may be 'auto': the server then leases its worker id from a registry.
 DO $$
 DECLARE
     name pg_catalog.text;
@@ -52,7 +54,7 @@ $$;
 
 CREATE SCHEMA snowflake_ids;
 
--- Which worker this is, and where the functions are. One row.
+-- The worker id of this database, and the schema of the functions. The table has one row.
 CREATE TABLE snowflake_ids.plain (
     only_row      boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     datacenter_id integer NOT NULL CHECK (datacenter_id BETWEEN 0 AND 31),
@@ -64,10 +66,10 @@ INSERT INTO snowflake_ids.plain (datacenter_id, worker_id, functions) VALUES (
     coalesce(nullif(current_setting('snowflake_ids.worker_id', true), '')::integer, 0),
     current_schema);
 
--- The last id of a snowflake: as a sequence, it is not rolled back.
+-- The last snowflake id. This is a sequence, so that a rollback does not set the value back.
 CREATE SEQUENCE snowflake_ids.plain_last MINVALUE 0 START 0;
 
--- Tags, each with a sequence.
+-- Tags, and the sequence of each tag.
 CREATE TABLE snowflake_ids.plain_segment (
     tag      text     COLLATE "C" PRIMARY KEY CHECK (length(tag) BETWEEN 1 AND 128),
     sequence regclass NOT NULL UNIQUE
@@ -80,8 +82,8 @@ $$;
 REVOKE EXECUTE ON FUNCTION snowflake_ids.worker_set(integer, integer) FROM PUBLIC;
 COMMENT ON FUNCTION snowflake_ids.worker_set IS 'has ids issued as another worker';
 
--- The next id. The lock is let go with the block, which is rolled back: it neither stays behind where the call is cancelled, nor
--- until the transaction ends. What a sequence is set to is not rolled back.
+-- Returns the next id. The inner block always ends in an error, and its rollback releases the lock. So the lock is not kept until
+-- the transaction ends, nor after a cancelled call. The value of the sequence is not rolled back.
 CREATE FUNCTION snowflake_ids.plain_take() RETURNS bigint
 LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -94,7 +96,7 @@ BEGIN
         PERFORM pg_advisory_xact_lock(class_id, object_id) FROM (VALUES
             ('snowflake_ids.plain_last'::regclass::oid::integer, 1397114702)) AS lock (class_id, object_id);
         SELECT s.last_value INTO last_id FROM snowflake_ids.plain_last s;
-        -- The time of the clock, with a count of 0; or the next count of the last id, with the next millisecond after 4095.
+        -- A new millisecond starts with sequence number 0. After sequence number 4095, the id takes the next millisecond.
         next_id := greatest(
             floor(extract(epoch FROM clock_timestamp()) * 1000 - 1577836800000)::bigint,
             (last_id >> 22) + CASE WHEN last_id & 4095 = 4095 THEN 1 ELSE 0 END);
@@ -109,7 +111,7 @@ END
 $$;
 REVOKE EXECUTE ON FUNCTION snowflake_ids.plain_take() FROM PUBLIC;
 
--- The sequence of a tag.
+-- Returns the sequence of a tag.
 CREATE FUNCTION snowflake_ids.plain_sequence(tag text) RETURNS regclass
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -161,7 +163,7 @@ COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 
 GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
 
-/* What tables name in their defaults, in the first schema of the search_path. All roles may call it. */
+/* The functions that column defaults call, in the first schema of the search_path. All roles may call them. */
 
 CREATE FUNCTION snowflake_nextval() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL UNSAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp

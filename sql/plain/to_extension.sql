@@ -1,18 +1,20 @@
 /*
- * From snowflake_ids in plain SQL to the extension, above all ids that were given.
+ * Replaces snowflake_ids in plain SQL by the extension. New ids are above all issued ids.
  *
- * Run it in the database, in one transaction, as a superuser or as a role that owns all tables concerned and may create the
- * extension. The server must have the library in shared_preload_libraries, with the layout that is the default:
+ * Run this script in the database, in one transaction. The role must be a superuser, or must own all tables concerned and have
+ * the right to create the extension. The server must have the library in shared_preload_libraries, and the default layout:
  *
  *     psql -v ON_ERROR_STOP=1 -1 -f sql/plain/to_extension.sql
  *
- * All of it happens, or nothing. It waits for transactions that have taken ids, and others wait for it; locks on the tables are
- * held until it ends. What calls the functions from elsewhere than a column's default (views, functions of yours) goes on by
- * name, as the extension's functions have the same; a view or an index that depends on them keeps the script from dropping
- * them, and is named in the error: drop it before, and create it again afterwards. Tags' descriptions are not carried over.
+ * If a step fails, nothing is changed. The script waits for transactions that have issued ids. Other transactions wait for the
+ * script, which keeps its locks on the tables until it ends. Your functions that call the plain functions by name call the
+ * extension's functions afterwards, because these have the same names. If a view or an index depends on the plain functions,
+ * the script fails, and the error names the view or index: drop it before, and create it again afterwards. The descriptions of
+ * tags are lost.
  *
- * The plain objects are their owner's, and a superuser may run this. So it reads them only where they are what snowflake_ids.sql
- * makes, looked at after they are locked, and changes the defaults of tables with the rights of the tables' owners.
+ * A superuser may run this script, but the plain objects belong to another role, which may have changed them. So the script
+ * locks the objects, and reads them only if they are as snowflake_ids.sql creates them. It changes the defaults of tables with
+ * the rights of the tables' owners.
  */
 
 SET LOCAL search_path = pg_catalog, pg_temp;
@@ -35,7 +37,7 @@ DECLARE
     is_called     pg_catalog.bool;
 BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
-        -- Planning looks at no CHECK constraint.
+        -- Keeps the planner from evaluating CHECK constraints, which may contain code of the owner.
         pg_catalog.set_config('constraint_exclusion', 'off', true);
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE feature_not_supported USING
@@ -44,10 +46,10 @@ BEGIN
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
 
-    -- The extension makes the schema snowflake_ids. Until the end of the transaction none renames this one.
+    -- The extension needs the schema name snowflake_ids. No other session can rename the schema before this transaction ends.
     ALTER SCHEMA snowflake_ids RENAME TO snowflake_ids_plain;
     plain_schema := 'snowflake_ids_plain'::regnamespace;
-    -- The tables with the functions in defaults first: who inserts holds them while waiting for a sequence.
+    -- Locks first the tables whose defaults call the functions: an INSERT locks its table, and then waits for the sequence.
     FOR item IN SELECT DISTINCT d.adrelid
         FROM pg_proc AS f JOIN pg_depend AS p ON p.refclassid = 'pg_proc'::regclass AND p.refobjid = f.oid
             JOIN pg_attrdef AS d ON p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
@@ -60,7 +62,7 @@ BEGIN
     END LOOP;
     LOCK TABLE ONLY snowflake_ids_plain.plain, ONLY snowflake_ids_plain.plain_segment IN ACCESS EXCLUSIVE MODE;
 
-    -- Whatever else would have a SELECT run code of the owner's: it would run with the rights of the caller.
+    -- Fails if a SELECT of these objects would run code of their owner, because that code would run with the caller's rights.
     FOR item IN
         SELECT t.name, t.kind, t.columns, c.* FROM (VALUES
             ('plain', 'r', 'only_row boolean, datacenter_id integer, worker_id integer, functions name'),
@@ -93,12 +95,12 @@ BEGIN
         END IF;
     END LOOP;
 
-    -- From here on no id is given: those who take one wait for the sequences' locks.
+    -- After these locks no ids are issued, because all calls wait for the locks of the sequences.
     FOR item IN SELECT s.tag, s.sequence::oid AS sequence FROM ONLY snowflake_ids_plain.plain_segment AS s
         UNION ALL SELECT NULL, 'snowflake_ids_plain.plain_last'::regclass
     LOOP
         FOR pass IN 1..2 LOOP
-            -- That it has the same name after it was locked by it says that it is what was locked.
+            -- ALTER SEQUENCE locks the sequence by name. If the oid still has this name afterwards, this sequence was locked.
             IF NOT EXISTS (SELECT FROM pg_class WHERE oid = item.sequence AND relkind = 'S' AND relnamespace = plain_schema
                 AND (pass = 1 OR relname = locked_name)) THEN
                 RAISE object_not_in_prerequisite_state USING
@@ -112,7 +114,7 @@ BEGIN
         END LOOP;
     END LOOP;
 
-    -- The functions: those of the owner, who made them together with the tables.
+    -- Finds the plain functions, which have the same owner as the tables.
     SELECT p.functions INTO STRICT functions FROM ONLY snowflake_ids_plain.plain AS p;
     SELECT relowner INTO STRICT owner FROM pg_class WHERE oid = 'snowflake_ids_plain.plain'::regclass;
     makes := ARRAY(SELECT f.oid FROM pg_proc AS f JOIN pg_namespace AS n ON n.oid = f.pronamespace
@@ -127,8 +129,8 @@ BEGIN
             HINT = 'Where they were moved, UPDATE snowflake_ids.plain SET functions = the schema''s name; have one role own all.';
     END IF;
 
-    -- The defaults, as they are written where the functions' schema is searched. While it is, all names are qualified: the schema
-    -- is not ours.
+    -- Prints the defaults with the functions' schema in the search_path, so that the functions are printed without their schema.
+    -- This statement qualifies all names, because other roles may create objects in that schema.
     defaults := ARRAY(SELECT d.oid FROM pg_attrdef AS d
         WHERE EXISTS (SELECT FROM pg_depend AS p WHERE p.classid = 'pg_attrdef'::regclass AND p.objid = d.oid
             AND p.refclassid = 'pg_proc'::regclass AND p.refobjid = ANY (makes)));
@@ -146,7 +148,7 @@ BEGIN
             MESSAGE = 'the server has another layout than the ids that were given',
             HINT = 'Leave snowflake_ids.layout at its default, or keep the ids of both in columns that never meet.';
     END IF;
-    -- Ids of the same worker id may be of the last milliseconds, or of a clock that was ahead.
+    -- The last plain ids may have the same worker id and the present millisecond, or later times if the clock was ahead.
     SELECT s.last_value INTO last_id FROM snowflake_ids_plain.plain_last AS s;
     IF last_id > snowflake_min_id(clock_timestamp() + interval '1 minute') THEN
         RAISE object_not_in_prerequisite_state USING
@@ -162,8 +164,8 @@ BEGIN
         PERFORM snowflake_ids.segment_create(item.tag, start => last_number::numeric + is_called::integer);
     END LOOP;
 
-    -- Read anew, the names mean the extension's functions, which come first. A role that may not have statements run as the owner is
-    -- no superuser.
+    -- The printed names now mean the extension's functions, which are in pg_catalog and so are found first. A role that may not
+    -- call as_owner is no superuser, and runs the statement itself.
     FOR item IN SELECT d.adrelid, a.attname, o.place FROM unnest(defaults) WITH ORDINALITY AS o (id, place)
         JOIN pg_attrdef AS d ON d.oid = o.id JOIN pg_attribute AS a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     LOOP

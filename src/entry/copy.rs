@@ -22,7 +22,7 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     }
     // SAFETY: only the planner calls this function, because users have no value of type `internal`. The argument is a
     // request, and the request's node tag names its struct. A request for COPY's own expressions has no `root`. A request
-    // for a query inside the COPY, such as a trigger's, has a `root`.
+    // for a query inside the COPY, such as a query of a trigger, has a `root`.
     unsafe {
         let request: *const pg_sys::SupportRequestSimplify =
             (*call).args.as_ptr().read().value.cast_mut_ptr();
@@ -31,7 +31,8 @@ extern "C-unwind" fn nextval_support_wrapper(call: pg_sys::FunctionCallInfo) -> 
     }
 }
 
-/// Returns a call of the COPY variant. Returns null if there is no variant, or if the role lacks EXECUTE on either function.
+/// Returns a call of the COPY variant. Returns null if there is no COPY variant, or if the role lacks EXECUTE on the function or
+/// on its COPY variant.
 ///
 /// # Safety
 /// The planner makes this request for a call of a function that has the support function above.

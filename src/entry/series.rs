@@ -26,8 +26,8 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         let column = table.column(column).unwrap_or_else(|error| raise(*error));
         let key = table.column(key_column).and_then(|column| table.key(&column));
         if table.value(&column).is_some() {
-            // The row already has a number, which `key` reads like a bigint key. An invalid key is no error here, because no
-            // number is taken.
+            // The row already has a number, which `table.key` reads like a bigint key. An invalid key is no error here,
+            // because no number is taken.
             if let (Ok(Key::Bigint(number)), Ok(key)) = (table.key(&column), key) {
                 let raised = series::raise_to(series.to_bytes(), &key, number, owner);
                 raised.unwrap_or_else(|error| raise(error));
@@ -74,7 +74,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
 /// Returns the trigger's three arguments; None if the trigger is not BEFORE INSERT FOR EACH ROW with three arguments.
 ///
 /// # Safety
-/// The server passes this struct to a trigger; the names live as long as the call.
+/// The server passes this struct to a trigger. The returned names are valid as long as the call runs.
 unsafe fn arguments(trigger: &pg_sys::TriggerData) -> Option<[&CStr; 3]> {
     let event = trigger.tg_event;
     let is_insert = event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_INSERT;

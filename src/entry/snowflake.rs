@@ -64,11 +64,12 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
     }
 }
 
-/// A flag in the low bit of the stored address: the argument is a constant, so later calls need not compare the name.
+/// A flag in the low bit of the stored address. It means that the argument is a constant, so later calls need not compare the
+/// name.
 const CONSTANT: usize = 1;
 const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 
-/// Returns whether the first argument of a call is a constant. A parameter does not count: its value may change.
+/// Returns whether the first argument of a call is a constant. A parameter does not count, because its value may change.
 ///
 /// # Safety
 /// The expression is a node or null.

@@ -1,6 +1,6 @@
 //! Entry points of trigger functions.
 //!
-//! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error first.
+//! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error before that.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;

@@ -1,4 +1,4 @@
-//! The session's cache of tags: their slots, the role that may take ids, and the last ids.
+//! The session's cache of tags: for each tag, the slot, the role that may take ids, and the last id.
 
 use crate::pg::process::PerProcess;
 use crate::pg::role;
@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 
 use crate::pg::clock::SystemClock;
 
-/// A tag in the session's cache. An entry of an existing tag lives as long as the process.
+/// A tag in the session's cache. Once a tag is cached, its entry lives as long as the process.
 pub struct CachedTag {
     pub tag: Box<[u8]>,
     /// The tag's slot in shared memory, and the slot's generation at the look-up. A later generation belongs to another tag.
@@ -124,7 +124,7 @@ pub fn keep(cached: CachedTag) -> &'static CachedTag {
     if cached.forgotten != FORGOTTEN.get() {
         cached.forget();
     }
-    // Never freed, so that call sites can cache the reference. A session uses a limited number of tags.
+    // The entry is never freed, so that call sites can store the reference. A session uses a limited number of tags.
     let cached: &'static CachedTag = Box::leak(Box::new(cached));
     CACHE.borrow_mut().get_or_insert_default().insert(&cached.tag, cached);
     cached

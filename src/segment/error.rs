@@ -18,7 +18,7 @@ use snowflake_ids_core::sequence::privilege::{Action, Privilege};
 use snowflake_ids_core::sequence::slot::Trouble;
 use std::time::Duration;
 
-/// The reason that a session got no id of a tag. Fields hold tags in the form that messages show.
+/// The reason that a session got no id of a tag. The fields contain tags as messages show them.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SegmentError {
     /// The server cannot generate ids now.
@@ -56,7 +56,7 @@ pub enum SegmentError {
     )]
     #[explain(hint = "Run the query after COMMIT, or with SET LOCAL max_parallel_workers_per_gather = 0.")]
     Parallel(String),
-    /// A trigger on the table of tags asks for ids while a worker, or a commit, writes to that table.
+    /// A trigger on the table of tags asks for ids while a worker or a commit writes to the table of tags.
     #[error("cannot wait for ids of segment tag \"{0}\" while ids are being reserved")]
     #[explain(NotReady, detail = "The call comes from a trigger on snowflake_ids.segment.")]
     #[explain(hint = "In such a trigger, take ids from a sequence or from snowflake_nextval().")]

@@ -1,5 +1,5 @@
-//! Slots of tags in shared memory, and the eviction of tags and their ids. These functions lock the directory, and call
-//! nothing that can fail while they hold the lock.
+//! Slots of tags in shared memory, and the eviction of tags and their ids. These functions lock the directory. While they hold
+//! the lock, they call no function that can fail.
 
 use super::error::SegmentError;
 use crate::pg::catalog::{Source, Unseen};
@@ -33,7 +33,7 @@ pub struct Found {
     pub waiter: Option<Waiter>,
 }
 
-/// Returns the tag's slot. If the tag has no slot, assigns one and begins the call's wait for `want` ids at that slot. Marks
+/// Returns the tag's slot. If the tag has no slot, assigns a slot and begins the call's wait for `want` ids at that slot. Marks
 /// the slot as unverified if the tag is not known to exist. Without `creates`, a missing tag is an error. Returns None if
 /// more calls wait than there are processes, which cannot happen.
 pub fn look_up(
@@ -113,10 +113,10 @@ fn want_more(segments: &Segments, slot: &Slot, want: NonZeroU32) {
     }
 }
 
-/// A call that waits for ids at a tag's slot. The slot is not evicted meanwhile. The wait ends when this value is dropped
-/// (also by an error or a cancel), or by an exit hook if the session ends.
+/// A call that waits for ids at a tag's slot. The slot is not evicted meanwhile. The wait ends when this value is dropped,
+/// also after an error or a cancel. If the session ends, an exit hook ends the wait.
 pub struct Waiter {
-    /// True if dropping this value ends the wait. False if an outer `Waiter` of the same call does that.
+    /// True if dropping this value ends the wait. False if dropping an outer `Waiter` of the same call ends it.
     ends: bool,
 }
 
@@ -162,8 +162,8 @@ fn end_waits_with_session() {
     ONCE.call_once(|| worker::on_exit(end_wait));
 }
 
-/// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees that slot. If
-/// too many tags have slots, a clock sweep evicts some.
+/// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees the slot. If too
+/// many tags have slots, a clock sweep evicts some tags.
 fn end_wait() {
     let (Some((slot, slot_generation, want)), Some(segments)) = (HERE.take(), segments()) else { return };
     {
@@ -221,7 +221,7 @@ pub fn close(source: Source, tag: &Tag, reserved: i64, tag_generation: i64) -> i
     highest(&left, high_water_mark(source, tag), reserved, tag_generation)
 }
 
-/// Drops a tag's buffered ids, and ids that are reserved but not in the buffers yet. This leaves a gap.
+/// Discards a tag's buffered ids, and ids that are reserved but not in the buffers yet. The discarded ids become a gap.
 pub fn discard(source: Source, tag: &Tag) {
     with_slot(source, tag, Slot::clear);
 }
@@ -267,7 +267,7 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, slot_index: usize)
 
 fn set_free(segments: &Segments, slot_index: usize) {
     if let Some(slot) = segments.slots.get(slot_index) {
-        // A session that waits at this slot finds the slot's generation changed, and looks the tag up again.
+        // A session that waits at this slot notices that the slot's generation has changed, and looks the tag up again.
         segments.hand_over(slot);
         slot.answered.broadcast();
     }

@@ -32,7 +32,7 @@ static OWN: PerProcess<RefCell<TransactionTags<TagOfTable, Subtransaction>>> =
 /// True while this extension itself changes rows of tags.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// True if the user was warned that there is no memory for a high-water mark.
+/// True if the user has already been warned that there is no memory for a high-water mark.
 static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_high_water_mark(tag: &Tag) {
@@ -128,8 +128,8 @@ fn begin(source: Source, tags: &[&Tag]) -> bool {
     true
 }
 
-/// Removes the tag's slot from the session's cache, so that the session takes no ids from the buffers. A refill may have put
-/// ids into the buffers that are below the transaction's ids.
+/// Removes the tag's slot from the session's cache, so that the session takes no ids from the buffers. A refill may have
+/// published ids that are below the transaction's ids.
 fn forget_slot(tag: &Tag) {
     if let Some(cached) = cache::find(tag.as_bytes()) {
         cached.slot_index.set(None);
@@ -151,8 +151,8 @@ pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }
 
-/// Returns whether this extension itself is changing a tag's row. Meanwhile, a call for ids in a trigger must not wait for a
-/// refill.
+/// Returns whether this extension itself is changing a tag's row. During the change, a trigger's call for ids must not wait for
+/// a refill.
 pub fn is_quiet() -> bool {
     QUIET.get()
 }
@@ -208,7 +208,7 @@ fn settle() {
 }
 
 fn committed() {
-    // The borrow fails if the process exits in the middle of a call. Nothing needs these tags then.
+    // The borrow fails if the process exits in the middle of a call. Then no code needs these tags.
     if let Ok(mut all) = OWN.try_borrow_mut() {
         all.committed(&TagsInSession);
     }

@@ -30,8 +30,8 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, function_name};
 
-    /// Locks a table against all other sessions until the transaction ends. Takes an oid, because the name may belong to
-    /// another table after a wait. The caller must check the table again afterwards.
+    /// Locks a table against all other sessions until the transaction ends. The argument is an oid, because another table may
+    /// have the name after the wait for the lock. The caller must check the table again afterwards.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
         let relation = found(relation)?;
@@ -57,8 +57,8 @@ mod snowflake_ids_internal {
         number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
     }
 
-    /// Creates a sequence that belongs to the relation's owner, in a schema that the caller may create in. Runs no user's
-    /// code.
+    /// Creates a sequence that belongs to the relation's owner. The caller needs CREATE on the sequence's schema. Runs no
+    /// user's code.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
         let owner = found(relation)?.owner();
@@ -86,7 +86,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::once(row))
     }
 
-    /// Returns whether this server can generate ids: the library must be loaded at server start.
+    /// Returns whether the library was loaded at server start, which is necessary to generate ids.
     #[pg_extern(stable, parallel_safe)]
     fn is_preloaded() -> bool {
         generator::shared().is_some()
@@ -102,12 +102,12 @@ mod snowflake_ids_internal {
         })
     }
 
-    /// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the text, and compares
-    /// the text with the default that attach writes for this tag. This never executes the user's text. The caller needs no
-    /// right on the tag.
+    /// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the default's text, and
+    /// compares the text with the default that attach writes for this tag. So the user's text is never executed. The caller
+    /// needs no right on the tag.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
-        /// Longer than any default that attach writes.
+        /// A limit in bytes, above the length of any default that attach writes.
         const MOST: usize = 1 << 20;
         let expression = expression.bytes(MOST, "default")?.to_vec();
         let Some(source) = SEGMENT.find() else { return Ok(None) };

@@ -13,8 +13,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 
-/// The increment of a tag's ids, their remainder, and the highest reserved id; None if registries on other servers reserve
-/// the ids, or if the tag starts over each period.
+/// The increment and the remainder of a tag's ids, and the highest reserved id. The highest id is None if registries on other
+/// servers reserve the ids, or if the tag restarts each period.
 type Numbers = (i64, i64, Option<i64>);
 
 /// Returns the [`Numbers`] of a tag. The current role needs SELECT on the tag.
@@ -32,7 +32,7 @@ fn row(tag: &Tag) -> Option<Numbers> {
     let mut found = None;
     let read = |row: &rows::Row<'_>| {
         let [increment, remainder] = [c"increment", c"remainder"].map(|column| row.number(column));
-        // A tag that starts over each period has no highest id.
+        // A tag that restarts each period has no highest id.
         let highest = row.number(c"max_id").filter(|_| row.has_no_text(c"reset"));
         found = Some((increment.unwrap_or(1).max(1), remainder.unwrap_or(0), highest));
     };

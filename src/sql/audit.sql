@@ -36,8 +36,8 @@ BEGIN
 END
 $$;
 
--- Returns a query that reads the same table on a foreign server through a temporary view. The user mapping of the view's
--- owner is used, whoever reads the view.
+-- Returns a query that reads the same table on a foreign server through a temporary view. Any reader of the view uses the
+-- user mapping of the view's owner.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -199,7 +199,7 @@ BEGIN
         EXECUTE format('DROP VIEW pg_temp.%I', 'snowflake_ids_audit_' || number);
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
-    -- Ids issued after the audit began are no fault.
+    -- The layout's and the tag's state is read last, so that ids that were issued during the audit are not reported as faults.
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');

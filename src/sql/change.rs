@@ -1,4 +1,4 @@
-//! Functions that check and make a change of the layout. The core decides whether the change is allowed (`layout::change`).
+//! Functions that check a change of a layout and prepare it. The core decides whether the change is allowed (`layout::change`).
 
 use pgrx::prelude::*;
 
@@ -11,8 +11,8 @@ mod snowflake_ids {
     use pgrx::prelude::*;
     use snowflake_ids_core::UnixMicros;
 
-    /// Checks a change of the server's own layout, or of a named generator's. Returns the time from which all ids of the new
-    /// layout are above the existing ids.
+    /// Checks a change of the server's own layout or of a named generator's layout. Returns the time from which all ids of the
+    /// new layout are above the existing ids.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_check(
         new: Text<'_>,

@@ -1,5 +1,5 @@
-/* Changes a layout. All ids of the new layout must be above the present ones. A named generator changes at once, the server
-   at its next start. */
+/* Changes a layout. All ids of the new layout must be above the present ids. A named generator changes at once. The server's
+   own layout changes at the next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -9,7 +9,7 @@ BEGIN
         PERFORM snowflake_ids_internal.layout_change_own(new);
         RETURN;
     END IF;
-    -- Nobody else changes the row between the look at it and the change.
+    -- Locks the row, so that it does not change between the check and the update.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(generator);

@@ -48,16 +48,16 @@ mod snowflake_ids_internal {
         transaction::is_block()
     }
 
-    /// Returns whether this database may join a cluster in a transaction that another session may commit. Such a transaction
-    /// cannot change the source of the worker id, so the server must not lease its worker id through another database.
+    /// Returns whether this database may join a cluster in a transaction of Citus. Such a transaction cannot change the source of
+    /// the worker id, so the answer is false if the server leases its worker id through another database.
     #[pg_extern(volatile, parallel_unsafe)]
     fn citus_may_join() -> bool {
         let leases = shared().and_then(|shared| shared.status.registry());
         leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
     }
 
-    /// Returns the problem of each node, if any, and whether the problem may disappear without action. `nodes` is a JSON
-    /// array.
+    /// Returns the problem of each node, if any, and whether the problem may disappear without action. `nodes` is a JSON array of
+    /// the nodes' reports.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn citus_judge(
         nodes: Text<'_>,

@@ -16,7 +16,7 @@ END
 $$;
 
 /* Runs a statement on each active worker of a Citus cluster. Each worker runs it over a connection of Citus, as the current
-   user, in its own transaction. If some nodes fail, the others keep their changes. */
+   user, in its own transaction. If the statement fails on some nodes, the other nodes keep their changes. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -38,8 +38,8 @@ BEGIN
 END
 $$;
 
-/* Returns the defaults by which the cluster's tables take ids; null if there are no such tables. The defaults must be the
-   same on all nodes. */
+/* Returns a hash of the distributed tables' defaults of this extension; null without Citus. The hash must be the same on all
+   nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
@@ -54,8 +54,8 @@ BEGIN
 END
 $$;
 
-/* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that count on
-   all nodes. Roles of this database are given by name. */
+/* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that give numbers
+   on all nodes. Roles are listed by name. */
 CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
@@ -67,8 +67,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Takes over the coordinator's definitions. Generators, and series that count in a registry, are added but not changed. No
-   restricted tag or series becomes open. Roles that this node lacks get no rights. */
+/* Copies the coordinator's definitions to this node. Generators and the series of a registry are added, but not changed. No
+   restricted tag or series becomes open. Roles that do not exist on this node get no rights. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -92,7 +92,7 @@ BEGIN
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
 
-    -- Of distributed series there are those of the coordinator, and no others.
+    -- This node keeps only the distributed series that the coordinator has.
     DELETE FROM snowflake_ids.series AS s
     WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
     UPDATE snowflake_ids.series AS s
@@ -175,7 +175,7 @@ BEGIN
 END
 $$;
 
-/* Returns each node's problem, if any. Nodes are first asked for data that servers without the extension can give, too. */
+/* Returns each node's problem, if any. The first query to a node also works if the node lacks the extension. */
 CREATE FUNCTION snowflake_ids_internal.citus_look()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
                version text, problem text, may_pass boolean)
@@ -205,7 +205,7 @@ BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
     RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version,
-        -- Keys are not one node's: they are told of once.
+        -- The keys concern all nodes, so they are reported once, for the coordinator.
         coalesce(l.problem, CASE WHEN l.group_id = 0 THEN (SELECT left(string_agg(format('Citus does not check key "%s" of relation "%s" '
                 'across shards, and %s. Hint: %s.', k.key, k.key_of, k.fault, k.hint), ' ' ORDER BY k.key_of::text COLLATE "C", k.key), 10000)
             FROM snowflake_ids_internal.citus_keys(NULL) AS k WHERE k.fault IS NOT NULL) END)
@@ -237,8 +237,8 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Makes this node use the registry of this identity, unless it does already. Never replaces another registry, because other
-   nodes may use that one. */
+/* Makes this node use the registry with this identity, if the node does not use that registry yet. Fails if the node uses
+   another registry, because other nodes may use the other registry, too. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -250,7 +250,7 @@ BEGIN
     IF used.identity <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    -- On this node the name may lead to another server than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
     IF found ->> 'identity' <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'registry "%" as seen from this node is not the registry of that name on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
@@ -262,14 +262,14 @@ BEGIN
         WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
         RETURN NULL;
     END IF;
-    -- Another session may be at it.
+    -- Another session may hold the locks, because it also sets the registry.
     PERFORM set_config('lock_timeout', '20s', true);
     PERFORM snowflake_ids.use_registry(server);
     RETURN server;
 END
 $$;
 
-/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results by the nodes' numbers. */
+/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results; the keys are node ids. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -288,8 +288,8 @@ BEGIN
 END
 $$;
 
-/* Records leases that nodes have from other sources, so that no other node gets the same worker id. The holder takes over
-   the lease by its token. */
+/* Records leases that nodes already have from other sources, so that no other node gets the same worker id. The node takes
+   over its recorded lease by the lease token. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -298,8 +298,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
-    -- A longer lease is cut to the length of a lease here. Two nodes without a registry may have chosen the same worker id;
-    -- one of them keeps it.
+    -- A longer lease is cut to this server's lease duration. Two nodes without a registry may have chosen the same worker id;
+    -- only one of them keeps it.
     SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
@@ -366,8 +366,8 @@ BEGIN
             ERRCODE = 'active_sql_transaction',
             HINT = 'Commit this transaction first, and then CALL snowflake_ids.use_citus().';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
-        -- Sessions on the workers would wait for Citus' own sessions. Those create the extension there, and end only with
-        -- this transaction.
+        -- Sessions on the workers would wait for Citus' own sessions. Citus' sessions create the extension on the workers, and
+        -- end only with this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
             DETAIL = 'The other nodes do not see the extension yet.',
@@ -408,7 +408,7 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    -- Nodes would move to another registry one after another. A node that has moved could get the worker id or the numbers
+    -- Nodes would change to another registry one after another. A node that has changed could get the worker id or the numbers
     -- of a node that has not.
     SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
     FROM snowflake_ids_internal.citus_nodes() AS n
@@ -425,7 +425,7 @@ BEGIN
                    'and CALL snowflake_ids.use_citus again before inserts resume.';
     END IF;
 
-    -- If the extension was created here before Citus, the workers lack it.
+    -- The workers lack this extension if it was created on the coordinator before the extension citus.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
     told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
@@ -435,7 +435,7 @@ BEGIN
     END$do$ $command$, version), true);
 
     IF outside THEN
-        -- A worker without this function would log the statement, and with it the password.
+        -- A worker without this function would log the statement, which contains the password.
         SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
         FROM pg_catalog.run_command_on_workers(
                 $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
@@ -454,13 +454,13 @@ BEGIN
             AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
             THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
-        -- Each node commits a transaction of its own, so that other nodes see it before this transaction ends.
+        -- Each node commits in its own transaction, so that other nodes see the change before this transaction ends.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
-        -- A newly created registry knows no leases. They are committed before any node asks for one, and stay if this
+        -- A new registry knows no leases. The nodes' leases are committed before any node asks for a lease, and stay if this
         -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
         FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
@@ -474,20 +474,20 @@ BEGIN
                 HINT = 'Correct the cause on each of these nodes, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
-    -- No other node joins the registry while the coordinator still gives ids of its own.
+    -- The other nodes join the registry only after the coordinator has joined, and so gives no ids of its own any more.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too: a tag that is
-    -- restricted here is restricted there.
+    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too, so that a tag that is
+    -- restricted here is restricted on the workers.
     told := snowflake_ids_internal.citus_tell(
         format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
-    -- Worker ids come within a second or so.
+    -- The registry usually leases worker ids within about a second.
     LOOP
-        -- Each node first issues an id, because a server takes its worker id for its first id.
+        -- Each node first issues an id, because a server acquires its worker id when it issues its first id.
         SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
         INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
         SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
@@ -521,8 +521,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'makes the nodes of this Citus cluster share a registry: this database, or the database of a foreign server';
 
-/* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
-   extension itself, its workers cannot see that yet and wait for use_citus. */
+/* Joins a new worker to its cluster, in the transaction that creates the extension on the worker. If the coordinator creates
+   the extension at the same time, the worker cannot see it there, and joins only by use_citus. */
 CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -534,7 +534,7 @@ BEGIN
         RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
     PERFORM snowflake_ids.use_registry('citus_coordinator');
-    -- Next, Citus creates tables here. Their defaults may name the coordinator's generators and series.
+    -- Citus then creates tables here. Their defaults may name the coordinator's generators and series.
     BEGIN
         PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
         FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;

@@ -56,7 +56,8 @@ with_and_without_layout! {
 }
 
 with_and_without_layout! {
-    /// Returns the number of ids that an interval spans, for tools that partition by ranges of numbers.
+    /// Returns the difference between the first ids of two times that are an interval apart. Tools that partition by ranges of
+    /// numbers need this width.
     "snowflake_interval" interval_of interval_of_layout (span: Interval) -> (i64) = ids_in
 }
 
@@ -93,7 +94,7 @@ extension_sql_file!(
     requires = [min_id_of, min_id_of_layout, snowflake_min_uuid]
 );
 
-/// Composes an id from its parts, with rollback 0 if the layout has that field. The reverse of `snowflake_decode`.
+/// Composes an id from its parts. The rollback field, if the layout has one, is 0. The inverse of `snowflake_decode`.
 #[pg_extern(stable, strict, parallel_safe)]
 fn snowflake_compose(
     at: TimestampWithTimeZone,
@@ -104,7 +105,7 @@ fn snowflake_compose(
     compose(&layout::of_server()?, at, [datacenter_id, worker_id, 0, sequence])
 }
 
-/// Composes an id from its parts: the exact reverse of `snowflake_decode`.
+/// Composes an id from all its parts. The exact inverse of `snowflake_decode`.
 #[pg_extern(name = "snowflake_compose", immutable, strict, parallel_safe)]
 fn compose_of_layout(
     at: TimestampWithTimeZone,

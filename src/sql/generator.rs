@@ -125,8 +125,8 @@ mod snowflake_ids_internal {
         )))
     }
 
-    /// Returns the reason that this server cannot generate ids of a layout. Returns None if the server's datacenter id and
-    /// worker id fit. The worker id need not fit if the server has no worker id yet, or may choose another.
+    /// Returns the reason that this server cannot generate ids of a layout. Returns None if the layout has room for the server's
+    /// datacenter id and worker id. The worker id does not matter if the server has none yet, or may choose another.
     fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
         let datacenter = match shared.identity {
             Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,

@@ -1,5 +1,5 @@
-/* Named generators. A name stands for a layout and for rules. Each server has one counter for a layout, which issues the ids
-   of all its generators. Therefore rows may be written by hand, dumped, restored and copied: ids of a layout stay unique. */
+/* Named generators: each row gives a name to a layout and rules. Each server has one counter per layout, which issues the ids
+   of all generators with this layout. So ids stay unique even if rows are written by hand, dumped, restored or copied. */
 CREATE TABLE snowflake_ids.generator (
     name           text COLLATE "C" PRIMARY KEY,
     layout         text NOT NULL,
@@ -39,7 +39,7 @@ CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generato
 CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
 
-/* Fails because a name is taken, even by an uncommitted transaction. The caller may write to the table. */
+/* Fails because a name is taken, even by an uncommitted transaction. Only roles that may write to the table call this. */
 CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -59,13 +59,13 @@ CREATE FUNCTION snowflake_ids.generator_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The layout is stored in full, so that a dump means the same on another server.
+    -- The layout is stored in full, so that a dump gives the same generator on another server.
     own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Without this lock, two calls at once could both take the last free place.
+    -- Without this lock, two concurrent calls could both take the last free place.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
@@ -74,8 +74,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; the default for its layout is the server''s layout';
 
-/* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
-   owner's rights. */
+/* Locks a generator until the transaction ends. Fails if no generator has this name. Any role may call this; the function runs
+   with the rights of the table's owner. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -170,7 +170,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
 
-/* One row for each generator. All roles may see the table's rows and the counter of a layout, as in the view `status`. */
+/* One row for each generator. All roles may see all generators and the counters of layouts, as in the view `status`. */
 CREATE VIEW snowflake_ids.generator_status AS
 SELECT g.name, g.layout, g.modulus, g.remainder,
        CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')

@@ -1,6 +1,6 @@
--- A bigint whose JSON is a string, so that JavaScript does not round it. The operators and operator classes of bigint serve it. With
--- category N, it becomes a bigint beside one in UNION or COALESCE. It has no max and min of its own: the planner reads the end of an
--- index only for a sort operator of the aggregate's own type, and would read the whole table.
+-- A type like bigint, whose JSON is a string, so that JavaScript does not round ids. The type uses the operators and operator
+-- classes of bigint. With category N, UNION and COALESCE of this type and bigint give bigint. The type has no max and min of its
+-- own: for such an aggregate the planner could not use the end of an index, and would read the whole table.
 
 CREATE TYPE snowflake_id;
 CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_id
@@ -17,6 +17,6 @@ COMMENT ON TYPE snowflake_id IS 'an id that is stored, compared and indexed as a
 
 CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
--- The literal 1 is an integer, and drivers send small numbers as smallint.
+-- An SQL literal such as 1 is an integer, and drivers send small numbers as smallint.
 CREATE CAST (integer AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (smallint AS snowflake_id) WITH INOUT AS ASSIGNMENT;

@@ -1,5 +1,5 @@
-/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the others.
-   */
+/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the other
+   functions. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
@@ -37,7 +37,8 @@ GRANT EXECUTE ON FUNCTION
 TO PUBLIC;
 
 /* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
-   detach are not listed. They run with the caller's rights, or with those of a table owner that the caller could become. */
+   detach are not listed. They run with the caller's rights, or with the rights of a table owner that the caller is a member
+   of. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -72,7 +73,7 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        -- Restoring a dump's triggers needs series_fill.
+        -- A role that restores a dump with triggers needs the right to call series_fill.
         ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
         ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
             'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -104,7 +105,7 @@ BEGIN
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
-        -- Every part includes the schemas. They are revoked last, together with the role's last part.
+        -- Every part includes the schemas, so the right to use them is revoked only with the role's last part.
         ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
         CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (

@@ -1,4 +1,4 @@
-//! The layout that a decode function uses: the server's, or the one in its argument.
+//! The layout that a decode function uses: the server's layout, or the layout in the function's argument.
 
 use crate::named;
 use crate::pg::report::report;
@@ -15,7 +15,7 @@ thread_local! {
     static READ_LAST: RefCell<Option<(String, Layout)>> = const { RefCell::new(None) };
 }
 
-/// Returns the server's own layout; without shared memory, the layout of the configuration file.
+/// Returns the server's own layout. If the library has no shared memory, returns the layout of the configuration file.
 pub fn of_server() -> Result<Layout, ErrorReport> {
     match generator::shared() {
         Some(shared) => Ok(shared.layout),
@@ -37,8 +37,8 @@ pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     })
 }
 
-/// Returns the layout that the text describes, or the layout of the generator that the text names. A text without a slash
-/// that does neither fails like an unknown generator.
+/// Returns the layout that the text describes, or the layout of the generator that the text names. If neither exists, a text
+/// without a slash gives the error for an unknown generator.
 pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
     let generator = text.read("generator")?;
     match read(&generator) {
@@ -58,7 +58,7 @@ const fn is_no_name(error: &NamedError) -> bool {
     matches!(error, Unknown { .. } | NoName | LongName { .. } | ControlName)
 }
 
-/// Parses a layout, or returns the last one if the text is the same. The text must be short, because it is cached.
+/// Parses a layout, or returns the last layout if its text was the same. The text must be short, because it is cached.
 fn read(text: &str) -> Result<Layout, LayoutError> {
     READ_LAST.with_borrow_mut(|last| match last {
         Some((known, layout)) if known == text => Ok(*layout),

@@ -1,4 +1,4 @@
-//! The views for exporters of metrics, and the reset of their counts.
+//! Functions behind the views for metrics exporters, and the reset of the views' counts.
 
 use pgrx::prelude::*;
 
@@ -61,7 +61,7 @@ mod snowflake_ids_internal {
         micros as f64 / 1e6
     }
 
-    /// Returns for each tag in use the counts that `segment_slots` does not show, and the remaining ids.
+    /// Returns one row for each tag in use: the counts that `segment_slots` does not show, and the number of remaining ids.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_counts() -> Result<
         TableIterator<
@@ -96,8 +96,7 @@ mod snowflake_ids_internal {
                 .map(|s| u64::from(s.range.count))
                 .sum();
             let left = buffer_states.left();
-            // Before the first refill the row is unknown. A dated tag starts over with each period, so its ids never run
-            // out.
+            // Before the first refill, the tag's row is unknown. A dated tag restarts each period, so its ids never run out.
             let is_known = !slot.is_unused() && !buffer_states.is_dated();
             let ahead = slot.row_left.load(Relaxed).saturating_add(left);
             rows.push((
@@ -115,7 +114,7 @@ mod snowflake_ids_internal {
         Ok(TableIterator::new(rows))
     }
 
-    /// Returns the sums over all tags of this server since it started, including tags that have lost their slot.
+    /// Returns the sums over all tags since this server started, including tags that have lost their slot.
     #[pg_extern(volatile, parallel_safe)]
     fn segment_totals() -> Result<
         TableIterator<

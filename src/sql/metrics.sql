@@ -71,7 +71,7 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids taken
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no slot, and got a slot.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their slot to other tags.';
 
-/* Roles that may read all statistics also see restricted tags, because an exporter does not use tags. */
+/* Roles that may read all statistics also see restricted tags: a metrics exporter has no rights on tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,

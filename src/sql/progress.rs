@@ -34,7 +34,7 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Shows how many tables are done in this phase, and how many there are.
+    /// Records how many tables are done in this phase, and the total number of tables.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn progress_tables(done: i64, total: i64) {
         let count = |count: i64| u64::try_from(count).unwrap_or(0);

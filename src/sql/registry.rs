@@ -24,14 +24,14 @@ use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// Serves a request of another server: see `snowflake_ids_core::registry::wire`. Only [`registry_take_over`] raises tags,
-/// because that needs a separate grant.
+/// Serves a request of another server: see `snowflake_ids_core::registry::wire`. Requests that raise tags are served only by
+/// [`registry_take_over`], because raising tags needs a separate grant.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
 fn registry_serve(request: Text<'_>) -> Result<String, ErrorReport> {
     answer(&request, false)
 }
 
-/// Serves another server's administrator: takes tags over, or lists them.
+/// Serves a request of another server's administrator: takes over tags of that server, or lists this registry's tags.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe, strict)]
 fn registry_take_over(request: Text<'_>) -> Result<String, ErrorReport> {
     answer(&request, true)
@@ -75,7 +75,7 @@ fn takes_over() -> ErrorReport {
     .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text) to the role, and call that function."))
 }
 
-/// Serves a request. Its row changes count as the extension's own, so ids in the tags' buffers stay valid.
+/// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
 fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let endpoints = source.as_owner(store::registry::endpoints).map_err(|error| spi(&error))?;
@@ -86,7 +86,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::set_for_transaction(c"synchronous_commit", c"on");
     }
-    // A timeout of 0 would mean no limit.
+    // A lock_timeout of 0 would mean no limit.
     let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &timeout);
     guc::set_for_transaction(c"jit", c"off");
@@ -241,8 +241,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
     fn registry_changed<'a>(
         trigger: &'a PgTrigger<'a>,
     ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        // A row in the table of leases makes this database a registry. That matters only while this server chooses its
-        // worker id itself.
+        // A row in the table of leases makes this database a registry. This matters only while this server chooses its worker
+        // id itself.
         if trigger.relation()?.name() == "registry_server" || join::is_alone() {
             join::record_change().unwrap_or_else(|error| raise(report(&error)));
         }
@@ -262,7 +262,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
         )
     }
 
-    /// Returns the health, since the server's start, of a registry that this database uses.
+    /// Returns the health of a registry that this database uses, with counts since this server started.
     #[pg_extern(volatile, parallel_safe, strict)]
     fn registry_health(
         position: i32,

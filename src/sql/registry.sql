@@ -28,8 +28,8 @@ COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
 /* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
-   would overwrite them with another server's rows; sessions would not notice, and both servers would issue the same ids.
-   These triggers fire before all others, because triggers fire in the order of their names. */
+   would replace the rows by another server's rows. Sessions would not notice this, and both servers would issue the same
+   ids. These triggers fire before all others, because triggers fire in the order of their names. */
 DO $$
 DECLARE
     name text;
@@ -48,7 +48,7 @@ END
 $$;
 
 /* Skips rows of these tables when the database's owner restores a dump. The owner must not set leases of worker ids or
-   received ids; the server finds them out again. Only an administrator may set the registry. */
+   received ids; the server determines them again. Only an administrator may set the registry. */
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -74,15 +74,14 @@ CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.receive
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* The state file that has the server's worker id also lists the databases that use a registry, or lease worker ids to
-   others. */
+/* The server's state file lists the databases that use a registry, or that lease worker ids to other servers. */
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
-/* All other triggers are enabled always: they also fire in functions that logical replication calls, and under
-   session_replication_role. */
+/* Sets all other triggers to ENABLE ALWAYS, so that they also fire in functions that logical replication calls, and with
+   session_replication_role = replica. */
 DO $$
 DECLARE
     table_name regclass;
@@ -122,8 +121,9 @@ FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Records the highest id of a tag that was handed over, as use_registry does for all tags. A registry that is restored from
-   an earlier backup is noticed then. Saved ranges of the tag may be below that id, and are not used any more. */
+/* Records the highest id of a tag that was handed over to a registry, as use_registry does for all tags. If the registry is
+   later restored from an older backup, the server notices. Saved ranges of the tag may be below the recorded id, and are not
+   used any more. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)

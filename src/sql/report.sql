@@ -33,7 +33,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
+    -- True if no ids are issued because the server has no lease, and the registry that gives leases does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -83,7 +83,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- A server that issues no ids has a row already.
+        -- The rows above already report a server that issues no ids.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -190,7 +190,7 @@ BEGIN
             'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
         'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
         'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
-        -- The first tags are reported in full, the others by name.
+        -- The first 50 tags are reported in full, the other tags only by name.
         'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
             SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
                 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
@@ -201,7 +201,7 @@ BEGIN
                     || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
             FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
         'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
-        -- Counting the keys of a series reads up to 10,000 rows, so only 20 series are counted.
+        -- Counting a series' keys reads up to 10,000 rows, so the report contains only 20 series.
         'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
             WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
         'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),

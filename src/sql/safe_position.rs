@@ -1,4 +1,5 @@
-//! `snowflake_safe_id` and `snowflake_safe_time`: a bound for readers that continue after the last id that they have read.
+//! `snowflake_safe_id` and `snowflake_safe_time`: bounds for a reader that repeatedly reads the rows above the last id that it has
+//! read.
 
 use crate::pg::report::report;
 use crate::pg::time;
@@ -6,15 +7,15 @@ use crate::safe_position::{self, Safe};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Returns an id of the server's layout. This statement misses no row with a lower id that this server makes; null while no
-/// such id is known. RESTRICTED: all processes of a parallel query share one answer.
+/// Returns an id of the server's layout. This statement misses no row of this server with a lower id: no such row can become
+/// visible later. Null if no such id is known. RESTRICTED, so that all processes of a parallel query share one answer.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_id() -> Result<Option<i64>, ErrorReport> {
     Ok(found("snowflake_safe_id", false)?.map(|safe| safe.id))
 }
 
-/// Returns a time. This statement misses no row whose key is an older UUID of version 7 that this server made; null while no
-/// such time is known.
+/// Returns a time. This statement misses no row of this server whose key is a version 7 UUID from before that time. Null if no such
+/// time is known.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_time() -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     found("snowflake_safe_time", true)?.map(|safe| time::to_sql(safe.time)).transpose()
@@ -29,7 +30,7 @@ mod snowflake_ids_internal {
     use crate::safe_position::open_processes;
     use pgrx::prelude::*;
 
-    /// Returns the processes whose open transactions hold [`super::snowflake_safe_id`] back.
+    /// Returns the processes whose open transactions keep [`super::snowflake_safe_id`] from advancing.
     #[pg_extern(volatile, parallel_restricted)]
     fn safe_id_holders() -> SetOfIterator<'static, i32> {
         SetOfIterator::new(open_processes())

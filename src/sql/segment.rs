@@ -27,7 +27,7 @@ fn segment_nextvals(
     Ok(SetOfIterator::new((0..count).map(next)))
 }
 
-/// Returns the id of this tag that the session got last. RESTRICTED, because parallel workers have sessions of their own.
+/// Returns the last id of this tag that the session got. RESTRICTED, because parallel workers have sessions of their own.
 #[pg_extern(volatile, parallel_restricted)]
 fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
     Ok(segment::last(tag.ok_or(SegmentError::NoTag)?.0)?)
@@ -184,7 +184,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         let table = trigger.relid()?;
         let source = SEGMENT.find().filter(|source| source.oid() == table);
         let source = source.unwrap_or_else(|| raise(extension::missing()));
-        // The triggers' arguments are ASCII, so an argument in another encoding is not from this extension.
+        // This extension's triggers have ASCII arguments. An argument that pgrx cannot read is from another trigger.
         let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
         let change = match kind.as_deref() {
             Some("tuned") => Change::Tuned,
@@ -197,7 +197,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         let (former, present) = (tag_generation(&before), tag_generation(&after));
         match tags {
             (Some(old), Some(new)) if old == new => {
-                // A new generation means that the tag was moved back on purpose, below ids that were handed out.
+                // A new generation means that an administrator moved the tag back, below ids that were handed out.
                 let change = if former == present { change } else { Change::Forced };
                 transaction_tags::record(source, &new.0, change, former);
             }
@@ -221,8 +221,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Ok(tag::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
     }
 
-    /// Empties a tag's buffers, so that no session gets ids from them. Returns the highest id that was handed out.
-    /// `segment_set` calls this function with the row locked, and passes `reserved` from the row.
+    /// Empties a tag's buffers, so that no session gets more ids from them. Returns the highest id that was handed out.
+    /// `segment_set` locks the row, reads `reserved` from the row, and calls this function.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
         let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
@@ -309,7 +309,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     > {
         let segments = segments()
             .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
-        // Only roles that may see all activity see tags of other databases.
+        // Other databases' tags are visible only to roles that may see all activity.
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
         for (slot_index, slot) in segments.slots.iter().enumerate() {
@@ -354,8 +354,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
         Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
     }
 
-    /// Returns the time at which the tag's ids run out, at the average rate since its first use. Null for tags that start
-    /// over each period.
+    /// Returns the time at which the tag's ids run out, at the average rate since its first use. Null for tags that restart
+    /// each period.
     fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
         let dated = slot.segment.buffer_states().is_dated();
         let issued = slot.counts_in_all().issued;

@@ -1,5 +1,5 @@
-/* Tags and the highest reserved id of each. This table is the truth: ids in shared memory were reserved in it before. Rows
-   may be written by hand. */
+/* Tags and the highest reserved id of each. This table is authoritative: ids are reserved here before they are published in
+   shared memory. Rows may be written by hand. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
     max_id      bigint      NOT NULL DEFAULT 0,
@@ -34,15 +34,15 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that only roles with privileges on them may use. A separate table: it restores even if a role of the next table is
-   missing, so restricted tags do not become open. */
+/* Tags that only roles with privileges on the tag may use. This is a separate table, because a dump of the next table fails to
+   restore if a role is missing. Restricted tags then do not become open. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
 COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that only roles with privileges may use; others are open to everybody';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
 
-/* Privileges of this database's roles, also on tags of a registry. Dumps contain the roles' names. */
+/* Privileges of this server's roles on restricted tags, also on tags of a registry. Dumps contain the roles' names. */
 CREATE TABLE snowflake_ids.segment_privilege (
     tag        text COLLATE "C" NOT NULL,
     grantee    regrole          NOT NULL,
@@ -86,7 +86,8 @@ CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
-/* Assigns restored rows to this cluster and its present timeline, because no standby can lag behind them. */
+/* Marks restored rows as written on this cluster and its present timeline, because no standby can lack ids that were reserved
+   before the restore. */
 CREATE FUNCTION snowflake_ids_internal.segment_adopt() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -131,7 +132,7 @@ $$;
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
-/* Returns a number as a bigint. Its error names the argument. */
+/* Converts an argument to bigint. The error message contains the argument's name. */
 CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -167,7 +168,7 @@ DECLARE
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
-    -- The lock keeps this answer true. A registry that comes into use copies the rows as they are at that moment.
+    -- The lock keeps the answer valid: use_registry waits for this transaction, and then copies the changed rows.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
@@ -194,8 +195,8 @@ BEGIN
 END
 $$;
 
-/* Rejects new rows if registries keep the tags: they would give no ids, and nobody would notice. Rows from a dump are
-   accepted; they were written before this transaction, or on another cluster. */
+/* Rejects new rows if registries keep the tags, because the new rows would give no ids, and nobody would notice. Accepts rows
+   from a dump, which were written before this transaction, or on another cluster. */
 CREATE FUNCTION snowflake_ids_internal.segment_admit() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -323,8 +324,8 @@ BEGIN
 END
 $$;
 
-/* Sets the highest reserved id. Unless the value is exact, ids that a previous primary may have reserved are still skipped.
-   With `force`, the tag gets a new generation, and leaves a period that lies in the future. */
+/* Sets the highest reserved id. If the value is not exact, ids that a previous primary may have reserved are still skipped.
+   With `force`, the tag gets a new generation, and a period in the future is replaced by the present period. */
 CREATE FUNCTION snowflake_ids_internal.segment_move(
     tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
 ) RETURNS void
@@ -339,7 +340,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
-/* Fails for a value below ids that may be in use. */
+/* Fails if a value is below ids that may be in use. */
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -360,8 +361,8 @@ DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
-    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
+    -- A target above all reserved ids needs only the row's lock. A lower target is first compared with the issued ids, so that a
+    -- refused value discards no ids. Then the buffers are emptied, so that no more ids are issued, and the check is repeated.
     IF target <= reserved OR force THEN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
@@ -417,7 +418,7 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
-    -- What is left of roles that were dropped.
+    -- Removes the privileges of dropped roles.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;

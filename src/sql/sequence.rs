@@ -38,14 +38,14 @@ mod snowflake_ids_internal {
         Ok(own(of)?.as_owner(|| sequence::setval(of, value, is_called)))
     }
 
-    /// Returns whether a sequence stands at its end (its maximum), as a bound sequence does.
+    /// Returns whether a sequence is at its end (its maximum), where a bound sequence is kept.
     #[pg_extern(stable, parallel_safe, strict)]
     fn sequence_stands_at_end(of: pg_sys::Oid) -> bool {
         cache::stands_at_end(of)
     }
 
-    /// Records that a sequence of the caller is bound. The sequence must stand at its end. The caller needs no right to
-    /// write to the table.
+    /// Records that a sequence of the caller is bound. The sequence must be at its end. The caller needs no right to write to
+    /// the table.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_record(
         of: Option<pg_sys::Oid>,
@@ -110,14 +110,15 @@ mod snowflake_ids_internal {
         Err(denied("must be able to SET ROLE to the owner of the sequence"))
     }
 
-    /// Returns the highest id that an application may use after it got `number` from a sequence with this increment.
+    /// Returns the highest id that an application may use after the application got `number` from a sequence with this
+    /// increment.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn sequence_reach(number: i64, increment: i64) -> Result<i64, ErrorReport> {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.reach(number))
     }
 
-    /// Returns the number above which a sequence with this increment must continue, so that applications use no id up to
-    /// `highest` again.
+    /// Returns the number above which a sequence with this increment must continue. Applications then use no id up to `highest`
+    /// again.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn sequence_resume_above(highest: i64, increment: i64) -> Result<i64, ErrorReport> {
         Ok(Increment::new(increment).map_err(|error| report(&error))?.resume_above(highest))

@@ -1,5 +1,5 @@
 /* Bound sequences, whose numbers are ids of this extension. Calls of nextval and similar functions are redirected to the
-   functions below. The sequence itself stands at its end, so that a call that is not redirected fails. */
+   functions below. The sequence itself is kept at its end, the sentinel, so that a call that is not redirected fails. */
 CREATE TABLE snowflake_ids.sequence_binding (
     sequence    regclass PRIMARY KEY,
     tag         text COLLATE "C",
@@ -31,7 +31,7 @@ CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUN
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
 
 /* Only the database's owner may write to the table by hand, to restore a dump. The sequences must belong to the owner, or to
-   a role that the owner is a member of. A dump may put sequences at their end before or after it loads this table. */
+   a role that the owner is a member of. A dump may set sequences to their end before or after it loads this table. */
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -49,7 +49,7 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* Renames a generator in its bindings, too. */
+/* Updates the bindings of a generator that is renamed. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -60,7 +60,7 @@ $$;
 CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
     FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
 
-/* All roles may call these functions; they check the same rights as the server's functions. */
+/* All roles may call these functions, which check the same rights as the server's nextval, currval and setval. */
 CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
 CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
@@ -72,7 +72,7 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
 
-/* Records the number of a column's default as its sequence's last number, for currval. */
+/* Records an id from a column's default as the last number of the column's sequence, for currval. */
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
@@ -115,7 +115,7 @@ BEGIN
 END
 $$;
 
-/* Fails if the caller does not manage tags. This is for a clear error; the functions themselves also check the rights. */
+/* Fails if the caller does not manage tags. This check only gives a clearer error; the functions also check the rights. */
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -140,8 +140,8 @@ BEGIN
 END
 $$;
 
-/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner; a role that may restart the sequence may
-   do this. */
+/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner. A role that may restart the sequence may
+   also restart its tag. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -177,7 +177,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-/* Fails unless this is a sequence of the caller. */
+/* Fails if the relation is not a sequence, or does not belong to the caller. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -218,7 +218,7 @@ BEGIN
 END
 $$;
 
-/* Returns the first obstacle to binding a sequence, of any kind; null if there is none. */
+/* Returns the first obstacle to binding a sequence, whether or not it can be removed; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -245,7 +245,7 @@ BEGIN
 END
 $$;
 
-/* Makes a sequence fit to be bound, as far as this can be undone; returns its previous properties. */
+/* Removes the obstacles to binding that can be undone later. Returns the sequence's previous properties. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -260,7 +260,7 @@ BEGIN
 END
 $$;
 
-/* Restores the properties that a sequence had before it was bound. It stays a bigint if its numbers need that. */
+/* Restores the properties that a sequence had before it was bound. The type stays bigint if the numbers need it. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
     unlogged boolean, number bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -333,7 +333,7 @@ BEGIN
 END
 $$;
 
-/* Gives a sequence its own numbers back. They begin above all issued numbers and above the id `above`. */
+/* Unbinds a sequence, which then counts again by itself, above all issued numbers and above the id `above`. */
 CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -346,8 +346,8 @@ BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- The sequence continues at a number that it would have reached by its own increment. A sequence that counts in twos
-    -- stays odd or even.
+    -- The sequence continues at a number that it would have reached by its own increment. For example, a sequence of odd
+    -- numbers stays odd.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN

@@ -21,7 +21,7 @@ use snowflake_ids_core::series::{
 };
 use std::rc::Rc;
 
-/// Returns the name of a series, without a look-up of the series.
+/// Returns the name of a series, without looking up the series.
 fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
     let series = series.ok_or_else(|| report(&SeriesError::NullName))?;
     Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
@@ -109,7 +109,7 @@ for_each_key_type! {
     "series_nextval_text" series_nextval_text series_nextval_text_of_text series_nextval_text_of_uuid () () -> TextOut = next_text
 }
 for_each_key_type! {
-    /// Returns the number of a key that this session got last.
+    /// Returns the last number of a key that this session got.
     "series_currval" series_currval series_currval_of_text series_currval_of_uuid () () -> i64 = last
 }
 
@@ -195,7 +195,7 @@ mod snowflake_ids {
         )
     }
 
-    /// Drops a series and its keys; fails if a column uses it.
+    /// Drops a series and its keys; fails if a column uses the series.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_drop(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
         ChangedSeries::checked(name.as_ref())?.run("SELECT snowflake_ids_internal.series_drop($1)", [])
@@ -322,7 +322,7 @@ mod snowflake_ids_internal {
         Scope::new(&kind.unwrap_or_default(), Some(&scope)).map(drop).map_err(|error| report(&error))
     }
 
-    /// Fails if a series of this kind cannot be created, because other servers would number it too.
+    /// Fails if a series of this kind cannot be created, because other servers would also give numbers of the series.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_refuse(
         kind: Option<Text<'_>>,
@@ -346,8 +346,8 @@ mod snowflake_ids_internal {
         Ok(())
     }
 
-    /// Returns the properties that a column needs to hold a series' numbers. Fails if the caller or the owner may not take
-    /// numbers.
+    /// Returns the properties of a series that decide whether a column can hold its numbers. Fails if the caller or the table's
+    /// owner may not take numbers.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_to_attach(
         series: Option<Text<'_>>,
@@ -363,14 +363,14 @@ mod snowflake_ids_internal {
         if cached.series.scope == Scope::Shard {
             return Err(report(&SeriesError::Distributed { series: cached.shown() }));
         }
-        // Locked, so that the series cannot be dropped or renamed before the trigger is committed.
+        // The lock keeps other sessions from dropping or renaming the series before the trigger is committed.
         cached.keep()?;
         let Series { key_type, max_value, reset, .. } = &cached.series;
         Ok(TableIterator::once((key_type.name(), *max_value, reset.is_some())))
     }
 
-    /// Creates the trigger that fills a column, with the rights of the extension's owner. The caller must have the rights of
-    /// the table's owner.
+    /// Creates the trigger that fills a column. Runs with the rights of the extension's owner. The caller must have the rights
+    /// of the table's owner.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_make_trigger(
         series: Option<Text<'_>>,
@@ -399,10 +399,10 @@ mod snowflake_ids_internal {
         cached.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
     }
 
-    /// The longest name in Postgres.
+    /// The longest possible name in Postgres, in bytes.
     const MAX_COLUMN_BYTES: usize = 63;
 
-    /// Moves a series' counters to the shards of a distributed table of the caller.
+    /// Moves a series' counters to the shards of a distributed table. The table must belong to the caller.
     #[pg_extern(volatile, parallel_unsafe)]
     fn series_make_shards(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> Result<(), ErrorReport> {
         let own = ChangedSeries::checked(series.as_ref())?;

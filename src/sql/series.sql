@@ -28,7 +28,7 @@ COMMENT ON COLUMN snowflake_ids.series.scope IS
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
-/* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
+/* One table for each type of keys. Taking a number is a HOT update: the new row is on the same page, and the index stays. */
 CREATE TABLE snowflake_ids.series_bigint (
     series     bigint NOT NULL,
     key        bigint NOT NULL,
@@ -63,8 +63,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
-/* Privileges on series. Dumps contain the roles' names, without dropped roles: their oids may belong to other roles after a
-   restore. */
+/* Privileges on series. Dumps contain the roles' names. Dumps leave out dropped roles, because their oids may belong to other
+   roles after a restore. */
 CREATE TABLE snowflake_ids.series_privilege (
     series     bigint  NOT NULL,
     grantee    regrole NOT NULL,
@@ -81,20 +81,20 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- Dumps of version 0.2 contain this kind. Its counters hold the highest reserved number.
+    -- Dumps of version 0.2 contain the kind dense. The counters of such a series hold the highest reserved number.
     IF NEW.kind = 'dense' THEN
         NEW.kind := 'gapless';
         NEW.step := NULL;
         NEW.max_step := NULL;
     END IF;
-    -- Numbers of the former kind or section may still be in memory.
+    -- Numbers of the former kind or of former sections may still be in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'The series would give some of its numbers again.',
             HINT = 'Create another series. Call snowflake_ids.series_set on it for each key, with the last number of the key in this series, or a higher number.';
     END IF;
-    -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
+    -- Sections of a monotonic series are tags. By its name, the series could use and later drop other roles' tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
@@ -142,8 +142,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
-/* Creates the tags of the sections. If registries on other servers keep the tags, the series of the same name creates them
-   there. */
+/* Creates the tags of the sections. If registries on other servers keep the tags, a series of the same name there creates
+   them. */
 CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -224,7 +224,7 @@ CREATE FUNCTION snowflake_ids.series_create(
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with these settings.
+    -- The type's name as this function's search_path writes it.
     type_name text := coalesce(key_type::text, '');
     registries text[];
 BEGIN
@@ -249,7 +249,7 @@ BEGIN
             DETAIL = 'The key table of such a series is created for a distributed table.',
             HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
-    -- Fails if other servers number this series, too. The lock keeps this answer true until the transaction ends.
+    -- Fails if other servers also give numbers of this series. The lock keeps the answer valid until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
         LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
         SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
@@ -292,7 +292,7 @@ BEGIN
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
-    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    -- A separate UPDATE: setting a key column blocks the workers' reads of the row, even if the value does not change.
     IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
@@ -323,7 +323,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
-    -- The lock also keeps the series from being attached meanwhile.
+    -- The lock also keeps other sessions from attaching the series meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
@@ -423,21 +423,21 @@ BEGIN
 END
 $$;
 
-/* Returns the trigger that fills a column, or counts its numbers; null if there is none. */
+/* Returns the trigger that fills a column from a series, or raises the series' counters; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
         AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The second of three arguments.
+        -- The column's name must be the second of the trigger's three arguments.
         AND position(decode('00', 'hex') IN t.tgargs)
             = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
     ORDER BY t.tgname LIMIT 1
 $$;
 
 /* Adds the trigger that fills a column. Runs with the rights of the extension's owner, after src/sql/series.rs has checked
-   the caller's rights. No other role may create triggers with series_fill, which takes numbers with the rights of a table's
-   owner. A role with TRIGGER on the table would gain those rights. */
+   the caller's rights. No other role may create triggers with series_fill, because series_fill takes numbers with the rights
+   of the table's owner. A role with TRIGGER on the table would gain those rights. */
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -451,8 +451,8 @@ BEGIN
             HINT = format('First distribute the series with snowflake_ids.series_distribute. Then call series_nextval in the INSERT, '
                 'or set a default that reads the key from a setting: series_nextval(%L, current_setting(...)).', left(series, 128));
     END IF;
-    -- Creating a trigger evaluates the expressions of partition keys, with the rights of this function. The locks keep new
-    -- partitions away meanwhile.
+    -- Creating a trigger evaluates the expressions of partition keys with the rights of this function. The locks keep other
+    -- sessions from adding partitions meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
     IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
             WHERE p.partexprs IS NOT NULL) THEN
@@ -464,8 +464,8 @@ BEGIN
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
-    -- Triggers run in the order of their names, and this one must run last. Others may change the row's key, or skip the
-    -- row. Then the counter of the first key must not move.
+    -- Triggers run in the order of their names. This trigger must run last, because other triggers may change the row's key or
+    -- skip the row. Then the counter of the original key must not move.
     IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
             WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
                 AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
@@ -474,7 +474,7 @@ BEGIN
             '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
             relation, column_name, series, column_name, key_column);
     END IF;
-    -- The names may belong to another table by now.
+    -- Another table may have the table's name by now.
     IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
@@ -515,7 +515,7 @@ BEGIN
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
-    -- The lock keeps new rows away, and the table's name unchanged.
+    -- The lock keeps other sessions from inserting rows and from renaming the table.
     EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
     IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
@@ -578,9 +578,9 @@ BEGIN
             HINT = 'Detach the column first with snowflake_ids.series_detach.';
     END IF;
 
-    -- Raises the counters above the column's numbers. This is impossible for texts and for numbers that start over, because
-    -- they do not show their period. Each table is read by itself: policies and indexes contain code of the table's owner.
-    -- Such code must not run with another role's rights, nor be planned.
+    -- Raises the counters above the column's numbers. This is impossible for texts, and for numbers that restart each period,
+    -- because they do not show their period. Each table is read separately, because policies and indexes contain code of the
+    -- table's owner. Such code must not run or be planned with another role's rights.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN
         WITH RECURSIVE below (oid) AS (
@@ -637,8 +637,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
 
-/* Distributed series. The counter of a key is on the Citus shard that has the key's rows, in a table of the series. Citus
-   propagates the privileges on that table; the coordinator propagates the series itself. */
+/* Distributed series. Each series has a table of counters. The counter of a key is on the Citus shard that has the key's rows.
+   Citus propagates the privileges on this table. The coordinator propagates the row of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
@@ -655,7 +655,7 @@ BEGIN
 END
 $$;
 
-/* Propagates a distributed series, its end, and its privileges to all nodes. */
+/* Propagates a new, changed or deleted distributed series and its privileges to all nodes. */
 CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -688,8 +688,8 @@ END
 $$;
 
 /* Moves a series' counters to shards. Runs with the rights of the extension's owner, after src/sql/series.rs has checked the
-   caller's rights. The series gets a new id, so a session that waits for a counter in the old table does not create a new
-   one there. */
+   caller's rights. The series gets a new id, so that a session that waits for a counter in the old table does not create a
+   new counter there. */
 CREATE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -708,7 +708,7 @@ BEGIN
             DETAIL = 'The transaction''s snapshot may lack the newest counters.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- The locks below block attaching to the series, and the counters of all series, until the transaction ends.
+    -- Until the transaction ends, the locks below block all series' counters, and sessions that attach a column to this series.
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',

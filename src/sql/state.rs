@@ -1,4 +1,4 @@
-//! Decisions of an administrator about the server's state.
+//! Functions by which an administrator decides about the server's state.
 
 use pgrx::prelude::*;
 
@@ -25,8 +25,8 @@ mod snowflake_ids {
         let shared = ready("snowflake_ids.state_reset")?;
         let above = above.map(time::from_sql).transpose()?;
         let issuer = issuer(shared);
-        // The reset drops the lease, and a new lease needs the registry. A server that issues ids must not stop because a
-        // registry is down, so a renewal first shows that the registry answers.
+        // The reset drops the lease, and a new lease needs the registry. A server that issues ids must not stop issuing because
+        // the registry is down. So the server first renews its lease, to see whether the registry answers.
         if issuer.obstacle().is_none() && lease::origin().is_some() {
             let silent = |error| silent_registry("cannot reset the state", &error);
             lease::renew(shared, LEASE_WAIT).map_err(silent)?;
@@ -51,7 +51,7 @@ mod snowflake_ids {
         issuer(ready("snowflake_ids.state_adopt")?).adopt().map_err(|error| report(&error))
     }
 
-    /// Lets ids follow the clock although the clock has jumped.
+    /// Accepts a clock that has jumped, so that ids follow it.
     #[pg_extern(volatile, parallel_unsafe)]
     fn clock_accept() -> Result<(), ErrorReport> {
         let shared = ready("snowflake_ids.clock_accept")?;

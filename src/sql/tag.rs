@@ -120,7 +120,7 @@ mod snowflake_ids {
         ChangedTag::checked(tag, Action::Own)?.run(&DROP, [])
     }
 
-    /// Moves a segment tag, like setval: the next id is the first above the value.
+    /// Moves a segment tag, like setval: the next id is the first id above the value.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_set(
         tag: Option<TagArg<'_>>,
@@ -138,8 +138,8 @@ mod snowflake_ids {
         highest.map(Option::flatten)
     }
 
-    /// Discards ids of a segment tag that this server has reserved but not handed out. This leaves a gap; the next call
-    /// reserves new ids.
+    /// Discards the ids of a segment tag that this server has reserved but not handed out. They become a gap. The next call for
+    /// an id reserves new ids.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let own = ChangedTag::checked(tag, Action::Move)?;

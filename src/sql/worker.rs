@@ -34,7 +34,7 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
 }
 
 /// Ends a lease if this server holds the lease; `token` is the lease token in the lease's row. Returns the time from which
-/// another server may issue ids under that worker id; null if the lease is not this server's.
+/// another server may issue ids under that worker id; null if this server does not hold the lease.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_give_up(
     datacenter_id: Option<i32>,
@@ -52,7 +52,7 @@ fn worker_give_up(
                 && (Some(lease.token) == token || state.pending_token == token)
         })?;
         state.give_up();
-        // If this transaction is rolled back, the row keeps this token. The server then recognises the row as its own.
+        // If this transaction is rolled back, the row keeps this token. By this token the server can recognise its row again.
         state.pending_token = token;
         Some(lease)
     })
@@ -63,8 +63,8 @@ fn worker_give_up(
     time::to_sql(end).map(Some)
 }
 
-/// Makes this server choose another worker id, if the server chose this worker id itself and uses no registry. Returns
-/// whether the server chose another.
+/// Makes this server choose another worker id, if the server chose this worker id itself and uses no registry. Returns whether
+/// the server chose another worker id.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> Result<bool, ErrorReport> {
     let (shared, unsigned) = (ready()?, |value: Option<i32>| u32::try_from(value?).ok());
@@ -89,7 +89,7 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
     }))
 }
 
-/// Records the worker id that this server chose first, if any. A promoted standby knows this worker id only from the table
+/// Records the first worker id that this server chose, if any. A promoted standby may know this worker id only from the table
 /// that this function writes.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_note_chosen() -> Result<(), ErrorReport> {
@@ -100,7 +100,7 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
     let known = issuer::change(shared, |state, _| state.alone || state.registry.is_some());
     let Ok(is_known) = known else { return Ok(()) };
     if !is_known {
-        // The server has just started and has no worker id yet. If the lease worker does not answer in time, nothing is
+        // The server has just started and has no worker id yet. If the lease worker does not answer in time, no worker id is
         // recorded. A worker id that is chosen later need not be in the table.
         drop(lease::ask(shared, false, LEASE_WAIT));
     }

@@ -1,4 +1,4 @@
-/* The leases of worker ids. Each change compares the row's token with the token that was read before. */
+/* The leases of worker ids. Each change of a row compares its token with the token that was read before. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -75,8 +75,8 @@ BEGIN
             DETAIL = 'There is no row for this worker id in snowflake_ids.worker_lease.',
             HINT = 'To release a worker id of another datacenter, SELECT snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends at once. Another holder may be alive: it keeps its lease until that expires, but cannot
-    -- renew it.
+    -- This server's own lease ends at once. Another holder may still be running: it keeps its lease until the expiry time, but
+    -- cannot renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval

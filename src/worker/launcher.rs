@@ -17,14 +17,14 @@ use pool::Pool;
 use samples::Samples;
 use std::time::{Duration, Instant};
 
-/// The longest pause between two rounds.
+/// The longest pause between two rounds of the main loop.
 const LOOK_AROUND: Duration = Duration::from_secs(5);
 /// The shortest interval between two checks of all tags.
 const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 
 pub fn run() {
     let Some(segments) = segments() else { return };
-    // A server that pg_upgrade starts is not in use yet.
+    // A server that pg_upgrade has started serves no users.
     if server::upgrading() || !segments.launcher.enter() {
         return;
     }
@@ -62,7 +62,7 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Does what is due, and returns the time until the next round.
+    /// Does all work that is due. Returns the time until the next round.
     fn round(&mut self) -> Duration {
         // Leases come first, because all databases need the server's worker id.
         let lease_due = self.leases.round();

@@ -50,7 +50,7 @@ fn connect(leases: &Leases, database: u32) {
         .execute();
 }
 
-/// Leaves the worker slot and wakes the launcher, because requests may have arrived after this worker last looked for them.
+/// Leaves the worker slot and wakes the launcher, because requests may have arrived after this worker's last search.
 fn go() {
     let Some(leases) = leases() else { return };
     if leases.worker_slot.worker_latch.leave() {
@@ -59,7 +59,7 @@ fn go() {
     lease::call(leases);
 }
 
-/// Tells the launcher whether this database is a registry, uses a registry, or neither. Stores 0 if that is unknown.
+/// Records for the launcher whether this database is a registry, uses a registry, or neither. Stores 0 if this is unknown.
 fn report(leases: &Leases, found: Option<DatabaseUse>) {
     leases.found.store(found.map_or(0, |found| 1 + found as u32), Release);
 }

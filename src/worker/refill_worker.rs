@@ -18,7 +18,7 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// The longest wait for a lock. The wait is short, because other tags wait meanwhile.
+/// The longest wait for a lock. It is short, because the database's other tags must wait meanwhile.
 const LOCK_TIMEOUT: &CStr = c"20ms";
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 
@@ -48,8 +48,8 @@ pub fn run(worker_slot_number: u32, database: u32) {
     core::RefillWorker::new(&host, RegistryCaller::default(), saved_ranges).run();
 }
 
-/// Returns the time that this process may still run; None without a limit. Marks the time slice as cut short if no time is
-/// left.
+/// Returns the time that this process may still run; None without a limit. If no time is left, marks the time slice as cut
+/// short.
 fn time_left() -> Option<Duration> {
     let worker_slot = WORKER_SLOT.get()?;
     let left = worker_slot.time_left()?;
@@ -59,8 +59,8 @@ fn time_left() -> Option<Duration> {
     Some(left)
 }
 
-/// Leaves the worker slot and wakes the launcher, which frees the slot. Requests may have arrived after this worker last
-/// looked for them.
+/// Leaves the worker slot and wakes the launcher, which frees the slot. The launcher also finds requests that arrived after
+/// this worker's last search.
 fn leave() {
     let Some(segments) = segments() else { return };
     for worker_slot in segments.worker_slots {

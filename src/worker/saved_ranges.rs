@@ -1,4 +1,4 @@
-//! The saved-range file. The file has the ids that were reserved but not handed out when the server stopped, and the
+//! The saved-range file. The file contains the ids that were reserved but not handed out when the server stopped, and the
 //! high-water marks of rolled-back transactions. [`snowflake_ids_core::server::saved_range_file`] decides how the file is
 //! used.
 

@@ -174,8 +174,8 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn. A higher
-    /// `of` lets the transaction be idle for longer, because the caller asks the other registries meanwhile.
+    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn. The
+    /// transaction may be idle for longer if `of` is higher, because the caller asks the other registries meanwhile.
     pub fn begin(
         &mut self,
         endpoint: &Endpoint,
@@ -219,7 +219,8 @@ impl<N: Network> RegistryClient<N> {
         let answer = kept.ask(&self.network, message, limit);
         let good = answer.as_ref().err().is_none_or(|error| !error.is_of_host());
         self.first_hosts.insert(server.to_owned(), if good { kept.host } else { kept.host + 1 });
-        // After a failure the connection is dropped: a late response could be taken for the response to the next request.
+        // After a failure the connection is dropped, because a late response could be mistaken for the response to the next
+        // request.
         if good || !holds(Guard::LateResponses) {
             self.kept.push(kept);
         }

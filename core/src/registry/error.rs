@@ -148,7 +148,7 @@ impl ConnectionError {
     }
 
     /// Parses libpq's message about a failed connection. The client asks libpq for verbose errors, which contain the
-    /// SQLSTATE. They also contain a source location, which is removed.
+    /// SQLSTATE and a source location. The source location is removed.
     pub fn of_connecting(lines: &str) -> Self {
         let is_place = |line: &&str| {
             let number = line.rsplit_once(".c:").map_or("", |(_, number)| number);

@@ -55,8 +55,8 @@ pub fn join<H: NodeTables, N: Network>(
     }
     here.set_endpoints(&endpoints)?;
     hand_over(here, there, &endpoints)?;
-    // The highest id of each tag is recorded. The record reveals a registry that is later restored to a state before the
-    // hand-over.
+    // The highest id of each tag is recorded. If a registry is later restored to a state before the hand-over, the record
+    // reveals this.
     if holds(Guard::HandOverRecorded) {
         here.record_all()?;
     }
@@ -67,8 +67,9 @@ pub fn join<H: NodeTables, N: Network>(
     here.switch(true)
 }
 
-/// Makes this database its own registry again. Returns false if it already is. Calls `unheard` with the error of each
-/// registry that does not answer. Tags that exist only at such a registry keep their old local definitions.
+/// Makes this database its own registry again. Returns false if the database already is its own registry. Calls `unheard`
+/// with the error of each registry that does not answer. Tags that exist only at such a registry keep their old local
+/// definitions.
 pub fn leave<H: NodeTables, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -106,8 +107,8 @@ pub fn seed<H: NodeTables, N: Network>(
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let begun = there.begin(&endpoints)?;
-    // The received ids are read after the transactions at the registries have begun. If a registry is restored after
-    // that, the transaction at that registry fails.
+    // The received ids are read after the transactions at the registries have begun. If a registry is restored after this
+    // read, its transaction fails.
     let received = if endpoints.is_empty() { Vec::new() } else { here.received(Some(tag))? };
     give(begun, &rows, &received)?;
     Ok(!endpoints.is_empty())
@@ -157,7 +158,7 @@ fn hand_over<H: NodeTables, N: Network>(
             rows.extend(tags_of(there, endpoint, endpoint.share(endpoints.len()))?);
         }
     }
-    // Complete rows come first: a tag's first row can create the tag, and later ones only raise it.
+    // Complete rows come first: a tag's first row can create the tag, and later rows only raise it.
     rows.extend(all_tags(here)?);
     let received = here.received(None)?;
     rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
@@ -169,8 +170,8 @@ fn hand_over<H: NodeTables, N: Network>(
     rows.extend(
         high_water_marks.filter_map(|recorded| row_of(&recorded.tag, recorded.high_water_mark.reached())),
     );
-    // All nodes send tags in one order, so that two hand-overs never deadlock. The sort is stable: rows of one tag keep
-    // their order.
+    // All nodes send tags in the same order, so that two hand-overs never deadlock. The sort is stable: rows of one tag
+    // keep their order.
     rows.sort_by_cached_key(|row| tag_of(row));
     if !holds(Guard::HandOverRaises) {
         rows.clear();

@@ -2,8 +2,8 @@
 //!
 //! libpq tries the hosts of a list in turn. But libpq has a time limit per host only for blocking connections. In
 //! non-blocking mode, a host that never answers would use up the time of all hosts. So this module splits the list by
-//! libpq's own rules. libpq also resolves host names, in a call that cannot be interrupted. The caller therefore resolves a
-//! name itself, and passes the addresses in `hostaddr`.
+//! libpq's own rules. libpq also resolves host names, but this call cannot be interrupted. The caller of this module
+//! therefore resolves a name itself, and passes the addresses in `hostaddr`.
 
 use std::net::IpAddr;
 

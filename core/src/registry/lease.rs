@@ -123,13 +123,13 @@ pub fn until_renewal(
 /// The policy by which a worker id is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Policy {
-    /// The server's previous worker id, or else the first free one.
+    /// The server's previous worker id, or else the first free worker id.
     #[default]
     Reuse,
     /// A worker id that no server has ever had.
     Disposable,
-    /// The server's previous worker id, or else a worker id that no server has ever had. If there is none, the worker id
-    /// that has been free the longest.
+    /// The server's previous worker id; or else a worker id that no server has ever had; or else the worker id that has been
+    /// free the longest.
     Queue,
 }
 
@@ -192,8 +192,8 @@ pub struct Search<'a> {
     pub capacity: u32,
     /// The registry's clock.
     pub now: UnixMicros,
-    /// Some if worker ids without rows may be in use, because the registry was rebuilt. The search then accepts only the
-    /// server's own row, or the inner value: the worker id that the server leased from the previous registry.
+    /// Some if worker ids without rows may be in use, because the registry was rebuilt. The inner value is the worker id that
+    /// the server leased from the previous registry. The search then accepts only the server's own row or this worker id.
     pub former_leases: Option<Option<u32>>,
 }
 
@@ -272,7 +272,7 @@ impl Search<'_> {
     }
 }
 
-/// A sequence of worker ids from `from` to before `end`, each `step` above the previous one.
+/// A sequence of worker ids from `from` up to, but not including, `end`. Each worker id is `step` above the previous one.
 #[derive(Clone, Copy)]
 struct WorkerRun {
     from: u32,
@@ -326,7 +326,7 @@ pub struct Preferred {
 impl Preferred {
     /// The number of shares.
     const SHARES: u32 = 8;
-    /// Fewer worker ids than this form a single share, because each of eight shares would have fewer than four.
+    /// If there are fewer worker ids than this, they form a single share. Each of eight shares would have fewer than four.
     const FEW: u32 = 32;
 
     /// Returns the preference for a server that chooses its worker id alone. `capacity`: the number of worker ids of its own
@@ -357,8 +357,8 @@ impl Preferred {
     }
 
     /// Returns the preference for a registry that several servers share: a `random` worker id. A rebuilt registry does not
-    /// know the leases of the previous one, so a random choice rarely collides. A promoted standby may lack the last leases
-    /// of its primary. Each of eight consecutive timelines therefore prefers another eighth of the worker ids.
+    /// know the leases of the previous registry, and a random worker id is rarely in use. A promoted standby may lack the last
+    /// leases of its primary. Each of eight consecutive timelines therefore prefers another eighth of the worker ids.
     pub fn shared(timeline: u32, capacity: u32, random: u32) -> Self {
         let (begin, end) = Self::eighth(timeline, capacity);
         Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }
@@ -371,7 +371,7 @@ impl Preferred {
         (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
     }
 
-    /// Returns the range of worker ids that a timeline prefers: an eighth of them, or all if they are few.
+    /// Returns the range of worker ids that a timeline prefers: an eighth of all worker ids, or all if there are few.
     fn eighth(timeline: u32, capacity: u32) -> (u32, u32) {
         let eighths = Self::shares(capacity);
         let length = (capacity / eighths).max(1);

@@ -1,9 +1,9 @@
 //! The start of the lease worker, a background worker that leases the server's worker id. The lease worker connects to a
 //! database that uses a registry, or that is a registry.
 //!
-//! The server's state file names that database, except on a new server, a copy or a promoted standby. On such a server
+//! The server's state file names this database, except on a new server, a copy or a promoted standby. On such a server
 //! the launcher surveys all databases once: a lease worker in each database finds out if the database uses a registry or
-//! is one.
+//! is a registry.
 
 mod renewal;
 
@@ -24,7 +24,7 @@ pub const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::
 pub enum LeaseTask {
     /// To lease worker ids through this database.
     Serve,
-    /// To find out whether the database uses a registry, or is one.
+    /// To find out whether the database uses a registry, or is a registry.
     Look,
 }
 
@@ -98,7 +98,7 @@ pub fn record(state: &mut State, here: &Here, requests: &LeaseRequests, found: O
     }
 }
 
-/// The role of a database in leases of worker ids. A database that uses a registry takes precedence over one that is a
+/// The role of a database in leases of worker ids. A database that uses a registry takes precedence over a database that is a
 /// registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseUse {
@@ -137,7 +137,7 @@ pub enum LaunchAction {
 /// A survey: lease workers look into one database after another.
 #[derive(Debug, Default)]
 struct Looks {
-    /// The databases still to survey. The last one is next.
+    /// The databases still to survey. The last database in the list is next.
     left: Vec<u32>,
     /// The databases that could not be surveyed.
     missed: Vec<u32>,
@@ -153,7 +153,7 @@ pub struct Launch {
     look: Option<Looks>,
     /// The registry that the survey found, until the state file names it.
     found: Option<KnownRegistry>,
-    /// The time of the next start after a failed one, and the pause before that start.
+    /// The time of the next start after a failed start, and the pause before the next start.
     refused: Option<(Duration, Duration)>,
     /// True if no worker slot was free for the last start.
     short: bool,

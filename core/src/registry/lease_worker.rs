@@ -69,8 +69,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
     }
 
-    /// Brings the lease up to date. The inner error is the answer for sessions; the outer error means that this worker
-    /// cannot answer.
+    /// Acquires or renews the lease if necessary. The inner error is the answer for sessions. The outer error means that this
+    /// worker cannot answer.
     fn look_after(&mut self) -> Result<Result<(), LeaseError>, Round> {
         for attempt in 1..=ATTEMPTS {
             if self.state.shared.status.registry() != Some(self.host.database()) {
@@ -178,7 +178,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     let is_used_up = state.comes_to(lease.expiry);
                     let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
                     // The worker id is too large if a layout with fewer worker ids came into use. The worker id is kept if
-                    // no lower one is free.
+                    // no lower worker id is free.
                     let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
                     if is_good && fits && !is_used_up {
                         return LeaseNeed::Nothing;
@@ -280,8 +280,8 @@ fn is_of(lease: &Lease, endpoint: Option<&Endpoint>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == endpoint.map(|endpoint| &endpoint.seen.identity)
 }
 
-/// Returns the lease of a previous registry, to be shown to the registry that replaced it. The previous registry had the
-/// same foreign server, or was in the same database cluster.
+/// Returns the lease of a previous registry, which the server shows to the registry that replaced it. The previous registry
+/// had the same foreign server, or was in the same database cluster.
 fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<Former> {
     let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
     let origin = lease.origin.as_ref()?;

@@ -15,7 +15,7 @@ pub trait TagRegistry: TagRows {
 }
 
 /// Reserves ids of several tags, in the order of the tags, so that two requests never deadlock. A request for a single tag
-/// waits for the row lock. A request for several tags skips locked rows, so that no tag waits for another one.
+/// waits for the row lock. A request for several tags skips locked rows, so that no tag waits for another tag's lock.
 pub fn reserve_all<R: TagRegistry>(
     rows: &mut R,
     wants: Vec<ReserveRequest>,

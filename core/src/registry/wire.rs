@@ -35,7 +35,7 @@ pub struct RegistryName {
 }
 
 impl RegistryName {
-    /// Checks that this is the registry that was seen before, possibly promoted since.
+    /// Checks that this is the registry that was seen before, even if its standby was promoted since.
     pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
         if self.identity != seen.identity && holds(Guard::Identity) {
             Err(Stranger::Another)
@@ -83,7 +83,7 @@ pub enum RequestBody {
     Introduce,
     /// Asks for one page of the registry's tags.
     Tags {
-        /// Only tags after this one.
+        /// Only tags after this tag are sent. None: from the first tag on.
         after: Option<String>,
     },
     /// Hands tags over. The registry creates missing tags, and raises tags whose row is lower.
@@ -92,7 +92,7 @@ pub enum RequestBody {
         #[serde(deserialize_with = "bounded::rows")]
         rows: Vec<Box<RawValue>>,
         /// The highest ids that the node received from this registry. If the registry's row of a tag is lower or missing,
-        /// the registry was restored from a backup. The registry then takes no tag over.
+        /// the registry was restored from a backup. The registry then takes over no tag.
         #[serde(default, deserialize_with = "bounded::rows")]
         received: Vec<ReceivedTag>,
         /// The share of the registry. None if the registry is the only one.
@@ -176,14 +176,14 @@ pub struct LeaseRequest {
     /// Worker ids that the server cannot use now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
-    /// The number of worker ids. This number is lower than the layout's number if another layout of the server has
-    /// fewer worker ids.
+    /// The number of worker ids that may be chosen. The layout has more worker ids if another layout of the server has fewer
+    /// worker ids.
     pub capacity: u32,
     /// The worker ids to try first. None: the registry decides.
     pub preferred: Option<Preferred>,
     /// The largest allowed difference between clocks.
     pub max_clock_skew: Duration,
-    /// A valid lease from the registry that this registry replaced.
+    /// A lease from the registry that this registry replaced, if the lease is still valid.
     pub former: Option<Former>,
 }
 
@@ -297,12 +297,12 @@ pub enum NoSeries {
 }
 
 impl RequestBody {
-    /// Returns whether the request raises tags, or lists all of them. Only administrators send such a request.
+    /// Returns whether the request raises tags or lists all tags. Only administrators send such a request.
     pub fn takes_over(&self) -> bool {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
 
-    /// Returns whether the request may run inside a transaction block. A hand-over may take several requests, and hands over
+    /// Returns whether the request may run inside a transaction block. A hand-over may need several requests, and hands over
     /// all tags or none.
     pub fn is_part(&self) -> bool {
         matches!(self, Self::HandOver { .. })

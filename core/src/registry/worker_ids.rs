@@ -10,7 +10,7 @@ use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_
 use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
 use std::time::Duration;
 
-/// Number of attempts if other servers take the chosen worker id at the same time.
+/// Number of attempts to lease a worker id, if other servers take the chosen worker ids at the same time.
 const CROWD: usize = 64;
 /// Number of holders that an error message lists.
 const LISTED: usize = 20;
@@ -47,8 +47,8 @@ pub trait WorkerRows {
     fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Self::Error>;
     /// Marks the worker id of a locked row as given back.
     fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), Self::Error>;
-    /// Returns the end of the leases that the previous registry granted: until then, worker ids without a row may be in use.
-    /// None if no node has shown such a lease.
+    /// Returns the time at which the last lease of the previous registry ends. Until that time, worker ids without a row may
+    /// be in use. None if no node has shown such a lease.
     fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
     /// Records the end of the previous registry's leases in the row of a worker id, if the row exists.
     fn record_former_leases(
@@ -101,7 +101,7 @@ pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody 
     match ask {
         RequestBody::Lease(mut request) => {
             bound(&mut request.entry, now);
-            // A server prefers the worker id that it already has. The preference is dropped if another server may hold that
+            // A server prefers the worker id that it already has. The preference is ignored if another server may hold this
             // worker id.
             let asked = request.preferred.take();
             request.preferred =
@@ -131,8 +131,8 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
     entry.duration = entry.duration.min(MAX_LEASE);
 }
 
-/// Chooses a worker id and leases it; retries if another server takes it at the same time. `now`: the registry's clock.
-/// After an error, the caller must roll back; this also applies to the functions below.
+/// Chooses a worker id and leases it. Retries if another server takes the worker id at the same time. `now`: the registry's
+/// clock. After an error of this function or of a function below, the caller must roll back.
 pub fn lease<R: WorkerRows>(
     rows: &mut R,
     request: &LeaseRequest,
@@ -154,8 +154,8 @@ pub fn lease<R: WorkerRows>(
     let above = above.filter(|_| *policy == Policy::Disposable);
     let (timeline, random) = (rows.timeline(), rows.random());
     let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
-    // The first node that shows a lease of the previous registry sets the end of all leases of that registry. Other leases
-    // may end later than this node's lease, but at most `limits.longest` from now.
+    // The first node that shows a lease of the previous registry sets the time at which all leases of that registry have
+    // ended. Other nodes' leases may end later than this node's lease, but at most `limits.longest` from now.
     let recorded = rows.former_leases_until()?;
     let shown = request.former.map(|_| now.plus(limits.longest)).filter(|_| recorded.is_none());
     let last_former_lease = shown.or(recorded).filter(|_| holds(Guard::FormerLeases));

@@ -44,8 +44,8 @@ pub enum Verdict {
 }
 
 impl Reading {
-    /// Returns the step of the wall clock since an earlier reading, in microseconds, positive for a step forward. None
-    /// unless both readings are known to be from the same start of the machine.
+    /// Returns the step of the wall clock since an earlier reading, in microseconds, positive for a step forward. None if the
+    /// readings may be from different starts of the machine.
     pub fn step_since(&self, earlier: &Self) -> Option<i64> {
         let comparable = !self.boot.is_empty() && self.boot == earlier.boot;
         (comparable && self.since_boot >= earlier.since_boot)

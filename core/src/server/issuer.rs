@@ -35,7 +35,7 @@ use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The lead of a raise: the launcher raises the high-water mark this long before ids reach it, and by this much more
+/// The lead of a raise. The launcher raises the high-water mark this long before ids reach the mark, and by this much more
 /// than `reserve`. The time suffices for the launcher to wake up and for the disk to write.
 pub const LEAD: Duration = Duration::from_millis(100);
 
@@ -88,9 +88,8 @@ impl<H: Host> Issuer<'_, H> {
         left.saturating_sub(LEAD)
     }
 
-    /// Opens the state when the server starts. A promotion is thus handled, and errors are logged, before a session
-    /// needs an id. If there is no state, writes the first state, so that copies of this server can be recognised
-    /// later.
+    /// Opens the state when the server starts, so that a promotion is handled and errors are logged before a session needs
+    /// an id. If there is no state, writes the first state, so that copies of this server can be recognised later.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let mut state = self.open(&mut issuing)?;
@@ -161,8 +160,8 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation
-    /// records the limit of the positions that readers may be told. Terms of all nodes begin at or above that limit, also after a
-    /// restart.
+    /// records an upper bound of the safe positions that readers may get. Terms of all nodes begin at or above this bound, also
+    /// after a restart.
     pub fn admit_readers(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if issuing.has_readers {
@@ -314,7 +313,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }
 
-    /// Returns a short reason why no ids can be issued, if a reason can be seen without taking ids; else None.
+    /// Returns a short reason why no ids can be issued. None if no such reason is visible without taking ids.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }

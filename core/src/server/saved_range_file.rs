@@ -4,10 +4,10 @@
 //! buffers and writes them to the file. After the next start, a refill worker continues with these ids, so a restart
 //! leaves no gap.
 //!
-//! A saved range is valid only while the tag's row has the version that the reservation of the range gave it. The use
-//! of the range changes the version. The worker also records the use in the file before it hands out an id. A saved
-//! range is thus used at most once, even if the table or the file is restored from an older state. A crash between
-//! these two steps only leaves a gap.
+//! A saved range is valid only while the tag's row has the version that the row got when the range was reserved. The use
+//! of the range changes the row's version. The worker also records the use in the file before it hands out an id. So a
+//! saved range is used at most once, even if the table or the file is restored from an older state. A crash between these
+//! two steps only leaves a gap.
 
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
@@ -79,7 +79,7 @@ pub fn save<F: SavedRangeFile>(
     Ok(Saved::Written(lost))
 }
 
-/// Returns the file's records, and the damage to a part of them; None without a file.
+/// Returns the file's records, and the reason if a part of the file cannot be read; None without a file.
 fn records_of(file: &impl SavedRangeFile) -> Result<Option<(SavedRecords, Option<Unreadable>)>, Unreadable> {
     let Some(text) = file.read().map_err(|error| Unreadable::Io(error.to_string()))? else { return Ok(None) };
     let records = saved_ranges::from_text(&text)?;

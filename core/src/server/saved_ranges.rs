@@ -2,8 +2,8 @@
 //! rolled-back transactions handed out.
 //!
 //! Each record is one line: a checksum, then JSON. A line that records the use of a saved range is appended durably
-//! before the range's first id is handed out. A saved range is thus used at most once, even if the tables are restored
-//! from an older state.
+//! before the range's first id is handed out. So a saved range is used at most once, even if the tables are restored from
+//! an older state.
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
@@ -26,7 +26,7 @@ const UNCHECKED: u32 = 1;
 /// Number of stops after which an unused record is dropped, because its tag may no longer exist.
 pub const MAX_STOPS: u32 = 100;
 
-/// The largest number of records of each kind in a file. Beyond it, the oldest records are dropped.
+/// The largest number of records of each kind in a file. If there are more, the oldest records are dropped.
 pub const MAX_RECORDS: usize = 1_000_000;
 
 /// The full name of a tag on a server with several databases.
@@ -221,8 +221,8 @@ impl SavedLine {
         Ok(())
     }
 
-    /// Parses a line of a file in the form `form`. Lines of the first form have no checksum, but lines that this
-    /// release appended to such a file have one.
+    /// Parses a line of a file in the form `form`. Lines of the first form have no checksum. But this release appends lines
+    /// with a checksum to such a file.
     fn read(text: &[u8], form: u32) -> Result<Self, String> {
         let json = if form == UNCHECKED && text.starts_with(b"{") { text } else { checked(text)? };
         serde_json::from_slice(json).map_err(|error| excerpt(&error.to_string()))

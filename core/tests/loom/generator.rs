@@ -88,7 +88,7 @@ fn ranges_that_borrow_ticks_give_no_duplicate() {
     });
 }
 
-/// A clock that only advances, shared by all threads: the server's clock when nobody sets it.
+/// A clock that only advances, like a server's clock that nobody sets. All threads share it.
 struct Steady(Arc<AtomicI64>);
 
 impl Clock for Steady {
@@ -145,8 +145,8 @@ impl Clock for Set {
     }
 }
 
-/// Fails if a later reading is recorded by a plain store. A reading from before the step may be stored after it, and then the
-/// next reading looks like another step.
+/// Fails if a later reading is recorded by a plain store. A reading from before the step may then be stored after the step, and
+/// the next reading looks like another step.
 #[test]
 fn a_reading_from_before_a_step_back_does_not_hide_it() {
     loom::model(|| {
@@ -178,7 +178,7 @@ fn a_reading_from_before_a_step_back_does_not_hide_it() {
 const A: NodeBits = NodeBits(1 << 2);
 const B: NodeBits = NodeBits(2 << 2);
 
-/// Takes one position at tick 2, which is behind every term below. None if nothing is reserved.
+/// Takes one position at tick 2. None if nothing is reserved.
 fn try_one(generator: &Generator) -> Option<TakenPositions> {
     match generator.take(&layout(), &rules(), &at(2), ONE) {
         Ok(taken) => Some(taken),
@@ -198,7 +198,7 @@ fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> 
     taker.join().unwrap().into_iter().chain(mine).collect()
 }
 
-/// Fails if the term is not read again after the take, or is not made odd before it changes.
+/// Fails if a taker does not read the term's number again after the take, or if the number is not made odd before the term changes.
 #[test]
 fn a_position_is_made_with_the_bits_of_its_own_term() {
     model(|| {
@@ -213,8 +213,8 @@ fn a_position_is_made_with_the_bits_of_its_own_term() {
     });
 }
 
-/// Fails for the same reasons. It also fails if the end of a term is not read and closed in one step. The two terms' positions
-/// overlap, so that a mix-up repeats an id.
+/// Fails for the same reasons as the test above, and if the end of a term is not read and closed in one step. The two terms have
+/// the same positions, so that a confusion of terms repeats an id.
 #[test]
 fn two_terms_over_the_same_positions_share_no_id() {
     model(|| {
@@ -234,7 +234,7 @@ fn two_terms_over_the_same_positions_share_no_id() {
     });
 }
 
-/// Fails if the end is read before takers are kept out, rather than in one step.
+/// Fails if `close` reads the end and keeps takers out in two steps.
 #[test]
 fn nothing_is_handed_out_at_or_above_what_close_said() {
     model(|| {
@@ -261,7 +261,7 @@ fn nothing_is_handed_out_at_or_above_the_high_water_mark_before_it_is_raised() {
             })
         };
         if let Some(taken) = try_one(&generator) {
-            // A read-modify-write sees the newest value, as a crash would.
+            // A read-modify-write reads the newest value, as a server would read it after a crash.
             assert!(taken.positions.to.0 <= durable.fetch_add(0, Ordering::SeqCst).cast_unsigned());
         }
         raiser.join().unwrap();
@@ -270,8 +270,8 @@ fn nothing_is_handed_out_at_or_above_the_high_water_mark_before_it_is_raised() {
 }
 
 /// The second layout replaces the first in a slot, and each session gets positions of its own layout. Fails if the generation is
-/// not read again after the take, or changes only after the generator has begun for the second layout. One preemption less than
-/// in other tests, because a slot changes hands in many steps.
+/// not read again after the take, or changes only after the generator has begun for the second layout. Allows one preemption less
+/// than other tests, because the reuse of a slot takes many steps.
 #[test]
 fn a_position_is_of_the_layout_that_has_the_slot() {
     model_with(2, || {

@@ -1,4 +1,4 @@
-//! The lock-free parts of the core under every interleaving: `make loom`.
+//! Tests of the core's lock-free parts under every interleaving. Run by `make loom`.
 
 #![cfg(loom)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]

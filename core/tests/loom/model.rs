@@ -1,12 +1,12 @@
 //! Bounds for loom's exploration.
 
-/// Explores every interleaving with up to three preemptions, which reveal such faults. Without a bound, tests of three steps take
-/// hours.
+/// Explores every interleaving with up to three preemptions, which are enough to reveal the faults that the tests look for. Without
+/// a bound, a test of three steps takes hours.
 pub fn model(test: impl Fn() + Sync + Send + 'static) {
     model_with(3, test);
 }
 
-/// Explores every interleaving with up to this many preemptions.
+/// Explores every interleaving with at most `preemptions` preemptions.
 pub fn model_with(preemptions: usize, test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

@@ -1,4 +1,4 @@
-//! Readers of a safe position beside writers, under every interleaving that loom finds.
+//! Concurrent readers and writers of a safe position, under every interleaving that loom finds.
 //!
 //! Run by `make loom`.
 
@@ -69,7 +69,8 @@ impl Server {
         position
     }
 
-    /// Runs a statement: its snapshot, then the safe position. Returns whether the statement sees the row, and the position.
+    /// Runs a statement, which takes its snapshot and then reads the safe position. Returns whether the statement sees the row, and
+    /// the safe position.
     fn read(&self) -> (bool, Position) {
         let sees = self.visible.load(Ordering::Acquire);
         let snapshot = SnapshotXids::new(XID + 1, if sees { vec![] } else { vec![XID] });
@@ -82,7 +83,8 @@ impl Server {
     }
 }
 
-/// Checks a writer with positions left in its block, beside a reader with this many statements.
+/// Runs a writer that has positions left in its block. At the same time, a reader runs this many statements. Fails if a reader
+/// misses the writer's row below a safe position.
 fn nothing_is_lost(statements: usize) {
     let server = Arc::new(Server::new());
     let writer = {
@@ -110,13 +112,13 @@ fn a_row_below_the_second_safe_position_is_seen() {
     model(|| nothing_is_lost(2));
 }
 
-/// Fails if other processes may see the take before the announcement.
+/// Fails if other processes may see that a position was taken before they see the announcement.
 #[test]
 fn a_transaction_announces_itself_first() {
     fails_without(Guard::AnnouncedFirst, || nothing_is_lost(1));
 }
 
-/// Fails if a writer announces the new frontier, and then uses positions that it took under the old one.
+/// Fails if a writer announces the new frontier, and then uses positions that it took under the old frontier.
 #[test]
 fn held_positions_are_stale_before_the_frontier_moves() {
     fails_without(Guard::FrontierStales, || nothing_is_lost(2));

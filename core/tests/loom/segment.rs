@@ -36,8 +36,8 @@ fn sorted(lists: impl IntoIterator<Item = Vec<i64>>) -> Vec<i64> {
     all
 }
 
-/// Fails if a take compares only a part of the generation. The third range lies in the first range's buffer. A delayed taker with
-/// the first range's cursor would then succeed when the third range has come equally far.
+/// Fails if a take compares only a part of the generation. The third range is in the first range's buffer. A delayed taker with
+/// the first range's cursor would then succeed when as many ids of the third range are taken as the cursor shows.
 #[test]
 fn an_old_cursor_is_never_accepted_against_a_new_range() {
     model(|| {
@@ -75,7 +75,7 @@ fn takers_cross_from_one_buffer_to_the_next_without_a_gap() {
     });
 }
 
-/// For each range, exactly one taker is told to request the next.
+/// For each range, exactly one taker learns that it has to request the next range.
 #[test]
 fn one_taker_asks_for_the_next_range() {
     model(|| {
@@ -90,8 +90,8 @@ fn one_taker_asks_for_the_next_range() {
     });
 }
 
-/// Fails if the cursor stays when the slot changes hands, or if the generation is read before the cursor. A session that knows
-/// the old owner then gets an id of the new owner.
+/// Fails if the cursor stays the same when the slot changes its owner, or if the generation is read before the cursor. A session
+/// that knows the old owner would then get an id of the new owner.
 #[test]
 fn who_knows_the_old_owner_gets_nothing_of_the_new_one() {
     model(|| {
@@ -178,7 +178,8 @@ fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
     });
 }
 
-/// A caller requests ids while the worker looks, and finds the earlier request answered. The next look finds the new request.
+/// A caller requests ids while the worker searches for requests. The earlier request is already answered. The worker's next search
+/// finds the new request.
 #[test]
 fn a_request_is_found_whenever_it_comes() {
     model(|| {

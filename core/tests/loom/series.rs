@@ -78,7 +78,7 @@ fn two_that_bring_a_key_into_memory_share_it() {
     fails_without(Guard::KeyOnce, two_bring_a_key_into_memory);
 }
 
-/// There is room for one of two keys.
+/// Uses two keys. The memory has room for one key.
 fn a_key_leaves_while_it_is_used() {
     let memory = Memory::new(9);
     let first = memory.takes(A, 1);
@@ -96,8 +96,8 @@ fn a_key_that_leaves_comes_back_above() {
     fails_without(Guard::BaseFirst, a_key_leaves_while_it_is_used);
 }
 
-/// Numbers 3 to 10 belong to another server. Fails if the ends of a range are two separate values, unless they are read in the
-/// reverse order of writing.
+/// Numbers 3 to 10 belong to another server. Fails if the two ends of a range are separate values that are read in the order
+/// of writing.
 #[test]
 fn no_number_between_two_ranges_is_given() {
     model(|| {
@@ -111,7 +111,7 @@ fn no_number_between_two_ranges_is_given() {
     });
 }
 
-/// The section's slot is given to another section, whose numbers are above 100. A key there has the same label.
+/// The section's slot is given to another section, whose numbers are above 100. A key of the new section has the same label.
 fn a_slot_changes_hands() {
     let memory = Memory::new(2);
     let first = memory.takes(A, 1);

@@ -1,4 +1,4 @@
-//! The modules of a crate and what each imports, read from its files.
+//! The modules of a crate and the imports of each, read from the source files.
 
 pub mod tables;
 
@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// A module's path from the crate's root, which is empty.
+/// A module's path from the crate's root. The root's path is empty.
 pub type Module = Vec<String>;
 
-/// The modules of a crate that have a file each, and those that each imports.
+/// The modules of a crate that have files of their own, and the modules that each imports.
 #[derive(Debug, Default)]
 pub struct Modules {
     imports: BTreeMap<Module, BTreeSet<Module>>,
@@ -19,7 +19,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Reads all files below the folder of a crate's sources.
+    /// Reads all source files below a crate's source folder.
     pub fn read(sources: &Path) -> Result<Self> {
         let mut files = BTreeMap::new();
         find(sources, &Module::new(), &mut files)?;
@@ -38,7 +38,7 @@ impl Modules {
                 .filter_map(|path| modules.holding(path))
                 .filter(|import| *import != module)
                 .collect();
-            // What is part of a module is declared in it, which is an import, too.
+            // A module declares its submodules, which also counts as an import.
             let is_part = |part: &&Module| part.len() == module.len() + 1 && part.starts_with(&module);
             let imports = modules.imports.keys().filter(is_part).cloned().chain(imports).collect();
             modules.imports.insert(module, imports);
@@ -46,7 +46,7 @@ impl Modules {
         Ok(modules)
     }
 
-    /// The module with a file of its own in which an item of this path is.
+    /// Returns the innermost module with a file of its own that contains the item with this path.
     fn holding(&self, path: &[String]) -> Option<Module> {
         (1..=path.len())
             .rev()
@@ -54,17 +54,17 @@ impl Modules {
             .find(|prefix| self.imports.contains_key(prefix))
     }
 
-    /// Each module with one that it imports.
+    /// Returns all pairs of a module and a module that it imports.
     pub fn imports(&self) -> impl Iterator<Item = (&Module, &Module)> {
         self.imports.iter().flat_map(|(module, imports)| imports.iter().map(move |import| (module, import)))
     }
 
-    /// The modules that say `unsafe`.
+    /// Returns the modules that contain `unsafe`.
     pub fn unsafe_ones(&self) -> impl Iterator<Item = &Module> {
         self.unsafe_ones.iter()
     }
 
-    /// One way round for each module that imports itself by way of others.
+    /// Returns a cycle of imports for each module that imports itself through other modules.
     pub fn circles(&self) -> Vec<Vec<&Module>> {
         self.imports.keys().filter_map(|module| self.way_back(module)).collect()
     }
@@ -86,7 +86,7 @@ impl Modules {
     }
 }
 
-/// A module's path as Rust writes it.
+/// Formats a module's path as in Rust code.
 pub fn shown(module: &[String]) -> String {
     if module.is_empty() { "the crate's root".to_owned() } else { module.join("::") }
 }
@@ -118,7 +118,7 @@ fn is_unsafe(tokens: TokenStream) -> bool {
     })
 }
 
-/// Collects the paths that begin with `crate`, `self` or `super`; `here` is the module that the tokens are in.
+/// Collects the paths that begin with `crate`, `self` or `super`. `here` is the module that contains the tokens.
 fn collect(tokens: TokenStream, here: &Module, paths: &mut BTreeSet<Module>) {
     let mut tokens = tokens.into_iter().peekable();
     let mut inner = None;
@@ -148,9 +148,9 @@ fn collect(tokens: TokenStream, here: &Module, paths: &mut BTreeSet<Module>) {
 
 type Tokens = std::iter::Peekable<proc_macro2::token_stream::IntoIter>;
 
-/// Follows what comes behind the beginning of a path, to all ends that its braces have.
+/// Reads the rest of a path after its first word, and collects all paths that its braces contain.
 fn follow(tokens: &mut Tokens, mut path: Module, paths: &mut BTreeSet<Module>) {
-    // A word alone is a visibility or a method's argument.
+    // A single word is not a path, but a visibility or a method's argument.
     let mut is_path = false;
     loop {
         let colons = (0..2).filter(|_| tokens.next_if(|next| is_mark(next, ':')).is_some()).count();
@@ -176,7 +176,7 @@ fn follow(tokens: &mut Tokens, mut path: Module, paths: &mut BTreeSet<Module>) {
     }
 }
 
-/// The ends of a path that are within braces, between commas.
+/// Reads each end of a path in braces, such as `a` and `b` in `crate::{a, b}`.
 fn for_each_end(tokens: TokenStream, path: &Module, paths: &mut BTreeSet<Module>) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {

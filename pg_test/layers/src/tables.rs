@@ -1,5 +1,5 @@
-//! The extension's tables: as the code declares them, as the SQL makes them, and each way of opening one by hand. And the functions in
-//! SQL that reach them with more rights than their caller's.
+//! The extension's tables, as the code declares them and as the SQL creates them, and code that opens tables in other ways. Also the
+//! SQL functions that access the tables with more rights than the caller's.
 
 use anyhow::{Context, Result, anyhow};
 use proc_macro2::{TokenStream, TokenTree};
@@ -7,16 +7,16 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A table with its columns, each a name and a type.
+/// A table with its columns.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name, without the schema.
+    /// The table's name, without the schema.
     pub name: String,
-    /// In their order.
+    /// The names and types of the columns, in order.
     pub columns: Vec<(String, String)>,
 }
 
-/// The files below a folder whose names end like this, each with its path from there and its text.
+/// Returns the files below a folder whose names have one of the endings, as pairs of relative path and text.
 pub fn files(root: &Path, endings: &[&str]) -> Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -39,7 +39,7 @@ fn tokens(rust: &str) -> Result<TokenStream> {
     rust.parse().map_err(|error| anyhow!("{error}"))
 }
 
-/// The names in a file that begin with one of these.
+/// Returns the identifiers in a file that begin with one of these strings.
 pub fn names(rust: &str, beginnings: &[&str]) -> Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
     collect_names(tokens(rust)?, &mut |name| {
@@ -60,8 +60,8 @@ fn collect_names(tokens: TokenStream, each: &mut impl FnMut(String)) {
     }
 }
 
-/// The tables that a file declares by `Table::new(c"name", &[(c"column", Type::Of), ...])`, or by another function of `Table` that
-/// takes a name.
+/// Returns the tables that a file declares by `Table::new(c"name", &[(c"column", Type::Of), ...])`, or by another function of `Table`
+/// with a name as argument.
 pub fn declared(rust: &str) -> Result<Vec<Table>> {
     let mut found = Vec::new();
     collect_declared(tokens(rust)?, &mut found);
@@ -87,7 +87,7 @@ fn collect_declared(tokens: TokenStream, found: &mut Vec<Table>) {
     }
 }
 
-/// The texts in a declaration, and the names of types.
+/// Collects the string literals and the names of types in a declaration.
 fn collect_words(tokens: TokenStream, words: &mut Vec<String>) {
     for token in tokens {
         match token {
@@ -101,7 +101,7 @@ fn collect_words(tokens: TokenStream, words: &mut Vec<String>) {
     }
 }
 
-/// The tables that a script makes in the extension's schema.
+/// Returns the tables that a script creates in the extension's schema.
 pub fn made(sql: &str) -> Vec<Table> {
     let makes = ["CREATE TABLE snowflake_ids.", "CREATE UNLOGGED TABLE snowflake_ids."];
     makes.iter().flat_map(|make| sql.split(make).skip(1)).filter_map(made_one).collect()
@@ -119,7 +119,7 @@ fn made_one(rest: &str) -> Option<Table> {
     Some(Table { name: name.trim().to_owned(), columns: columns.collect() })
 }
 
-/// The parts between commas, up to the parenthesis that closes all.
+/// Returns the parts between the outermost commas, up to the closing parenthesis.
 fn parts(sql: &str) -> Vec<String> {
     let (mut parts, mut depth, mut is_quoted) = (vec![String::new()], 0_u32, false);
     for letter in
@@ -143,7 +143,7 @@ fn parts(sql: &str) -> Vec<String> {
     parts
 }
 
-/// The types in SQL that one of the code's reads.
+/// Returns the SQL types that a type of the code can read.
 fn types_of(declared: &str) -> &'static [&'static str] {
     match declared {
         "Boolean" => &["boolean"],
@@ -156,7 +156,7 @@ fn types_of(declared: &str) -> &'static [&'static str] {
     }
 }
 
-/// The differences between tables that are declared and those that are made, a line each.
+/// Returns the differences between the tables that the code declares and those that the SQL creates, one line for each.
 pub fn differences(declared: &[Table], made: &[Table]) -> Vec<String> {
     let mut lines = Vec::new();
     for table in made {
@@ -184,9 +184,9 @@ pub fn differences(declared: &[Table], made: &[Table]) -> Vec<String> {
     lines
 }
 
-/// Returns the functions of a script that lock the extension too late: their body does not begin with a call of
+/// Returns the functions of a script that lock the extension too late. Such a function's body does not begin with a call of
 /// `snowflake_extension_keep()`, or a declaration before this call names an object of the extension. Checks all functions that call
-/// it, and all SECURITY DEFINER functions that are not triggers.
+/// `snowflake_extension_keep()`, and all SECURITY DEFINER functions that are not triggers.
 pub fn late_keepers(sql: &str) -> Vec<String> {
     let late = sql.split("CREATE ").skip(1).filter_map(|rest| {
         let (head, rest) = rest.split_once("$$")?;

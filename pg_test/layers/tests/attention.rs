@@ -1,4 +1,4 @@
-//! What the view `attention` says to do names sections of the documents that are there.
+//! Test that the documents have the sections that the view `attention` names in its actions.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;

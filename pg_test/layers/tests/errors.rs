@@ -1,6 +1,6 @@
-//! `docs/reference/errors.md` lists the errors as the sources have them: those of the core and the shell, which are enums with a
-//! message, a kind and a hint for each variant, reports that are written out, and those that SQL raises.
-//! `SNOWFLAKE_IDS_WRITE=1` writes that list anew.
+//! Test that `docs/reference/errors.md` lists the same errors as the sources. The sources have three kinds of errors: types with a
+//! message, a kind and a hint for each variant; calls of `ErrorReport::new`; and errors that SQL raises.
+//! `SNOWFLAKE_IDS_WRITE=1` writes the list again.
 
 #[path = "errors/reports.rs"]
 mod reports;
@@ -27,7 +27,7 @@ made up while it is raised is not here. What to do about those that users meet, 
 | --- | --- | --- |
 ";
 
-/// SQLSTATEs by the names that SQL and pgrx have for them, from Postgres's appendix A.
+/// SQLSTATEs by the names that SQL and pgrx use, from appendix A of the PostgreSQL documentation.
 const CODES: [(&str, &str); 35] = [
     ("active_sql_transaction", "25001"),
     ("character_not_in_repertoire", "22021"),
@@ -66,11 +66,11 @@ const CODES: [(&str, &str); 35] = [
     ("wrong_object_type", "42809"),
 ];
 
-/// An error as the list has it.
+/// An entry of the list.
 #[derive(Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     message: String,
-    /// One, or several that the same message has.
+    /// The SQLSTATE, or all SQLSTATEs with which the message is raised.
     sqlstate: String,
     hint: String,
 }
@@ -79,14 +79,14 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The SQLSTATE of a name such as `ERRCODE_DISK_FULL` or `disk_full`, or that is one.
+/// Returns the SQLSTATE for a name such as `ERRCODE_DISK_FULL` or `disk_full`. An SQLSTATE is returned unchanged.
 fn sqlstate(name: &str) -> Result<String> {
     let name = name.strip_prefix("ERRCODE_").unwrap_or(name).to_lowercase();
     let known = CODES.iter().find(|(known, state)| *known == name || state.to_lowercase() == name);
     known.map(|(_, state)| (*state).to_owned()).with_context(|| format!("CODES has no {name}"))
 }
 
-/// The files with this ending in a folder and below it, in their order: what they say.
+/// Returns the texts of the files with this ending in and below a folder, in the order of the paths.
 fn texts(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
@@ -102,7 +102,7 @@ fn texts(folder: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// A format of Rust's with `...` for each argument.
+/// Replaces each argument of a Rust format string by `...`.
 fn without_arguments(format: &str) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();
@@ -122,7 +122,7 @@ fn without_arguments(format: &str) -> String {
     text
 }
 
-/// The errors, those with the same message and hint as one.
+/// Merges errors that have the same message and hint.
 fn merged(entries: Vec<Entry>) -> Vec<Entry> {
     let mut states: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for entry in entries {
@@ -150,7 +150,7 @@ fn errors_are_listed() -> Result<()> {
         entries.extend(statements::entries(&text)?);
     }
     let mut list = String::from(HEAD);
-    // What another type says.
+    // Drops errors whose message comes from another type.
     entries.retain(|entry| entry.message != "...");
     for entry in merged(entries) {
         ensure!(!entry.sqlstate.is_empty(), "{entry:?} has no SQLSTATE");

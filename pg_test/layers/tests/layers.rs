@@ -1,5 +1,5 @@
-//! Modules are layers: each imports those below it only, no two import each other, and none imports the one that it is part
-//! of. Code that is unsafe has its place.
+//! Tests of the layers of modules. A module imports only lower modules, and never its parent module. There are no import cycles.
+//! Only some modules contain unsafe code.
 
 #![allow(clippy::panic, reason = "tests")]
 
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// The modules of the extension, from the lowest to the highest.
+/// The modules of the extension, from the lowest to the highest layer.
 const LAYERS: [&str; 18] = [
     "pg",
     "settings",
@@ -33,13 +33,13 @@ const LAYERS: [&str; 18] = [
     "entry",
 ];
 
-/// Those that may say `unsafe`.
+/// The modules that may contain `unsafe`.
 const UNSAFE: [&str; 2] = ["pg", "entry"];
 
-/// The sources of the extension, and of the other crates.
+/// The source folders of the extension and of the other crates.
 const SOURCES: [&str; 4] = ["src", "core/src", "bench/src", "pg_test/server/src"];
 
-/// The programs of tests. The files beside each are its modules.
+/// The root files of test programs. The other files in the same folder are the program's modules.
 const TESTS: [&str; 3] = ["core/tests/main.rs", "core/tests/loom/main.rs", "pg_test/server/tests/main.rs"];
 
 static CRATES: LazyLock<Vec<(&str, Modules)>> = LazyLock::new(|| {
@@ -52,7 +52,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Fails where a crate has lines that say what is wrong with it.
+/// Fails if `wrong` returns any line for a crate.
 fn ensure_none(what: &str, wrong: impl Fn(&str, &Modules) -> Vec<String>) -> Result<()> {
     for (sources, modules) in CRATES.iter() {
         let wrong = wrong(sources, modules);
@@ -61,7 +61,7 @@ fn ensure_none(what: &str, wrong: impl Fn(&str, &Modules) -> Vec<String>) -> Res
     Ok(())
 }
 
-/// The imports of a kind, a line each.
+/// Returns the wrong imports, one line for each.
 fn imports(modules: &Modules, is_wrong: impl Fn(&Module, &Module) -> bool) -> Vec<String> {
     let wrong = modules.imports().filter(|(module, import)| is_wrong(module, import));
     wrong.map(|(module, import)| format!("{} imports {}", shown(module), shown(import))).collect()
@@ -118,7 +118,7 @@ fn the_core_does_not_depend_on_pgrx() -> Result<()> {
     Ok(())
 }
 
-/// A file that is no module would not be run, and nothing would say so.
+/// The tests in a file that no `mod` line names would not run, and no error would report this.
 #[test]
 fn every_file_of_tests_is_a_module() -> Result<()> {
     for program in TESTS {

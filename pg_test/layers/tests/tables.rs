@@ -1,12 +1,12 @@
-//! Every table of the extension is opened in one way, `Table::open` (`src/pg/catalog.rs`), by what `src/store/tables.rs` declares: a
-//! role that may create objects can plant a table under each name, in the middle of a statement.
+//! Tests that every table of the extension is opened only by `Table::open` (`src/pg/catalog.rs`), as `src/store/tables.rs` declares
+//! the table. A role that may create objects could put another table under the same name, even in the middle of a statement.
 
 use anyhow::{Result, ensure};
 use snowflake_ids_layers::tables::{Table, declared, differences, files, late_keepers, made, names};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Beginnings of the names of functions that find a relation by its name, open one, or read a row without knowing its types.
+/// Beginnings of the names of functions that find a relation by name, open a relation, or read a row without checking its types.
 const BY_HAND: [&str; 19] = [
     "get_namespace_oid",
     "get_relname_relid",
@@ -29,7 +29,7 @@ const BY_HAND: [&str; 19] = [
     "heap_deform_tuple",
 ];
 
-/// The files that may use them: names, and the reason.
+/// The files that may use such functions, with the functions' names and the reason.
 const MAY: [(&str, &[&str], &str); 7] = [
     (
         "pg/catalog.rs",
@@ -59,14 +59,14 @@ const MAY: [(&str, &[&str], &str); 7] = [
     ),
 ];
 
-/// The file that declares tables.
+/// The only file that may declare tables.
 const TABLES: &str = "store/tables.rs";
 
 fn sources() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../src")
 }
 
-/// What a file uses without being among those that may, a line each.
+/// Returns the functions that a file uses although it may not, one line for each.
 fn opened_by_hand(file: &str, rust: &str) -> Result<Vec<String>> {
     let may: Vec<&str> =
         MAY.iter().filter(|(of, _, _)| *of == file).flat_map(|(_, names, _)| *names).copied().collect();
@@ -78,7 +78,7 @@ fn opened_by_hand(file: &str, rust: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The tables that a file declares without being the one that may, a line each.
+/// Returns the tables that a file declares although it may not, one line for each.
 fn declared_elsewhere(file: &str, rust: &str) -> Result<Vec<String>> {
     let tables = if file == TABLES { Vec::new() } else { declared(rust)? };
     Ok(tables.iter().map(|table| format!("{file}: {}", table.name)).collect())

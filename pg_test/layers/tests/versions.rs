@@ -1,11 +1,11 @@
-//! One version: Cargo.toml, META.json (PGXN's), the control file, the changelog and the install script say the same.
+//! Tests that Cargo.toml, META.json (for PGXN), the control file, the changelog and the install script have the same version.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-/// Cargo.toml's, of the workspace.
+/// The workspace's version in Cargo.toml.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn path(name: &str) -> PathBuf {
@@ -20,7 +20,7 @@ fn meta() -> Result<Value> {
     serde_json::from_str(&text("META.json")?).context("META.json")
 }
 
-/// What the control file has for this name.
+/// Returns the control file's value for this name.
 fn control(name: &str) -> Result<String> {
     let text = text("snowflake_ids.control")?;
     let values = text.lines().filter_map(|line| line.split_once(" = ")).filter(|(key, _)| *key == name);
@@ -37,7 +37,7 @@ fn pgxn_finds_what_it_asks_for() -> Result<()> {
     Ok(())
 }
 
-/// PGXN's words: `testing` and `stable` for what is released, `unstable` for what is worked on.
+/// PGXN's `testing` and `stable` mean released versions; `unstable` means a version in development.
 #[test]
 fn meta_json_says_whether_this_version_is_released() -> Result<()> {
     let meta = meta()?;
@@ -101,7 +101,7 @@ fn the_control_file_takes_its_version_from_cargo() -> Result<()> {
     Ok(())
 }
 
-/// The first of the changelog.
+/// Returns the changelog's first version heading.
 fn heading_of_this_version() -> Result<String> {
     let changelog = text("CHANGELOG.md")?;
     let first = changelog.lines().find(|line| line.starts_with("## "));

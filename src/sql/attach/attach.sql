@@ -1,14 +1,14 @@
 -- Attaching: replaces the sequence, identity or missing default of a column by a default of this extension. Detaching is the
 -- reverse.
 --
--- All changes are made by ALTER TABLE and similar statements, so the result dumps, restores and upgrades like any other
--- default. Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
+-- ALTER TABLE and similar statements make all changes, so the new default is dumped, restored and upgraded like any other.
+-- Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
 --
--- The table must belong to the caller. A superuser may call for another role's table. That table may contain code of its
--- owner: index expressions, checks, policies, and functions. Therefore:
--- * Each table is read and changed by as_owner, because partitions and children may have different owners.
--- * Tags are changed, and sequences are created, with the caller's rights, because that runs no code of the owner.
--- * Checks that were made before a lock are repeated after it, by oid.
+-- The table must belong to the caller, or the caller is a superuser. A table may contain code of its owner: index
+-- expressions, checks, policies, and functions. Therefore:
+-- * as_owner reads and changes each table, because partitions and children may have different owners.
+-- * The caller's rights are used to change tags and to create sequences, because these steps run no code of the owner.
+-- * Checks that were made before a lock was acquired are repeated under the lock, by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
@@ -34,9 +34,9 @@ BEGIN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- The tag and the coordinator come first, so that no id of a worker can repeat one of theirs. A separate session
-    -- changes the coordinator. Its transaction has ended before the workers are changed, so a later failure does not undo
-    -- the change.
+    -- The tag and the coordinator are changed first, so that no worker repeats an id of the coordinator.
+    -- A separate session changes the coordinator, and commits before the workers are changed.
+    -- A later failure does not undo this change.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
     SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
         'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
@@ -106,8 +106,8 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- The parent was attached first, and one sequence served both tables: take the parent's tag. Both defaults may name
-        -- another role's tag, so the table's owner needs the right to move the tag.
+        -- If the parent was attached first, and one sequence served both tables, the parent's tag is used. Both defaults may
+        -- name another role's tag, so the table's owner needs the right to move the tag.
         SELECT t.tag INTO tag
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
         WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
@@ -120,7 +120,7 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    -- A node gives ids of the former tag until it learns of the change. The new tag could give the same ids.
+    -- A node gives ids of the former tag until the node learns of the change. The new tag could give the same ids.
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
@@ -142,9 +142,9 @@ BEGIN
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        -- The tag gives ids as soon as the coordinator is changed. Until then the former defaults of other nodes give ids,
-        -- and some of these ids are not stored yet. If such ids may be in the range in which the new ids begin, the tag
-        -- begins higher.
+        -- The tag gives ids as soon as the coordinator is changed.
+        -- Other nodes still use their former defaults then, and some of their ids are not stored yet.
+        -- The tag begins above these ids if they may be in its range.
         IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
             highest := least(9223372036854775807, highest::numeric + (1::bigint
                 << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
@@ -154,7 +154,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    -- A registry on another server keeps its change even if this transaction is rolled back. So the registry is asked after
+    -- A registry on another server keeps its change even if this transaction is rolled back. So the tag is raised there after
     -- all steps that may fail here, and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');

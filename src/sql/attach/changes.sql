@@ -1,7 +1,7 @@
 -- Changes that attach and detach make.
 
--- Creates or raises a tag. Grants the owner of the column the right to move a new tag, so that setval and TRUNCATE ...
--- RESTART IDENTITY still work.
+-- Creates or raises a tag. Grants the column's owner the right to move a new tag, so that the owner can still use setval and
+-- TRUNCATE ... RESTART IDENTITY.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -64,7 +64,7 @@ BEGIN
 END
 $$;
 
--- Changes the default of partitions and children too, because a row that is inserted into a partition directly gets that
+-- Changes the default of a table, its partitions and its children. A row that is inserted directly into a partition gets the
 -- partition's default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -74,8 +74,8 @@ BEGIN
 END
 $$;
 
--- Drops identities. An identity's sequence is dropped with it; to keep the sequence, creates another one of the same name
--- and options.
+-- Drops identities, and with them their sequences. With keep_sequence, creates sequences of the same names and options
+-- again.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -88,7 +88,7 @@ DECLARE
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
+        -- Looked up in the loop, because dropping a partitioned table's identity also drops its partitions' identities.
         sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
@@ -116,7 +116,7 @@ BEGIN
         RETURN snowflake_ids_internal.create_sequence_for(relation,
             format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
     END IF;
-    -- Citus refuses that, and has nothing against the two one after the other.
+    -- Citus refuses OWNED BY when a sequence is created, but accepts it in a later ALTER SEQUENCE.
     made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
     PERFORM snowflake_ids_internal.as_owner(made,
         format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
@@ -124,7 +124,7 @@ BEGIN
 END
 $$;
 
--- Grants the rights on a sequence again. The owner becomes the grantor of all, also of rights that others granted.
+-- Grants the rights on a sequence again. The owner becomes the grantor of all rights, even if another role had granted them.
 CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -231,8 +231,8 @@ BEGIN
 END
 $$;
 
--- Resumes sequences that were bound when the extension was dropped. They stand at the maximum of bigint, which no sequence
--- reaches by counting.
+-- Resumes sequences that were bound when the extension was dropped. Such a sequence's last value is the maximum of bigint,
+-- which no sequence reaches by counting.
 CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -289,8 +289,8 @@ BEGIN
 END
 $$;
 
--- Restores identities, the lowest tables first, because restoring a table's identity drops the sequences of the tables below
--- it.
+-- Restores identities. Children come before their parents, because restoring a table's identity drops the sequences of the
+-- tables below it.
 CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -371,7 +371,7 @@ BEGIN
 END
 $$;
 
--- Returns a name as serial chooses it: cut to the longest name, and numbered if the name is taken.
+-- Returns a name as serial chooses it: truncated to max_identifier_length, and numbered if the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -395,8 +395,8 @@ BEGIN
 END
 $$;
 
--- Advances a sequence to a number that it would have reached by its own increment. A descending sequence never meets this
--- extension's ids.
+-- Advances a sequence to a number that the sequence would have reached by its own increment. A descending sequence never
+-- reaches this extension's ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

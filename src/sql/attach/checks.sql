@@ -42,9 +42,8 @@ BEGIN
 END
 $$;
 
--- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgrade a weaker lock would wait for
--- each other. Until the commit, no session can insert rows, create a view on a table, change its owner, or add a table below
--- it.
+-- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgraded a weaker lock would deadlock.
+-- Until the commit, no session can insert rows, create a view on a table, change a table's owner, or add a child table.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -52,7 +51,7 @@ DECLARE
     members regclass[];
 BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    -- An older snapshot would not see the rows that came while we waited for the lock.
+    -- A snapshot taken before the lock would miss rows that were inserted during the wait for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
@@ -80,7 +79,7 @@ END
 $$;
 
 -- Checks the kind of a table. Refuses a foreign table, except as a partition: other servers may insert into the remote
--- table, and it cannot be locked against them.
+-- table, and no lock here stops them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -126,7 +125,7 @@ BEGIN
             DETAIL = 'Its values are computed.',
             HINT = 'Attach a column that can be written to.';
     ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
-        -- Since Postgres 17 a partition has part in its parent's identity.
+        -- Since Postgres 17, a partition shares its parent's identity.
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
                 attribute, relation),
@@ -152,7 +151,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Checks the right to a tag whose name comes from a table or a sequence, not from the caller. The caller may be a superuser,
--- and the owner may have chosen a name that leads to another role's tag.
+-- and the table's owner may have chosen a table name that leads to another role's tag.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -167,8 +166,7 @@ BEGIN
 END
 $$;
 
--- Checks for uses of the column that would make INSERT fail with the new ids, or that would be lost. Reports them before any
--- change.
+-- Fails before any change if INSERT would fail with the new ids, or if a use of the column would be lost.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -189,7 +187,7 @@ BEGIN
     SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
     FROM unnest(members) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
         JOIN pg_attrdef f ON f.adrelid = b AND f.adnum = a.attnum
-        -- OFFSET: in a catalog without statistics, the planner would otherwise begin with all rows of pg_attrdef in pg_depend.
+        -- OFFSET 0 keeps the planner from first reading all rows of pg_attrdef in pg_depend when the catalog has no statistics.
         CROSS JOIN LATERAL (SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             AND d.refclassid = 'pg_class'::regclass OFFSET 0) d
         JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
@@ -204,7 +202,7 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        -- pg_depend has an index for the constraints that depend on the tables.
+        -- pg_depend has an index that finds the constraints that depend on a table.
         FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)

@@ -42,8 +42,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Returns the sequences of a column, and of this column in the tables below. The column owns them, or names them in its
--- default; owner is the table whose column owns the sequence.
+-- Returns the sequences of a column, and of this column in the tables below: sequences that the column owns or names in its
+-- default. owner is the table whose column owns the sequence.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
@@ -109,7 +109,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 
--- Returns the options and the position of a sequence. The type is left out, because an identity takes its column's type.
+-- Returns the options and the position of a sequence, without the type, because an identity has its column's type.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
@@ -117,8 +117,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
 $$;
 
--- Returns the highest number of a sequence. A number that was taken but not stored counts, because it may still be inserted.
--- The highest number of a descending sequence is its start.
+-- Returns the highest number of a sequence, including numbers that were issued and may not be stored yet. The highest number
+-- of a descending sequence is its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -137,7 +137,7 @@ BEGIN
     ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
         highest := snowflake_ids_internal.highest_of_tag(bound.tag);
     ELSE
-        -- Without the tag, nothing tells which ids the sequence gave.
+        -- Only the tag tells which ids the sequence has given.
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
             DETAIL = 'The sequence has given ids of this tag, and must continue above them.',
@@ -158,8 +158,8 @@ BEGIN
 END
 $$;
 
--- Returns the highest id that is stored in the table or below, or was issued by the column's sequences and tags. Ignores
--- negative ids.
+-- Returns the highest id that is stored in the table or in tables below, or was issued by the column's sequences and tags.
+-- Ignores negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -174,7 +174,7 @@ BEGIN
             stored := greatest(stored,
                 snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
         EXCEPTION WHEN undefined_function THEN
-            -- The planner also plans the expressions of indexes.
+            -- The planner also plans index expressions, which may call functions that are not found here.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
                 DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,

@@ -10,16 +10,16 @@ BEGIN
 END
 $$;
 
--- Returns a call with a text literal as PostgreSQL prints it (with standard_conforming_strings); quote_literal prints
--- another form.
+-- Returns a call with a text literal as PostgreSQL prints it with standard_conforming_strings. quote_literal prints another
+-- form.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- Returns the tag for a column that is attached without one: the names of the schema and the table, with a dot between them.
--- A name with a dot is quoted. If either name has a dot, a name that begins with a quote is quoted, too. Otherwise columns
--- of two schemas could get the same tag.
+-- Returns the tag for a column that is attached without a tag: the names of the schema and the table, with a dot between them.
+-- Quotes keep two tables from getting the same tag. Each name that contains a dot is quoted. If either name contains a dot,
+-- each name that begins with a quote is quoted, too.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -39,8 +39,8 @@ BEGIN
 END
 $$;
 
--- Returns the kind of a default: snowflake, segment, or null. Also returns null for a function of the same name in another
--- schema or with other arguments, and for more than one call.
+-- Returns the kind of a default: snowflake, segment, or null. The result is also null if the default has more than one call,
+-- or calls a function of the same name in another schema or with other arguments.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -49,14 +49,14 @@ BEGIN
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- The argument is one literal: quotes within it are doubled.
+                -- True if the argument is one literal: all quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
 END
 $$;
 
--- Returns the columns whose defaults use a tag, even if the tag does not exist. Searches by dependency on the functions,
--- because pg_depend has an index for that.
+-- Returns the columns whose defaults use a tag, even if the tag does not exist. Finds defaults by their dependency on the
+-- functions, because pg_depend has an index for this search.
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.adrelid::regclass, a.attname
@@ -66,7 +66,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
+        -- Printing a default fails if another session meanwhile drops an object that the default names.
         AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
                 AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
             -- Many columns may be attached. This test excludes most of them cheaply.
@@ -76,8 +76,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY d.adrelid, d.adnum
 $$;
 
--- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages, because no right
--- to read it is needed for that.
+-- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages. This test needs no
+-- right to read the table.
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
@@ -85,15 +85,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
--- Returns a column's default. A synonym of this extension's functions is replaced, so that the default compares equal to one
--- that attach has written.
+-- Returns a column's default in the form that attach writes. A call by a synonym, such as snowflake_id, is replaced.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
             E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only expressions of generated columns contain columns. To print these would wait for a lock on the table.
+        -- Only expressions of generated columns name other columns. Printing column names would wait for a lock on the table.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);

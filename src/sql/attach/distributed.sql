@@ -1,9 +1,10 @@
--- Tables of a Citus cluster. Each node has the definition of such a table, and evaluates its defaults itself, so each node
--- is changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
--- functions turn propagation off, and make the same changes on each worker in a separate transaction.
+-- Tables of a Citus cluster. Each node has the definition of a distributed table, and evaluates the table's defaults itself.
+-- So attach and detach change each node. Citus would propagate such changes, but refuses them for distribution columns and
+-- identities. Therefore these functions turn propagation off, and make the same changes on each worker in a separate
+-- transaction.
 --
--- Sequences of such a table count from group << 48 on a worker, so that two nodes never give the same number. A worker's own
--- numbers are in that range; the coordinator's are below 1 << 48.
+-- On a worker, sequences of a distributed table count from group << 48, so that two nodes never give the same number. The
+-- coordinator's numbers are below 1 << 48.
 
 CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -26,7 +27,7 @@ BEGIN
 END
 $$;
 
--- Returns the range of a group's numbers: above first, up to last.
+-- Returns the range of a group's numbers: from first, which is excluded, to last, which is included.
 CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
@@ -49,17 +50,17 @@ BEGIN
 END
 $$;
 
--- Returns the registries that this database uses, or its own identity as a registry. The result must be the same on all
--- nodes.
+-- Returns the registries that this database uses. If it uses none, returns the database's own identity as a registry. The
+-- result must be the same on all nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
         snowflake_ids_internal.registry_identity())
 $$;
 
--- Returns the unique keys of distributed tables that lack the distribution column, of one table or (with null) of all. Citus
--- enforces such a key within each shard only. fault is null if the default of one of its columns is this extension's, and no
--- trigger may write to that column. Keys without a column of integers do not count.
+-- Returns the unique keys of distributed tables that lack the distribution column: for one table, or, if the argument is null,
+-- for all. Citus enforces such a key only within each shard. fault is null if one of the key's columns has a default of this
+-- extension, and no trigger may write to that column. Keys without an integer column are left out.
 CREATE FUNCTION snowflake_ids_internal.citus_keys(relation regclass)
 RETURNS TABLE (key_of regclass, key name, fault text, hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -81,11 +82,11 @@ BEGIN
             AND snowflake_ids_internal.base_type(a.atttypid) IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
         CROSS JOIN LATERAL (SELECT snowflake_ids_internal.default_of(a.attrelid, a.attname)) AS w (written)
         LEFT JOIN LATERAL (SELECT format('trigger "%s" may write to column "%s"', t.tgname, a.attname) FROM pg_trigger AS t
-            -- Before an INSERT, for each row.
+            -- The bits of a row trigger that runs before an INSERT.
             WHERE t.tgrelid = a.attrelid AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype::integer & 7 = 7
             ORDER BY t.tgname LIMIT 1) AS t (fault) ON true
         CROSS JOIN LATERAL (SELECT CASE
-            -- Ids of another table, whose row is on the same shard.
+            -- The column holds another table's ids, and the foreign key keeps both rows on the same shard.
             WHEN EXISTS (SELECT FROM pg_constraint AS c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS r (own, other)
                     JOIN pg_attribute AS o ON o.attrelid = c.confrelid AND o.attnum = r.other
                 WHERE c.conrelid = a.attrelid AND c.contype = 'f' AND d.attnum = ANY (c.conkey) AND r.own = a.attnum
@@ -115,7 +116,7 @@ BEGIN
 END
 $$;
 
--- Fails in a transaction block, because workers commit by themselves and a rollback would leave them changed.
+-- Fails in a transaction block, because workers commit separately, so that a rollback would leave them changed.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -146,13 +147,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later ones.
+-- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later requests for the lock.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Detaches the column on the workers. Each worker continues in its own range of numbers, above those in the column.
+-- Detaches the column on the workers. Each worker continues in its own range of numbers, above the column's numbers.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -261,7 +262,7 @@ BEGIN
     PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- Ids of the tag reached this node's range. Other nodes may give more of them until they learn of the change.
+    -- The tag's ids reached this node's range. Other nodes may give more ids of the tag until they learn of the change.
     IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
@@ -281,7 +282,7 @@ BEGIN
         PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
             snowflake_ids_internal.qualified_name(relation), attribute));
     END IF;
-    -- A sequence that had a narrower type would count in the range of other nodes.
+    -- A sequence that had a narrower type would count in another node's range.
     IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
@@ -291,14 +292,14 @@ BEGIN
         RETURN;
     END IF;
     sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
-    -- For narrower types, Citus lets workers give no numbers, because they would repeat those of other nodes.
+    -- For narrower types, Citus lets workers give no numbers, because two workers would give the same numbers.
     PERFORM snowflake_ids_internal.set_default(relation, attribute,
         format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
 END
 $$;
 
--- Discards ids of a tag that this node has in memory, or saved when it stopped. They may be below the column's ids.
+-- Discards ids of a tag that this node has in memory, or saved when it stopped, because they may be below the column's ids.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -308,8 +309,8 @@ BEGIN
 END
 $$;
 
--- Binds the sequences that a column owns, and those of tables below. They count in their node's own range, so no tag is
--- raised above them.
+-- Binds the sequences that a column owns, also in the tables below. The sequences count in their node's own range, so no tag
+-- is raised above their numbers.
 CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -319,7 +320,7 @@ DECLARE
     drops boolean := false;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Citus keeps narrower sequences of workers at their end. They give no numbers, bound or not.
+        -- Citus keeps a worker's narrower sequences at their maximum. Such a sequence gives no numbers, bound or not.
         CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
         IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
@@ -336,8 +337,8 @@ BEGIN
 END
 $$;
 
--- Unbinds sequences, also on the coordinator. Each sequence returns to the node's own range, above the highest id in that
--- range.
+-- Unbinds sequences. Also runs on the coordinator. Each sequence continues in the node's own range, above the highest id in
+-- that range.
 CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

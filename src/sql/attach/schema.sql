@@ -1,13 +1,14 @@
--- Attaches and detaches a whole schema: functions that make the plan, and procedures that carry it out. Columns that use
--- one sequence are a group, because one binding serves them all. Each group has a transaction of its own. Partitions and
--- children go with the topmost parent that has a sequence for the column.
+-- Attaching and detaching a whole schema: functions that make the plan, and procedures that execute it. Columns that use one
+-- sequence are a group, because one binding serves all of them. Each group has a transaction of its own. Partitions and
+-- children are attached together with the topmost parent that has a sequence for the column.
 --
 -- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas.
--- After each COMMIT they lock the extension again. Otherwise another role could drop it and take these names.
+-- After each COMMIT the procedures lock the extension again, because another role could drop it and reuse the names of its
+-- objects.
 
--- Returns columns that have a default of this extension or a sequence, or are a whole primary key. sequence serves the
--- default or the identity. kind is that of the ids that the column takes already. above is the parent that the column goes
--- with; the parent may be in another schema.
+-- Returns columns that have a default of this extension or a sequence, and columns that are the only column of a primary key.
+-- sequence is the sequence of the default or the identity. kind is the kind of ids that the column already has. above is the
+-- parent with which the column is attached; the parent may be in another schema.
 CREATE FUNCTION snowflake_ids_internal.candidate_columns(schema regnamespace)
 RETURNS TABLE (relation regclass, attribute name, number smallint, found text, sequence regclass, kind text, above regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -21,7 +22,7 @@ BEGIN
     ), defaults AS (
         SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
             bool_or(o.ours) AS calls_ours,
-            -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
+            -- Printing a default fails if another session meanwhile drops an object that the default names.
             bool_and(o.ours OR d.refclassid = 'pg_type'::regclass OR d.refobjid = f.adrelid) AS calls_only_ours
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
@@ -67,8 +68,8 @@ BEGIN
 END
 $$;
 
--- Returns whether a schema is searched. If a schema is named, only that one is, unless it is another session's temporary
--- schema. Otherwise all are, except those of the system, of extensions, and other sessions' temporary schemas.
+-- Returns whether a schema is searched. If the caller names a schema, only this schema is searched. If not, all schemas are
+-- searched, except those of the system and of extensions. Other sessions' temporary schemas are never searched.
 CREATE FUNCTION snowflake_ids_internal.is_adopted_schema(candidate oid, schema regnamespace) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema AND NOT pg_is_other_temp_schema(candidate) ELSE candidate = pg_my_temp_schema()
@@ -101,14 +102,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT u.sequence, left(string_agg(u.name, ', ' ORDER BY u.name COLLATE "C"), 500) FROM uses u GROUP BY u.sequence
 $$;
 
--- Returns the columns that must be widened together: those narrower than ids that refer to a column, directly or through
--- others.
+-- Returns the columns that must be widened together: a column, and the columns that refer to it by foreign keys, directly or
+-- through other columns. Leaves out columns that are wide enough for ids.
 CREATE FUNCTION snowflake_ids_internal.columns_to_widen(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE widened (relation, number) AS (
         SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C"
         UNION SELECT c.conrelid, k.own
-        -- pg_constraint has no index for the table that is referred to, but pg_depend has one.
+        -- pg_constraint has no index on the referenced table, but pg_depend has one.
         FROM widened w CROSS JOIN LATERAL (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = w.relation AND d.refobjsubid = w.number OFFSET 0) d
             JOIN pg_constraint c ON c.oid = d.objid AND c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
@@ -120,8 +121,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
 $$;
 
--- Returns the error of the checks of attach that keep no lock and read no row. The checks print constraints, and so wait if
--- another session locks their table.
+-- Runs the checks of attach that keep no lock and read no row. Returns their error, or null. The checks print constraints, so
+-- they wait if another session locks a constraint's table.
 CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -131,7 +132,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
-        -- The sequence belongs to another role: this error concerns only this column, not the sequence's other users.
+        -- If the sequence belongs to another role, the error concerns only this column, not the sequence's other users.
         PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
         FROM pg_class t, pg_class s
         WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
@@ -165,7 +166,7 @@ DECLARE
     failure record;
     below regclass;
     tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
-    -- Keys are sequences of groups; values are their errors, or null.
+    -- Keys are the groups' sequences; values are the groups' errors, or null.
     groups jsonb := '{}';
 BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
@@ -186,8 +187,8 @@ BEGIN
         sequence := candidate.sequence;
         action := 'skip';
         below := NULL;
-        -- Looks for a partition that came later. A column with a tag or generator of its own is left, because attach_all
-        -- would replace it.
+        -- Finds partitions that were added later. Skips a column that has a tag or generator of its own, because attach_all
+        -- would replace that tag or generator.
         IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
             = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
         THEN
@@ -281,7 +282,7 @@ DECLARE
     hint text;
 BEGIN
     -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
-    -- lock a distributed table: another session attaches it, and would wait for this one.
+    -- lock a distributed table, because another session attaches that table, and would wait for this session.
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
     END LOOP;
@@ -296,7 +297,7 @@ BEGIN
             RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
         END IF;
         PERFORM snowflake_ids.attach(relation, attribute, kind);
-        -- The first call has reported the other columns.
+        -- The first call has already reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
@@ -446,8 +447,8 @@ $$;
 COMMENT ON PROCEDURE snowflake_ids.detach_all IS
     'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
 
--- Attaches a new column, or with number 0 the columns of a new table, if they have a sequence of their own. Kind bound binds the
--- sequence instead. DDL of every role calls this function.
+-- Attaches a new column, or, with number 0, all columns of a new table, if they have a sequence of their own. With kind bound,
+-- binds the sequence instead. DDL of every role calls this function.
 CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. Then all
--- users draw from the same ids: the columns, nextval by name, and functions that call it.
+-- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. All users
+-- then get ids from the same source: the columns, direct calls of nextval, and functions that call nextval.
 
 -- Returns other columns that use a sequence in their default or own it, and the highest number that they can hold. Columns
 -- of the relation and the tables below do not count.
@@ -10,7 +10,7 @@ BEGIN
     RETURN QUERY
     WITH named (relation, number) AS (
         SELECT f.adrelid, f.adnum
-        -- OFFSET: in a catalog without statistics, the planner would otherwise read all rows of pg_attrdef in pg_depend.
+        -- OFFSET 0 keeps the planner from reading all rows of pg_attrdef in pg_depend when the catalog has no statistics.
         FROM (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 OFFSET 0) d
             JOIN pg_attrdef f ON f.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass
@@ -34,15 +34,15 @@ BEGIN
 END
 $$;
 
--- Returns whether a default is nextval of this sequence, in the form in which the server prints it.
+-- Returns whether a default, as the server prints it, is nextval of this sequence.
 CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
 
 -- Returns the sequence of a column's default if the column is not the sequence's only user. A bound sequence counts as
--- shared, because it has its own tag or generator. So does a sequence that no column owns, because other code may call
--- nextval with its name.
+-- shared, because it has its own tag or generator. A sequence that no column owns also counts as shared, because other code
+-- may call nextval for it.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
@@ -51,8 +51,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
 $$;
 
--- Fails if a sequence with several users cannot be bound for a column. The plan calls this without a lock, attach_shared
--- under the lock.
+-- Fails if a sequence with several users cannot be bound for a column. The plan runs this check without a lock;
+-- attach_shared repeats the check under the lock.
 CREATE FUNCTION snowflake_ids_internal.check_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -78,7 +78,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- The caller may be a superuser, and the table's owner may have named another role's sequence.
+    -- The caller may be a superuser, and the table's owner may have named another role's sequence in the default.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
@@ -127,7 +127,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- The columns now set the end, not the sequence's own type.
+        -- The columns' types now limit the numbers, not the sequence's own type.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');

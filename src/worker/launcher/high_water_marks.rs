@@ -11,8 +11,8 @@ use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The time after the last id during which the launcher keeps the high-water marks ahead of ids. A session that rarely takes
-/// an id therefore does not wait for the disk.
+/// The time after the last id during which the launcher keeps the high-water marks ahead of ids. So a session that rarely
+/// takes an id does not wait for a disk write.
 const WARM: Duration = Duration::from_mins(10);
 /// The pause after a failed write of the state file.
 const RETRY: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ impl HighWaterMarkKeeper {
         }
     }
 
-    /// Does what is due, and returns the time until the next round; None if nothing is due.
+    /// Does all work that is due. Returns the time until the next round; None if there will be no work.
     pub fn round(&mut self) -> Option<Duration> {
         let shared = shared()?;
         issuer(shared).watch();

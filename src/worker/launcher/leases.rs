@@ -52,7 +52,7 @@ impl LeaseLauncher {
         Self::default()
     }
 
-    /// Does what is due. Returns the time until the next round; None if nothing is due.
+    /// Does all work that is due. Returns the time until the next round; None if there will be no work.
     pub fn round(&mut self) -> Option<Duration> {
         let (shared, board) = shared().zip(leases())?;
         if !matches!(shared.identity, Identity::Leased { .. }) || server::in_recovery() {
@@ -178,13 +178,13 @@ fn remind(expiry: UnixMicros, left: Duration) {
     .report(PgLogLevel::WARNING);
 }
 
-/// Records in the state file the database through which the server leases its worker id. None as `found` records that
-/// there is no such database. Returns whether the write succeeded.
+/// Records in the state file the database through which the server leases its worker id. `found` is None if there is no such
+/// database. Returns whether the write succeeded.
 fn record(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
     let recorded =
         issuer::change(shared, |state, here| lease_launch::record(state, here, &board.requests, found));
     if recorded.is_ok() && found.is_some() {
-        // The request makes the lease worker ask the registry at once.
+        // This request makes the lease worker ask the registry at once.
         board.requests.ask_to_renew();
     }
     recorded.is_ok()

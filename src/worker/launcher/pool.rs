@@ -1,5 +1,5 @@
-//! The refill workers. If more databases wait than there can be workers, the databases take turns. [`TimeSlices`]
-//! plans the turns; this module collects the input and carries out the plan.
+//! The refill workers. If more databases wait than the server can run workers, the workers serve the databases in turn.
+//! [`TimeSlices`] plans the turns; this module collects the input and executes the plan.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
@@ -20,14 +20,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// The pause before another attempt to start a refill worker, after other extensions have taken all worker processes.
+/// The pause before another attempt to start a refill worker, if all worker processes are in use by other extensions.
 const RETRY: Duration = Duration::from_millis(50);
 /// The interval between two checks of a started worker that has not connected yet.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
-/// Returns the number of refill workers that the server can run. The launcher takes one worker process. The launcher of
-/// logical replication and the lease worker take one each, if they can run. The number that other extensions take is
-/// unknown; if other extensions take too many, starting a worker fails.
+/// Returns the number of refill workers that the server can run. The launcher needs one worker process. The launcher of
+/// logical replication and the lease worker each need one, if they can run. The number of other extensions' worker processes
+/// is unknown; if they are too many, starting a refill worker fails.
 fn capacity() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
@@ -54,8 +54,8 @@ impl Pool {
         Self { segments, started, time_slices, out_of_reach, retries: Retries::new(failover::BACKOFF) }
     }
 
-    /// Serves as many of the waiting databases as possible. `others` is the number of other workers that wait for a worker
-    /// process and have priority. Returns the time until the next round; None if nothing is due.
+    /// Serves as many of the waiting databases as possible. `others` is the number of workers of other kinds that wait for a
+    /// worker process and have priority. Returns the time until the next round; None if there will be no work.
     pub fn round(&mut self, others: usize) -> Option<Duration> {
         self.collect_ended();
         let waiting = self.waiting();
@@ -79,9 +79,9 @@ impl Pool {
         [due, arrives.then_some(ARRIVAL)].into_iter().flatten().min()
     }
 
-    /// Requests refills now and then for tags whose last refill failed, although no call waits for their ids. Without these
-    /// requests, the status views would keep showing errors whose cause is gone. Skips tags whose refill could not begin,
-    /// because the server would log each attempt.
+    /// Requests refills at intervals for tags whose last refill failed, although no call waits for their ids. Without these
+    /// requests, the status views would keep showing errors after their cause is gone. Skips tags whose refill could not
+    /// begin, because the server would log each attempt.
     pub fn retry(&mut self) {
         let directory = self.segments.directory.read();
         let tag_slots = directory
@@ -112,8 +112,8 @@ impl Pool {
                 self.record_end(worker_slot);
             }
         }
-        // Frees slots of workers that a previous launcher started, because the server reports the end of these workers to
-        // nobody.
+        // Frees slots of workers that a previous launcher started, because the postmaster does not report the end of these
+        // workers to this launcher.
         for (number, worker_slot) in self.given() {
             if !self.started.contains_key(&number) && !worker_slot.worker_latch.is_occupied() {
                 worker_slot.free();
@@ -218,7 +218,7 @@ impl Pool {
         }
     }
 
-    /// Stores at each waiting tag the reason for the wait. Sessions that time out show the reason in their error.
+    /// Stores the reason for the wait at each waiting tag. Sessions that time out show this reason in their error.
     fn record_obstacles(&self, short: bool) {
         if !short && self.out_of_reach.is_empty() {
             return;

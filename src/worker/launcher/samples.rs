@@ -32,8 +32,8 @@ impl Samples {
     }
 }
 
-/// Reads the counters. Holds the directory's lock in shared mode meanwhile. The lock does not block calls that look a tag
-/// up, but a worker that publishes ids waits.
+/// Reads the counters while it holds the directory's lock in shared mode. The lock does not block calls that look up a tag. A
+/// worker that publishes ids waits for the lock.
 fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();

@@ -37,8 +37,8 @@ pub struct LeaseServer {
 }
 
 impl LeaseServer {
-    /// Returns this database's part in leasing worker ids: a registry, the node of a registry, or neither. Returns None if
-    /// that is unknown at the moment.
+    /// Returns this database's role in leasing worker ids: a registry, a user of a registry, or neither. Returns None if the
+    /// role is unknown at the moment.
     pub fn look(&mut self) -> Option<DatabaseUse> {
         let why = match self.record_chosen().map(|()| self.find()) {
             Ok(Ok(RegistryLocation::Nowhere)) => return Some(DatabaseUse::None),

@@ -122,8 +122,7 @@ impl<N: Network> Registries<N> {
         self.client.ask_server(server, seen, ask, self.limit).map_err(|error| unusable(server, error))
     }
 
-    /// Begins a transaction at each registry. If a registry is restored from a backup afterwards, the transaction at
-    /// that registry fails.
+    /// Begins a transaction at each registry. If a registry is restored from a backup afterwards, its transaction fails.
     pub(super) fn begin<'s>(
         &mut self,
         endpoints: &'s [Endpoint],

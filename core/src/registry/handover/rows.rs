@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest total size of a registry's tags, in bytes: about 200,000 tags.
 const MOST_BYTES: usize = 4 * MAX_BYTES;
-/// Number of rows of one statement. A busy registry writes this many well within the time limit.
+/// Number of rows of one statement. Even a busy registry writes this many rows well within the time limit.
 const HANDED_AT_ONCE: usize = 2_000;
 
 /// Returns the tag of a row.

@@ -8,9 +8,9 @@ use crate::sequence::reservation::{Share, TagRow, Unfit};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// Creates tags, or raises tags, so that no tag is lower than its row in `rows`. `rows`: in JSON; `received`: the highest
-/// ids that the sender got from this table; `share`: set if the registry is one of several. Returns the first tag whose row
-/// cannot be used, for example because the row is below `received`.
+/// Creates or raises tags, so that no tag is lower than its row in `rows`. `rows`: in JSON; `received`: the highest ids that
+/// the sender got from this table; `share`: set if the registry is one of several. Returns the first tag whose row in this
+/// table cannot be used, for example because the row is below `received`.
 pub fn take_over<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],
@@ -31,8 +31,8 @@ pub fn take_over<T: RegistryTags>(
     Ok(None)
 }
 
-/// Returns the first tag whose row is missing, or lower than the ids that were received from it. A raise of that row would
-/// hide that the registry was restored from a backup, and ids would be issued twice.
+/// Returns the first tag whose row is missing, or lower than ids that were received from this table. A raise of that row
+/// would hide that the registry was restored from a backup, and ids would be issued twice.
 fn compare<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],

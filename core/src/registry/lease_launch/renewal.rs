@@ -95,7 +95,7 @@ impl Renewal {
         }
     }
 
-    /// Decides whether to request a renewal now. Returns the time until the next request as well.
+    /// Decides whether to request a renewal now. Also returns the time until the next request.
     fn ask(&mut self, now: Duration) -> (bool, Duration) {
         let before = self.asked;
         let waits = before.filter(|(at, pause)| now < *at + *pause);

@@ -14,8 +14,8 @@ use std::time::Duration;
 /// The parameters of an acquisition.
 #[derive(Clone)]
 pub struct Plan {
-    /// The present lease, which is to be replaced: for example, the clock is behind its ids, or it is from another
-    /// registry.
+    /// The present lease, which is to be replaced, for example because the clock is behind the ids of its worker id, or
+    /// because the lease is from another registry.
     pub lease: Option<Lease>,
     /// The token of the present or previous lease.
     pub token: Option<i64>,
@@ -196,8 +196,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 }
 
 impl Plan {
-    /// Returns the plan for all worker ids, including those that are too large for some layout in use. None if the plan
-    /// does not allow that.
+    /// Returns the plan for all worker ids, including those that are too large for some layout in use. None if this plan does
+    /// not allow such worker ids.
     fn widened(&self) -> Option<Self> {
         let capacity = self.choice.all.filter(|_| self.may_widen)?;
         Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })

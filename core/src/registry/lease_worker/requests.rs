@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Requests of sessions and the launcher to the lease worker.
 #[derive(Debug, Default)]
 pub struct LeaseRequests {
-    /// Requests to bring the lease up to date.
+    /// Requests to acquire or renew the lease, if necessary.
     pub request: Tickets,
     /// True if the lease must be renewed at once. Reset after the renewal.
     pub renew: AtomicBool,

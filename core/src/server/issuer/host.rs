@@ -71,8 +71,8 @@ pub trait StateStore {
 pub trait Host: StateStore {
     /// Reads the machine's clocks.
     fn reading(&self) -> Reading;
-    /// Takes the state lock, which is released when the result is dropped. One process of the server has the lock at a
-    /// time. The lock's holder may be waiting for the disk, so a query cancel ends the wait for the lock with a
+    /// Takes the state lock, which is released when the result is dropped. Only one process of the server has the lock at a
+    /// time. The lock's holder may be waiting for the disk. Therefore a query cancel ends a wait for the lock with a
     /// Postgres error.
     fn lock(&self) -> impl DerefMut<Target = Issuing>;
     /// Returns the server's cluster.

@@ -31,7 +31,7 @@ pub enum Compared {
 pub enum Accepted {
     /// Ids follow the clock.
     Followed,
-    /// Ids follow the clock. By that clock, the lease of this worker id has ended.
+    /// Ids follow the clock. By this clock, the lease of the worker id has ended.
     LeaseEnded {
         /// The worker id.
         worker: u32,
@@ -51,8 +51,8 @@ pub struct Renewed {
 }
 
 impl<H: Host> Issuer<'_, H> {
-    /// Replaces an untrusted state with a new one. Every node begins above `above`, if an administrator sets it: the
-    /// administrator asserts that no later id from before the server's start was kept. By default, every node begins
+    /// Replaces an untrusted state with a new state. If an administrator sets `above`, every node begins above that time. The
+    /// administrator then asserts that no later id from before the server's start was kept. By default, every node begins
     /// above all known ids, and above all ids that could have been issued until now.
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();

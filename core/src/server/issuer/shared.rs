@@ -49,8 +49,8 @@ pub struct IssuerStatus {
     pub registry: AtomicU64,
     /// True if no database of this server uses or is a registry.
     pub alone: AtomicBool,
-    /// The OID of the database that joins or leaves a registry in a transaction whose outcome is not recorded yet; else
-    /// 0.
+    /// The OID of the database that joins or leaves a registry in a transaction whose outcome is not recorded yet; 0 if there
+    /// is no such database.
     pub moving_to: AtomicU64,
 }
 
@@ -88,8 +88,8 @@ pub struct IssuerMemory {
     pub layout: Layout,
     /// The node that the settings ask for.
     pub identity: Identity,
-    /// The clock reference, stored as the wall clock's time at the machine's start. Each trusted reading of the clocks
-    /// sets it, first at the server's start. The field is kept apart from the fields that every call reads.
+    /// The clock reference, stored as the wall clock's time at the machine's start. The server's start and each trusted
+    /// reading of the clocks set it. The field is kept apart from the fields that every call reads.
     clock_reference: AtomicI64,
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,

@@ -17,7 +17,7 @@ const IDLE: Duration = Duration::from_mins(1);
 impl<H: Host> Issuer<'_, H> {
     /// Finds a slot for a layout. The choices in order: the layout's current slot, an unused slot, the slot that was
     /// idle longest, a slot of the database with the most slots. The slot's term ends before the slot gets another
-    /// layout. Sessions can take ids from a slot once [`Issuer::provide_in`] has begun a term in it.
+    /// layout. Sessions can take ids from the slot after [`Issuer::provide_in`] has begun a term there.
     ///
     /// A database may take a slot while it has fewer slots than are free, or at least two fewer than another database.
     /// One database thus gets at most half of the slots that other databases do not use. Competing databases end up with

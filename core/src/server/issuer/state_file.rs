@@ -70,7 +70,7 @@ impl<H: Host> Issuer<'_, H> {
         if holds(Guard::SyncDirectory) {
             self.host.sync_directory()?;
         }
-        // The marker file is written last: after a crash, a marker file without a state file would look like a lost
+        // The marker file is written last, because after a crash a marker file without a state file would look like a lost
         // state.
         if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
     }

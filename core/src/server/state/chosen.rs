@@ -1,5 +1,5 @@
 //! The choice of a worker id by a server without a registry. The choice depends on the identity of the data directory.
-//! The server avoids worker ids that were used by itself, or by the server from which it was copied.
+//! The server avoids worker ids that it has used itself, or that the server from which it was copied has used.
 
 use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const OF_OTHERS: UnixMicros = UnixMicros(i64::MAX);
 
 impl State {
-    /// Records that no database of the server uses a registry or is one. The server chooses its worker id itself.
+    /// Records that no database of the server uses or is a registry. The server chooses its worker id itself.
     /// `is_changing`: an open transaction starts or stops the use of a registry.
     pub fn be_alone(&mut self, here: &Here, is_changing: bool) {
         self.alone = true;
@@ -27,8 +27,8 @@ impl State {
         self.former = None;
     }
 
-    /// Records that a database uses a registry or is one. The server leases its worker id through that database, and
-    /// issues under its current worker id until the registry has answered.
+    /// Records that a database uses or is a registry. The server leases its worker id through this database, and issues
+    /// under its current worker id until the registry has answered.
     pub fn lease_by(&mut self, database: u32, is_changing: bool) {
         self.alone = false;
         self.registry = Some(database);
@@ -98,8 +98,8 @@ impl State {
         }
     }
 
-    /// Keeps the present worker id if the server chose it, or leased it from its own registry. Else chooses a worker
-    /// id.
+    /// Keeps the present worker id if the server chose the worker id itself, or leased it from its own registry. If not,
+    /// chooses a worker id.
     pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
         self.lease = self.lease.take().or(self.former.take_if(|former| former.is_chosen()));
         match &mut self.lease {
@@ -132,7 +132,8 @@ impl State {
     /// of the server's timeline (see `of_timeline`).
     ///
     /// After `pg_upgrade`, all worker ids of the share may be recorded as other servers', because the table
-    /// `worker_chosen` still has the previous cluster's rows. The server then chooses from another share. Returns true if a worker id was found.
+    /// `worker_chosen` still has the previous cluster's rows. The server then chooses from another share. Returns true if
+    /// a worker id was found.
     pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
         let Some(node) = self.node.filter(|_| self.alone) else { return false };
         let capacity = capacity(layout);
@@ -146,8 +147,8 @@ impl State {
         let begin = node.worker % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // If the clock is behind the ids of all these worker ids, the server takes the first choice, and the call waits
-        // for the clock.
+        // If the clock is behind the ids of all these worker ids, the server uses the first choice, and the call waits for
+        // the clock.
         let worker = free_worker(&used, capacity, preferred, policy, at)
             .or(Some(begin).filter(|_| is_ours))
             .or_else(|| beyond_share(&used, preferred, capacity));
@@ -156,8 +157,8 @@ impl State {
     }
 
     /// Takes over the rows of one database's table, in which each server records the first worker id that it chose. The
-    /// oldest row comes first. Rows may be from other servers of this cluster, or of the cluster from which this one
-    /// was upgraded. This server marks the worker ids of other servers, and never chooses them.
+    /// oldest row comes first. Rows may be from other servers of this cluster, or of the cluster from which this cluster was
+    /// upgraded. This server marks the worker ids of other servers, and never chooses them.
     pub fn record_chosen(&mut self, here: &Here, rows: &[Chosen]) {
         self.is_installed = true;
         if !holds(Guard::RecordedNamed) {

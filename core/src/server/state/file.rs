@@ -16,8 +16,8 @@ use serde_json::value::RawValue;
 pub const FILE: &str = "snowflake_ids.state.json";
 
 /// The file's length is a multiple of this number, so that the file rarely grows. A base backup of a running server may
-/// copy a file only up to the length that the file had at first. A file that grew meanwhile would lack its end, and the
-/// copied server could not issue ids after a promotion.
+/// copy a file only up to its length at the beginning of the copy. If the file grew meanwhile, its copy would lack the end,
+/// and the copied server could not issue ids after a promotion.
 const LENGTH: usize = 1024;
 
 const VERSION: u32 = 3;
@@ -26,7 +26,7 @@ const VERSION: u32 = 3;
 /// damage, which is found when the converted state is read.
 const UPGRADES: [fn(&mut Value); VERSION as usize - 1] = [from_1, from_2];
 
-/// Form 2 renames a field to `expiry`, and its checksum covers the head.
+/// Form 2 renames a field to `expiry`, and the checksum of form 2 also covers the head.
 fn from_1(state: &mut Value) {
     if let Some(lease) = state.get_mut("lease").and_then(Value::as_object_mut)
         && let Some(expiry) = lease.remove("horizon")

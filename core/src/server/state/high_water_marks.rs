@@ -10,15 +10,16 @@ use serde::{Deserialize, Serialize};
 /// The high-water mark of a node that belongs to another server, such as the original of a copied data directory.
 pub const OF_ANOTHER: Position = Position::MAX;
 
-/// The most high-water marks that are kept for one layout. Dropping a high-water mark raises the layout's minimum.
+/// The largest number of high-water marks that are kept for one layout. Dropping a high-water mark raises the layout's
+/// minimum.
 const MAX_HIGH_WATER_MARKS: usize = 256;
 
 /// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum that all dropped and new
 /// layouts share.
 const MAX_OTHERS: usize = 256;
 
-/// The largest number of slots of a server. Layouts with ids ahead of the clock are kept beyond `MAX_OTHERS`, up to
-/// this number of layouts in all. Dropping such a layout would raise the minimum above the clock.
+/// The largest number of slots of a server. Even if there are more layouts than `MAX_OTHERS`, layouts with ids ahead of the
+/// clock are kept, up to this total number. Dropping such a layout would raise the minimum above the clock.
 pub const MAX_SLOTS: i32 = 4_096;
 
 /// The high-water mark of a node.

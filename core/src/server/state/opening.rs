@@ -91,9 +91,9 @@ impl State {
         Ok(self)
     }
 
-    /// Gives up the worker id under the policy `disposable`, by which a worker id is used for one start only. Also gives
-    /// up a chosen worker id if a crash may have interrupted a transaction in which a database joins a registry, because
-    /// another node may have that worker id.
+    /// Gives up the worker id under the policy `disposable`, which uses a worker id for one start only. Also gives up a
+    /// chosen worker id if a crash may have interrupted a transaction in which a database joins a registry, because another
+    /// node may have that worker id.
     fn start(&mut self, here: &Here) {
         if here.policy == Policy::Disposable {
             self.name_worker();
@@ -117,8 +117,8 @@ impl State {
     }
 
     /// Makes nodes begin above all ids that the previous primary issued before the last replayed commit. Ids of a new
-    /// worker id are unique anyway; raising their start only keeps ids in order. That raise is omitted if the clock is
-    /// so far behind that no ids could be issued.
+    /// worker id are unique anyway, and a higher start only keeps ids in order. So the start of new worker ids is not raised
+    /// if the clock is so far behind that no ids could be issued.
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
@@ -203,8 +203,8 @@ impl State {
         Ok(())
     }
 
-    /// Returns true if the state is from another data directory, or was restored from a copy, until [`State::adopt`] is
-    /// called.
+    /// Returns true if the state is from another data directory, or was restored from a copy. Returns false after
+    /// [`State::adopt`] was called.
     pub fn is_copy(&self, here: &Here) -> bool {
         self.copy_of.is_some() || !self.home.is(&here.home)
     }
@@ -226,16 +226,15 @@ impl State {
         self.open(here)
     }
 
-    /// Returns a new state in place of an untrusted one. Every node begins at or above `above`. The previous state's
-    /// lease token becomes the pending token, so that the server can lease the same worker id again before the lease
-    /// expires.
+    /// Returns a new state in place of an untrusted state. Every node begins at or above `above`. The previous state's lease
+    /// token becomes the pending token, so that the server can lease the same worker id again before the lease expires.
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let mut state = Self {
             own: NodeHighWaterMarks { minimum: above, ..NodeHighWaterMarks::default() },
             ..Self::fresh(here)
         };
         // Ids above all recorded positions may have been issued under the previous state's worker ids. Each of these
-        // worker ids gets a high-water mark, so that the server does not take it for an unused one.
+        // worker ids gets a high-water mark, so that the server does not consider it unused.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
             let (of_another, free): (Vec<&NodeHighWaterMark>, Vec<&NodeHighWaterMark>) =

@@ -17,7 +17,7 @@ impl State {
     }
 
     /// Raises the high-water mark of the layout's node to `ahead` beyond the clock, but not beyond the lease's expiry.
-    /// If ids are ahead of the clock, the raise counts from `next`, the position after the last one issued.
+    /// If ids are ahead of the clock, the raise counts from `next`, the position after the last issued position.
     ///
     /// Returns the position below which the node may issue once this state is durable; None if no node issues. The result
     /// is `next` or lower if the lease's expiry or the layout's end is reached.
@@ -100,13 +100,13 @@ impl State {
         }
     }
 
-    /// Returns the high-water marks of a layout; None if the state has no entry for it.
+    /// Returns the high-water marks of a layout; None if the state has no entry for the layout.
     pub fn high_water_marks_of(&self, layout: &Layout) -> Option<&NodeHighWaterMarks> {
         if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 
-    /// Returns the position at or above which terms of all nodes begin, because readers may have been told lower
-    /// positions.
+    /// Returns the position at or above which terms of all nodes begin: an upper bound of the safe positions that readers may
+    /// have got.
     pub fn begins_above(&self, layout: &Layout) -> Position {
         if *layout == self.layout && holds(Guard::ToldKept) { self.told } else { Position::ZERO }
     }

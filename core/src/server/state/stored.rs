@@ -37,8 +37,8 @@ pub struct State {
     /// The high-water marks of nodes in the server's own layout.
     #[serde(flatten)]
     pub own: NodeHighWaterMarks,
-    /// The position, in the server's own layout, at or above which every term begins, because readers of a safe position may
-    /// have been told lower positions. 0 without readers.
+    /// An upper bound of the safe positions that readers may have got, in the server's own layout. Every term begins at or
+    /// above this bound. 0 if there are no readers.
     #[serde(default, skip_serializing_if = "Position::is_zero")]
     pub told: Position,
     /// The high-water marks in other layouts.
@@ -54,7 +54,7 @@ pub struct State {
     /// already has this token.
     #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
-    /// The OID of the database through which worker ids are leased. The database uses a registry, or is one.
+    /// The OID of the database through which worker ids are leased. The database uses or is a registry.
     pub registry: Option<u32>,
     /// True if no database of this server uses or is a registry, so the server chooses its worker id itself.
     #[serde(default)]
@@ -72,8 +72,8 @@ pub struct State {
     /// The identity of the registry that `moving_to` joins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving_with: Option<String>,
-    /// The identity of the registry from which this server and others lease worker ids. This is a shared registry, or
-    /// the server's own registry if that has leased worker ids to other servers.
+    /// The identity of the registry from which this server and other servers lease worker ids. It is a shared registry, or
+    /// the server's own registry if this registry has leased worker ids to other servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
@@ -141,8 +141,8 @@ impl DataDirectory {
     }
 }
 
-/// The first worker id that a server chose. The shares of worker ids for later timelines are counted from the share of
-/// this one.
+/// The first worker id that a server chose. The shares of worker ids for later timelines are counted from the share of this
+/// worker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First {
     /// The worker id.
@@ -188,7 +188,7 @@ pub struct Here {
     pub system_identifier: u64,
     /// The timeline of the cluster, from 1. Each promotion raises it.
     pub timeline: u32,
-    /// The data directory, and the state file if one was read.
+    /// The data directory, and the state file if a state file was read.
     pub home: DataDirectory,
     /// The server's own layout: `snowflake_ids.layout`.
     pub layout: Layout,
@@ -233,7 +233,7 @@ impl State {
             && (self.system_identifier, self.timeline) == (here.system_identifier, here.timeline)
     }
 
-    /// Returns true if this cluster wrote the state, or a cluster from which this one was copied.
+    /// Returns true if this cluster wrote the state, or a cluster from which this cluster was copied.
     pub fn is_of_cluster(&self, here: &Here) -> bool {
         self.system_identifier == here.system_identifier
     }

@@ -1,4 +1,4 @@
-//! Errors that are written out where they occur: `ErrorReport::new(code, message, ...)`, and `.set_hint(...)` after it.
+//! Errors that calls of `ErrorReport::new(code, message, ...)` create, with their hints from `.set_hint(...)`.
 
 use super::variants::first_literal;
 use super::{Entry, sqlstate, without_arguments};
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use syn::visit::{Visit, visit_block, visit_expr_call, visit_expr_method_call, visit_file, visit_local};
 use syn::{Block, Expr, ExprCall, ExprMethodCall, File, Lit, Local, Pat};
 
-/// Codes of what is no error.
+/// Codes of reports that are not errors.
 const NO_ERRORS: [&str; 2] = ["ERRCODE_WARNING", "ERRCODE_SUCCESSFUL_COMPLETION"];
 
-/// What is written out with a text and a code in it.
+/// Returns the errors that have a literal message and code.
 pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     let mut found = Reports::default();
     for file in files {
@@ -27,7 +27,7 @@ fn entry((code, message, hint): (String, String, String)) -> Result<Entry> {
     })
 }
 
-/// The code, the message and the hint of each; and what is bound by `let` above in the same block or one around it, a code or a text.
+/// The code, message and hint of each error found; and the codes and texts that `let` binds in the enclosing blocks.
 #[derive(Default)]
 struct Reports {
     found: Vec<(String, String, String)>,
@@ -91,7 +91,7 @@ impl Reports {
         }
     }
 
-    /// The text of a literal, or the format of `format!`, or what is bound to a name.
+    /// Returns the text of a literal, the format string of `format!`, or the text that is bound to a name.
     fn text(&self, expression: &Expr) -> Option<String> {
         match expression {
             Expr::Lit(literal) if let Lit::Str(text) = &literal.lit => Some(text.value()),
@@ -114,7 +114,7 @@ fn names_last(expression: &Expr) -> Option<String> {
     names(expression)?.pop()
 }
 
-/// The name of an SQLSTATE.
+/// Returns the SQLSTATE's name if the expression is such a name.
 fn code(expression: &Expr) -> Option<String> {
     names_last(expression).filter(|name| name.starts_with("ERRCODE_"))
 }

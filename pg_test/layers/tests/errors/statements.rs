@@ -4,10 +4,11 @@
 use super::{Entry, sqlstate};
 use anyhow::Result;
 
-/// What is raised beside errors.
+/// Levels of RAISE that are not errors.
 const NO_ERRORS: [&str; 5] = ["NOTICE", "WARNING", "INFO", "LOG", "DEBUG"];
 
-/// Those of a file of SQL. Left out is what has no message of its own: what passes on an error that was caught.
+/// Returns the errors of an SQL file. Leaves out statements that have no message of their own, because they raise a caught error
+/// again.
 pub fn entries(sql: &str) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for after in sql.split("RAISE ").skip(1) {
@@ -26,12 +27,12 @@ pub fn entries(sql: &str) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// PL/pgSQL's places of arguments, and those of `format`.
+/// Replaces the placeholders of RAISE and `format` by `...`.
 fn shown(text: &str) -> String {
     text.replace("%L", "...").replace("%I", "...").replace("%s", "...").replace('%', "...")
 }
 
-/// A literal that a text begins with, and what follows it.
+/// Returns the literal at the beginning of a text, and the rest of the text.
 fn literal(text: &str) -> Option<(String, &str)> {
     let mut rest = text.trim_start().strip_prefix('\'')?;
     let mut value = String::new();
@@ -46,7 +47,7 @@ fn literal(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// The text up to the end of its statement, a semicolon outside literals.
+/// Returns the text up to the end of its statement, which is a semicolon outside literals.
 fn statement(text: &str) -> &str {
     let mut in_literal = false;
     let end = text.find(|letter| {
@@ -56,11 +57,11 @@ fn statement(text: &str) -> &str {
     end.map_or(text, |end| &text[..end])
 }
 
-/// The literal that stands after `NAME =`, also as the first argument of `format`.
+/// Returns the literal after `NAME =`, also if the literal is the first argument of `format`.
 fn option(statement: &str, name: &str) -> Option<String> {
     let (_, after) = statement.split_once(&format!("{name} = "))?;
     let (mut value, mut rest) = literal(after.strip_prefix("format(").unwrap_or(after))?;
-    // Literals that only whitespace separates are one.
+    // Literals with only whitespace between them are one literal.
     while let Some((more, after)) = literal(rest.trim_start()) {
         (value, rest) = (value + &more, after);
     }

@@ -1,4 +1,4 @@
-//! Errors that are enums, or structs: the message is in `#[error(...)]`, the kind and the hint are in `#[explain(...)]`.
+//! Errors that are enums or structs. The message is in `#[error(...)]`; the kind and the hint are in `#[explain(...)]`.
 
 use super::{Entry, sqlstate, without_arguments};
 use anyhow::{Context, Result};
@@ -9,13 +9,13 @@ use syn::{
     Arm, Attribute, Block, Expr, ExprStruct, File, Item, LitStr, Pat, Path, ReturnType, Type, parse_quote,
 };
 
-/// The messages of a type, by variant; those of a struct have an empty name.
+/// The messages of a type, by variant. A struct's messages have an empty name.
 type Messages = BTreeMap<String, Vec<String>>;
 
-/// The texts of constants, and those in functions, by their names.
+/// The texts of constants, and the texts in functions, by the name of the constant or function.
 type Named = BTreeMap<String, Vec<String>>;
 
-/// What is said of each variant.
+/// Kinds or hints, by variant.
 type Said = BTreeMap<String, Vec<String>>;
 
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Explained {
     hints: Said,
 }
 
-/// The errors of all types that have messages and a kind.
+/// Returns the errors of all types that have messages and a kind.
 pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     let items = || files.iter().flat_map(|file| &file.items);
     let all: Named = items().filter_map(named).collect();
@@ -45,11 +45,11 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
             let states =
                 said(&explained.kinds).iter().map(|kind| code(&codes, kind)).collect::<Result<Vec<_>>>();
             let hints = said(&explained.hints);
-            // Which of several hints goes with which of several messages is not seen here.
+            // With several messages and several hints, this test cannot tell which hint belongs to which message.
             let hint =
                 if said_of_it.len() > 1 && hints.len() > 1 { String::new() } else { alternatives(&hints) };
             let sqlstate = states.with_context(|| format!("{of}::{variant}"))?.join(", ");
-            // The kind of another error.
+            // The kind comes from another error, which the list contains.
             if sqlstate.is_empty() {
                 continue;
             }
@@ -64,7 +64,7 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The hints of one message.
+/// Joins the alternative hints of a message.
 fn alternatives(hints: &[String]) -> String {
     hints.iter().map(|hint| without_arguments(hint)).collect::<Vec<_>>().join("<br>or: ")
 }
@@ -104,8 +104,8 @@ fn read(
     }
 }
 
-/// Adds the kinds and hints of `#[explain(...)]`, which names constants and functions of its own file. The type's own are those of the
-/// variants that have none.
+/// Adds the kinds and hints of `#[explain(...)]`, which names constants and functions of its own file. A variant
+/// without a kind or a hint gets the kind or hint of the type.
 fn derived(
     of: &str,
     of_all: &[Attribute],
@@ -128,7 +128,7 @@ fn derived(
     explained.insert(of.to_owned(), found);
 }
 
-/// The kinds and the hints of `#[explain(...)]`.
+/// Returns the kinds and the hints of `#[explain(...)]`.
 fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) {
     let (mut kinds, mut hints) = (Vec::new(), Vec::new());
     let lists = attributes.iter().filter(|one| one.path().is_ident("explain"));
@@ -163,7 +163,7 @@ fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) 
     (kinds, hints)
 }
 
-/// Each `Kind::X` of an expression, as `X`; for `Kind::of_io` those that it chooses from.
+/// Returns the name `X` of each `Kind::X` in an expression. For `Kind::of_io`, returns all kinds that the function can choose.
 fn kinds_of(expression: TokenStream) -> Vec<String> {
     let (mut found, mut is_kind) = (Vec::new(), false);
     for token in expression {
@@ -185,8 +185,8 @@ fn kinds_of(expression: TokenStream) -> Vec<String> {
     found
 }
 
-/// The message of `#[error("...")]`; none of one that is transparent. Where it is chosen when it is raised, those that
-/// stand there, and in the constant or the function that is named there.
+/// Returns the messages of `#[error("...")]`; none for `#[error(transparent)]`. If the message is chosen when the error is raised,
+/// returns the texts in the attribute, and those of the constant or function that the attribute names.
 fn texts_of(attributes: &[Attribute], named: &Named) -> Vec<String> {
     let Some(attribute) = attributes.iter().find(|attribute| attribute.path().is_ident("error")) else {
         return Vec::new();
@@ -202,7 +202,7 @@ fn texts_of(attributes: &[Attribute], named: &Named) -> Vec<String> {
     chosen.texts
 }
 
-/// The texts that one is chosen of.
+/// Collects the texts from which a message is chosen.
 struct Chosen<'a> {
     named: &'a Named,
     texts: Vec<String>,
@@ -225,7 +225,7 @@ impl Chosen<'_> {
     }
 }
 
-/// A constant that is a text, or a function that gives one of those in it.
+/// Returns the name and the texts of a text constant, or of a function that returns one of its texts.
 fn named(item: &Item) -> Option<(String, Vec<String>)> {
     match item {
         Item::Const(of) => Some((of.ident.to_string(), texts(&of.expr))),
@@ -239,7 +239,7 @@ fn named(item: &Item) -> Option<(String, Vec<String>)> {
     }
 }
 
-/// Values of types whose field `message` has a text: `LeaseError { message: "...", ... }`.
+/// Adds the messages of struct values that have a text in the field `message`: `LeaseError { message: "...", ... }`.
 fn built(files: &[File], messages: &mut BTreeMap<String, Messages>) {
     struct Built<'a>(&'a mut BTreeMap<String, Messages>);
     impl<'ast> Visit<'ast> for Built<'_> {
@@ -257,7 +257,7 @@ fn built(files: &[File], messages: &mut BTreeMap<String, Messages>) {
     }
 }
 
-/// The literal that a macro's tokens begin with.
+/// Returns the literal at the beginning of a macro's tokens.
 pub fn first_literal(tokens: &TokenStream) -> Option<String> {
     let first = tokens.clone().into_iter().next()?;
     syn::parse2::<LitStr>(first.into()).ok().map(|literal| literal.value())
@@ -267,7 +267,7 @@ fn last(path: &Path) -> Option<String> {
     path.segments.last().map(|segment| segment.ident.to_string())
 }
 
-/// What a function's `match` says of each variant.
+/// Returns what a function's `match` gives for each variant.
 fn said(block: &Block, what: fn(&Expr) -> Vec<String>) -> Said {
     let mut arms = Arms::default();
     arms.visit_block(block);
@@ -280,7 +280,7 @@ fn said(block: &Block, what: fn(&Expr) -> Vec<String>) -> Said {
     said
 }
 
-/// The arms of the outermost `match`.
+/// Collects the arms of the outermost `match`.
 #[derive(Default)]
 struct Arms(Vec<Arm>);
 
@@ -292,7 +292,7 @@ impl<'ast> Visit<'ast> for Arms {
     }
 }
 
-/// The variants that a pattern names; `_` for any.
+/// Returns the variants that a pattern names; `_` for a pattern that matches any variant.
 fn variants(pattern: &Pat) -> Vec<String> {
     match pattern {
         Pat::Or(any) => any.cases.iter().flat_map(variants).collect(),
@@ -303,7 +303,7 @@ fn variants(pattern: &Pat) -> Vec<String> {
     }
 }
 
-/// Each text of an expression, those in macros such as `format!` too.
+/// Returns all texts of an expression, also in macros such as `format!`.
 fn texts(expression: &Expr) -> Vec<String> {
     let mut found = Texts(Vec::new());
     found.visit_expr(expression);
@@ -325,7 +325,7 @@ impl<'ast> Visit<'ast> for Texts {
     }
 }
 
-/// What `sqlstate_of` has for each kind.
+/// Returns the SQLSTATE that `sqlstate_of` gives for each kind.
 fn codes(files: &[File]) -> Result<BTreeMap<String, String>> {
     struct Function(Said);
     impl<'ast> Visit<'ast> for Function {

@@ -5,24 +5,24 @@ SET LOCAL search_path = pg_catalog, pg_temp;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- Dumps of version 0.2 contain this kind. Its counters hold the highest reserved number.
+    -- Dumps of version 0.2 contain the kind dense. The counters of such a series hold the highest reserved number.
     IF NEW.kind = 'dense' THEN
         NEW.kind := 'gapless';
         NEW.step := NULL;
         NEW.max_step := NULL;
     END IF;
-    -- Numbers of the former kind or section may still be in memory.
+    -- Numbers of the former kind or of former sections may still be in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
-            DETAIL = 'Numbers that it has given would be repeated.',
-            HINT = 'Create another series, and set each key there with snowflake_ids.series_set to its last number in this series, or higher.';
+            DETAIL = 'The series would give some of its numbers again.',
+            HINT = 'Create another series. Call snowflake_ids.series_set on it for each key, with the last number of the key in this series, or a higher number.';
     END IF;
-    -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
+    -- Sections of a monotonic series are tags. By its name, the series could use and later drop other roles' tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
-            DETAIL = 'Its sections are segment tags, and you have no right to write to their table.',
+            DETAIL = 'The sections of the series are segment tags, and the current role may not insert into snowflake_ids.segment.',
             HINT = 'Create it with snowflake_ids.series_create.';
     END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
@@ -55,7 +55,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids.series_create(
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with these settings.
+    -- The type's name as this function's search_path writes it.
     type_name text := coalesce(key_type::text, '');
     registries text[];
 BEGIN
@@ -64,8 +64,8 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = 'series of kind "dense" are not supported',
             DETAIL = 'Their numbers came from memory, with gaps where a transaction was rolled back or the server died.',
-            HINT = 'Leave kind out for a gapless series, whose calls of one key wait for each other; create a segment tag for each key '
-                'that has many concurrent calls; or give ''monotonic'' where numbers only have to grow.';
+            HINT = 'Omit kind for a gapless series, whose calls for one key wait for each other. Create a segment tag for each key '
+                'with many concurrent calls. Set kind to ''monotonic'' if numbers only have to grow.';
     ELSIF kind COLLATE "C" = 'monotonic' THEN
         step := coalesce(step, least(1000, max_step));
         max_step := coalesce(max_step, greatest(1000000, step));
@@ -80,7 +80,7 @@ BEGIN
             DETAIL = 'The key table of such a series is created for a distributed table.',
             HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
-    -- Fails if other servers number this series, too. The lock keeps this answer true until the transaction ends.
+    -- Fails if other servers also give numbers of this series. The lock keeps the answer valid until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
         LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
         SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
@@ -103,7 +103,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
-    -- The lock also keeps the series from being attached meanwhile.
+    -- The lock also keeps other sessions from attaching the series meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
@@ -119,7 +119,7 @@ BEGIN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
             DETAIL = left(users, 4000),
-            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+            HINT = 'Detach the columns first with snowflake_ids.series_detach.';
     END IF;
 END
 $$;
@@ -133,24 +133,24 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach distributed table %s to a series', relation),
             DETAIL = 'Citus does not support triggers on distributed tables.',
-            HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
-                'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
+            HINT = format('First distribute the series with snowflake_ids.series_distribute. Then call series_nextval in the INSERT, '
+                'or set a default that reads the key from a setting: series_nextval(%L, current_setting(...)).', left(series, 128));
     END IF;
-    -- Creating a trigger evaluates the expressions of partition keys, with the rights of this function. The locks keep new
-    -- partitions away meanwhile.
+    -- Creating a trigger evaluates the expressions of partition keys with the rights of this function. The locks keep other
+    -- sessions from adding partitions meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
     IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
             WHERE p.partexprs IS NOT NULL) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
-            DETAIL = 'Its partition key may call functions of its owner.',
+            DETAIL = 'The partition key may call functions of the table''s owner.',
             HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
     END IF;
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
-    -- Triggers run in the order of their names, and this one must run last. Others may change the row's key, or skip the
-    -- row. Then the counter of the first key must not move.
+    -- Triggers run in the order of their names. This trigger must run last, because other triggers may change the row's key or
+    -- skip the row. Then the counter of the original key must not move.
     IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
             WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
                 AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
@@ -159,7 +159,7 @@ BEGIN
             '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
             relation, column_name, series, column_name, key_column);
     END IF;
-    -- The names may belong to another table by now.
+    -- Another table may have the table's name by now.
     IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
@@ -175,7 +175,7 @@ BEGIN
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.',
+            DETAIL = 'No trigger of snowflake_ids fills the column.',
             HINT = 'If the column was renamed, give the name that it had when it was attached.';
     END IF;
     WHILE trigger_name IS NOT NULL LOOP
@@ -290,7 +290,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
+    -- True if no ids are issued because the server has no lease, and the registry that gives leases does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -340,7 +340,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- A server that issues no ids has a row already.
+        -- The rows above already report a server that issues no ids.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -447,7 +447,7 @@ BEGIN
             'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
         'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
         'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
-        -- The first tags are reported in full, the others by name.
+        -- The first 50 tags are reported in full, the other tags only by name.
         'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
             SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
                 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
@@ -458,7 +458,7 @@ BEGIN
                     || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
             FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
         'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
-        -- Counting the keys of a series reads up to 10,000 rows, so only 20 series are counted.
+        -- Counting a series' keys reads up to 10,000 rows, so the report contains only 20 series.
         'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
             WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
         'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),
@@ -585,7 +585,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('foreign server "%s" must belong to a superuser', connection),
             DETAIL = 'Its owner decides where a superuser would connect, and as which role.',
-            HINT = 'Change its owner with ALTER SERVER ... OWNER TO, or audit as another role.';
+            HINT = 'Change its owner with ALTER SERVER ... OWNER TO, or call audit as a role that is not a superuser.';
     END IF;
     EXECUTE (SELECT format('CREATE FOREIGN TABLE pg_temp.%I (id bigint OPTIONS (column_name %L)) SERVER %I '
             'OPTIONS (schema_name %L, table_name %L, fetch_size ''10000'')',
@@ -627,7 +627,7 @@ BEGIN
             DETAIL = format('%s connections are given; the limit is 64.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
+            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'The ids come from a generator or from a segment tag, not from both.';
     END IF;
     -- The table may have changed before it was locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");
@@ -727,7 +727,7 @@ BEGIN
         EXECUTE format('DROP VIEW pg_temp.%I', 'snowflake_ids_audit_' || number);
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
-    -- Ids issued after the audit began are no fault.
+    -- The layout's and the tag's state is read last, so that ids that were issued during the audit are not reported as faults.
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');
@@ -760,8 +760,7 @@ BEGIN
     ORDER BY f.ordinality;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.audit IS
-    'faults of the ids of a table, here and on other servers, and the number of ids of each node and day';
+COMMENT ON FUNCTION snowflake_ids.audit IS 'faults in the ids of a table, on this and other servers, and the number of ids for each node and day';
 REVOKE EXECUTE ON FUNCTION
     snowflake_ids_internal.audit_check(regclass, name),
     snowflake_ids_internal.audit_connect(integer, text, regclass, name),
@@ -789,10 +788,10 @@ TO PUBLIC;
 COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
 COMMENT ON COLUMN snowflake_ids.attention.subject IS 'server, clock, worker id or launcher, or the name of a registry, tag or generator';
 COMMENT ON COLUMN snowflake_ids.attention.problem IS 'the problem';
-COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documents that has more';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documentation that explains it';
 COMMENT ON COLUMN snowflake_ids.attention.since IS 'the beginning of the problem, if it is known';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'always null; kept for views that were made with earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'always null; kept for views that were made with earlier releases';
 
 /* Where worker ids come from. */
 CREATE FUNCTION snowflake_ids_internal."worker_note_chosen"() RETURNS VOID
@@ -857,11 +856,11 @@ BEGIN
     ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
+            DETAIL = 'There is no row for this worker id in snowflake_ids.worker_lease.',
+            HINT = 'To release a worker id of another datacenter, SELECT snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends at once. Another holder may be alive: it keeps its lease until that expires, but cannot
-    -- renew it.
+    -- This server's own lease ends at once. Another holder may still be running: it keeps its lease until the expiry time, but
+    -- cannot renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
@@ -881,8 +880,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
-    -- A longer lease is cut to the length of a lease here. Two nodes without a registry may have chosen the same worker id;
-    -- one of them keeps it.
+    -- A longer lease is cut to this server's lease duration. Two nodes without a registry may have chosen the same worker id;
+    -- only one of them keeps it.
     SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
@@ -921,8 +920,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to")
 $$;
 
-COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'true if an id was generated from one instant on and before another, to the tick';
+COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS 'true if an id was generated at or after "from" and before "to", to the tick';
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz, layout text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -930,16 +928,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to", layout)
 $$;
 
-COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS
-    'true if an id of a layout or generator was generated from one instant on and before another, to the tick';
+COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS 'true if an id of a layout or generator was generated at or after "from" and before "to", to the tick';
 
 CREATE FUNCTION snowflake_between(id uuid, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_uuid("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_uuid("to")
 $$;
 
-COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS
-    'true if a UUID of version 7 was generated from one instant on and before another, to the millisecond';
+COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS 'true if a UUID of version 7 was generated at or after "from" and before "to", to the millisecond';
 
 CREATE  FUNCTION "snowflake_interval"(
 	"span" interval 
@@ -956,9 +952,9 @@ IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c 
 AS 'MODULE_PATHNAME', 'interval_of_layout_wrapper';
 
-COMMENT ON FUNCTION snowflake_interval(interval) IS 'the number of ids that an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'the difference between two ids whose times are an interval apart';
 
-COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the number of ids of a layout or generator that an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the difference between two ids of a layout or generator whose times are an interval apart';
 
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -969,7 +965,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
+        -- Printing a default fails if another session meanwhile drops an object that the default names.
         AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
                 AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
             -- Many columns may be attached. This test excludes most of them cheaply.
@@ -1021,8 +1017,8 @@ BEGIN
     IF known.tag IS NULL AND highest >= most THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
-            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise the MAXVALUE of the sequence, if the column has one, or widen the column.';
+            DETAIL = format('The column and its sequence can hold ids up to %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise MAXVALUE of the column''s sequence, or change the column to a wider type.';
     ELSIF known.tag IS NULL THEN
         -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
@@ -1035,7 +1031,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
             DETAIL = 'The ids of the column would repeat.',
-            HINT = 'Attach with a tag that has no reset, or leave the tag out to create a new one.';
+            HINT = 'Attach with a tag that has no reset, or omit the argument tag to create a new tag.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
@@ -1106,9 +1102,9 @@ BEGIN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- The tag and the coordinator come first, so that no id of a worker can repeat one of theirs. A separate session
-    -- changes the coordinator. Its transaction has ended before the workers are changed, so a later failure does not undo
-    -- the change.
+    -- The tag and the coordinator are changed first, so that no worker repeats an id of the coordinator.
+    -- A separate session changes the coordinator, and commits before the workers are changed.
+    -- A later failure does not undo this change.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
     SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
         'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
@@ -1118,14 +1114,14 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'could not change the coordinator in a separate session',
             DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
-            HINT = 'Correct this and repeat the call; no worker has been changed.';
+            HINT = 'Correct the cause, and repeat the call; no worker has been changed.';
     ELSIF done.result <> '' THEN
         failed := done.result;
         RAISE EXCEPTION USING
             ERRCODE = failed ->> 'code',
             MESSAGE = failed ->> 'message',
             DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('The coordinator reported this for table "%s".', relation)),
-            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct this and repeat the call; no worker has been changed.');
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct the cause, and repeat the call; no worker has been changed.');
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
     tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
@@ -1173,8 +1169,8 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- The parent was attached first, and one sequence served both tables: take the parent's tag. Both defaults may name
-        -- another role's tag, so the table's owner needs the right to move the tag.
+        -- If the parent was attached first, and one sequence served both tables, the parent's tag is used. Both defaults may
+        -- name another role's tag, so the table's owner needs the right to move the tag.
         SELECT t.tag INTO tag
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
         WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
@@ -1187,13 +1183,13 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    -- A node gives ids of the former tag until it learns of the change. The new tag could give the same ids.
+    -- A node gives ids of the former tag until the node learns of the change. The new tag could give the same ids.
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
             MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
             DETAIL = 'Nodes that still use the old tag would give the same ids as nodes that already use the new one.',
-            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach the column to the other tag.', relation, "column");
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
@@ -1209,9 +1205,9 @@ BEGIN
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        -- The tag gives ids as soon as the coordinator is changed. Until then the former defaults of other nodes give ids,
-        -- and some of these ids are not stored yet. If such ids may be in the range in which the new ids begin, the tag
-        -- begins higher.
+        -- The tag gives ids as soon as the coordinator is changed.
+        -- Other nodes still use their former defaults then, and some of their ids are not stored yet.
+        -- The tag begins above these ids if they may be in its range.
         IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
             highest := least(9223372036854775807, highest::numeric + (1::bigint
                 << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
@@ -1221,7 +1217,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    -- A registry on another server keeps its change even if this transaction is rolled back. So the registry is asked after
+    -- A registry on another server keeps its change even if this transaction is rolled back. So the tag is raised there after
     -- all steps that may fail here, and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
@@ -1270,7 +1266,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
                 ELSE format('Its default is %s.', expression) END,
-            HINT = coalesce((SELECT format('To end the ids of its sequence, for all columns that use it: SELECT snowflake_ids.unbind_sequence(%L);',
+            HINT = coalesce((SELECT format('To unbind the sequence of the column, for all columns that use the sequence: SELECT snowflake_ids.unbind_sequence(%L);',
                     s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
                 WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
                 'Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).');
@@ -1358,8 +1354,8 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" also serves column "%s" of relation "%s", which cannot hold the ids',
                     sequence, other.other_attribute, other.other),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
-                HINT = 'Widen that column first.';
+                DETAIL = format('The maximum of type %s is %s.', other.type, other.most),
+                HINT = 'Change that column to a wider type first.';
         END IF;
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" also gets ids', other.other_attribute, other.other),
@@ -1504,7 +1500,7 @@ DECLARE
     members regclass[];
 BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    -- An older snapshot would not see the rows that came while we waited for the lock.
+    -- A snapshot taken before the lock would miss rows that were inserted during the wait for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
@@ -1533,7 +1529,7 @@ BEGIN
     ELSIF class.relkind <> ALL (kinds) THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
-            DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
+            DETAIL = 'Only columns of ordinary and partitioned tables can be attached or detached.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
@@ -1553,13 +1549,13 @@ BEGIN
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
-            DETAIL = format('Its values are those of table %s.', other.of),
-            HINT = 'Attach the column that it refers to.';
+            DETAIL = format('The values of the column come from table %s.', other.of),
+            HINT = 'Attach the column that the foreign key references.';
     END IF;
     SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
     FROM unnest(members) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
         JOIN pg_attrdef f ON f.adrelid = b AND f.adnum = a.attnum
-        -- OFFSET: in a catalog without statistics, the planner would otherwise begin with all rows of pg_attrdef in pg_depend.
+        -- OFFSET 0 keeps the planner from first reading all rows of pg_attrdef in pg_depend when the catalog has no statistics.
         CROSS JOIN LATERAL (SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             AND d.refclassid = 'pg_class'::regclass OFFSET 0) d
         JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
@@ -1574,7 +1570,7 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        -- pg_depend has an index for the constraints that depend on the tables.
+        -- pg_depend has an index that finds the constraints that depend on a table.
         FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
@@ -1587,8 +1583,8 @@ BEGIN
         CONTINUE WHEN other.most >= most;
         IF kind COLLATE "C" = 'snowflake' THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" references the column and cannot hold its ids', other.attribute, other.relation),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                MESSAGE = format('column "%s" of relation "%s" cannot hold ids of the column that it references', other.attribute, other.relation),
+                DETAIL = format('The maximum of type %s is %s.', other.type, other.most),
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
         RAISE NOTICE USING
@@ -1660,11 +1656,11 @@ BEGIN
     ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
         highest := snowflake_ids_internal.highest_of_tag(bound.tag);
     ELSE
-        -- Without the tag, nothing tells which ids the sequence gave.
+        -- Only the tag tells which ids the sequence has given.
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
             DETAIL = 'The sequence has given ids of this tag, and must continue above them.',
-            HINT = format('Create it again above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+            HINT = format('Create the tag again, above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
     END IF;
     RETURN greatest(highest, bound.last_number);
 END
@@ -1683,7 +1679,7 @@ BEGIN
             stored := greatest(stored,
                 snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
         EXCEPTION WHEN undefined_function THEN
-            -- The planner also plans the expressions of indexes.
+            -- The planner also plans index expressions, which may call functions that are not found here.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
                 DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
@@ -1824,7 +1820,7 @@ BEGIN
     PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- Ids of the tag reached this node's range. Other nodes may give more of them until they learn of the change.
+    -- The tag's ids reached this node's range. Other nodes may give more ids of the tag until they learn of the change.
     IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
@@ -1844,7 +1840,7 @@ BEGIN
         PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
             snowflake_ids_internal.qualified_name(relation), attribute));
     END IF;
-    -- A sequence that had a narrower type would count in the range of other nodes.
+    -- A sequence that had a narrower type would count in another node's range.
     IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
@@ -1854,7 +1850,7 @@ BEGIN
         RETURN;
     END IF;
     sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
-    -- For narrower types, Citus lets workers give no numbers, because they would repeat those of other nodes.
+    -- For narrower types, Citus lets workers give no numbers, because two workers would give the same numbers.
     PERFORM snowflake_ids_internal.set_default(relation, attribute,
         format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
@@ -1869,7 +1865,7 @@ DECLARE
     drops boolean := false;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Citus keeps narrower sequences of workers at their end. They give no numbers, bound or not.
+        -- Citus keeps a worker's narrower sequences at their maximum. Such a sequence gives no numbers, bound or not.
         CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
         IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
@@ -1941,7 +1937,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- The columns now set the end, not the sequence's own type.
+        -- The columns' types now limit the numbers, not the sequence's own type.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
@@ -2061,14 +2057,14 @@ BEGIN
     IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
             ERRCODE = 'insufficient_privilege',
-            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            DETAIL = 'The registry is set on all nodes, and background workers there connect to it as the owner of the extension.',
             HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
     END IF;
     PERFORM snowflake_ids_internal.citus_check();
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its snapshot would not show changes that nodes make in the meantime.',
+            DETAIL = 'The transaction''s snapshot would not show changes that nodes make in the meantime.',
             HINT = 'Run the CALL outside of a transaction block, with default_transaction_isolation = ''read committed''.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
@@ -2085,14 +2081,14 @@ BEGIN
     ELSIF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
+            HINT = 'Commit this transaction first, and then CALL snowflake_ids.use_citus().';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
-        -- Sessions on the workers would wait for Citus' own sessions. Those create the extension there, and end only with
-        -- this transaction.
+        -- Sessions on the workers would wait for Citus' own sessions. Citus' sessions create the extension on the workers, and
+        -- end only with this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'The other nodes do not see it yet.',
-            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
+            DETAIL = 'The other nodes do not see the extension yet.',
+            HINT = 'Commit this transaction first, and then CALL snowflake_ids.use_citus().';
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
@@ -2103,14 +2099,14 @@ BEGIN
         IF NOT FOUND THEN
             RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
                 ERRCODE = 'undefined_object',
-                HINT = 'Run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw and CREATE USER MAPPING for the owner of the table '
-                       'snowflake_ids.segment here on the coordinator. Or CALL snowflake_ids.use_citus() without an argument: '
+                HINT = 'On the coordinator, run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment. Or CALL snowflake_ids.use_citus() without an argument: '
                        'the coordinator is then the registry.';
         END IF;
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that uses a registry cannot be one itself.',
+            DETAIL = 'A database that uses a registry cannot itself be a registry.',
             HINT = format('To share that registry, CALL snowflake_ids.use_citus(%L). '
                 'To make the coordinator the registry, first SELECT snowflake_ids.use_local_registry().', used);
     END IF;
@@ -2129,7 +2125,7 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    -- Nodes would move to another registry one after another. A node that has moved could get the worker id or the numbers
+    -- Nodes would change to another registry one after another. A node that has changed could get the worker id or the numbers
     -- of a node that has not.
     SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
     FROM snowflake_ids_internal.citus_nodes() AS n
@@ -2143,10 +2139,10 @@ BEGIN
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = old,
             HINT = 'Stop all inserts, SELECT snowflake_ids.use_local_registry() on each of these nodes, '
-                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+                   'and CALL snowflake_ids.use_citus again before inserts resume.';
     END IF;
 
-    -- If the extension was created here before Citus, the workers lack it.
+    -- The workers lack this extension if it was created on the coordinator before the extension citus.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
     told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
@@ -2156,7 +2152,7 @@ BEGIN
     END$do$ $command$, version), true);
 
     IF outside THEN
-        -- A worker without this function would log the statement, and with it the password.
+        -- A worker without this function would log the statement, which contains the password.
         SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
         FROM pg_catalog.run_command_on_workers(
                 $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
@@ -2175,13 +2171,13 @@ BEGIN
             AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
             THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
-        -- Each node commits a transaction of its own, so that other nodes see it before this transaction ends.
+        -- Each node commits in its own transaction, so that other nodes see the change before this transaction ends.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
-        -- A newly created registry knows no leases. They are committed before any node asks for one, and stay if this
+        -- A new registry knows no leases. The nodes' leases are committed before any node asks for a lease, and stay if this
         -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
         FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
@@ -2189,26 +2185,26 @@ BEGIN
         WHERE r.success AND r.result <> '';
         held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
         IF held <> '{}' THEN
-            RAISE EXCEPTION 'could not record the worker ids of the nodes of the cluster' USING
+            RAISE EXCEPTION 'could not record the worker ids of the cluster''s nodes' USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
-                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
+                HINT = 'Correct the cause on each of these nodes, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
-    -- No other node joins the registry while the coordinator still gives ids of its own.
+    -- The other nodes join the registry only after the coordinator has joined, and so gives no ids of its own any more.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too: a tag that is
-    -- restricted here is restricted there.
+    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too, so that a tag that is
+    -- restricted here is restricted on the workers.
     told := snowflake_ids_internal.citus_tell(
         format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
-    -- Worker ids come within a second or so.
+    -- The registry usually leases worker ids within about a second.
     LOOP
-        -- Each node first issues an id, because a server takes its worker id for its first id.
+        -- Each node first issues an id, because a server acquires its worker id when it issues its first id.
         SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
         INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
         SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
@@ -2228,7 +2224,7 @@ BEGIN
             RAISE EXCEPTION '% of % nodes of the cluster cannot issue unique ids', cardinality(failed), nodes USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = array_to_string(failed, E'\n'),
-                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
+                HINT = 'Correct the cause on each of these nodes, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;
@@ -2250,13 +2246,13 @@ CREATE OR REPLACE FUNCTION snowflake_ids.generator_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The layout is stored in full, so that a dump means the same on another server.
+    -- The layout is stored in full, so that a dump gives the same generator on another server.
     own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Without this lock, two calls at once could both take the last free place.
+    -- Without this lock, two concurrent calls could both take the last free place.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
@@ -2350,7 +2346,7 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        -- Restoring a dump's triggers needs series_fill.
+        -- A role that restores a dump with triggers needs the right to call series_fill.
         ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
         ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
             'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -2389,7 +2385,7 @@ DECLARE
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
-    -- The lock keeps this answer true. A registry that comes into use copies the rows as they are at that moment.
+    -- The lock keeps the answer valid: use_registry waits for this transaction, and then copies the changed rows.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
@@ -2410,7 +2406,7 @@ BEGIN
         END IF;
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'Changes here would have no effect.',
+            DETAIL = 'Changes in this database would have no effect.',
             HINT = format('Connect to the registry%s, and make the change there.', coalesce(', at ' || left(place, 1000), ''));
     END IF;
 END
@@ -2478,7 +2474,7 @@ BEGIN
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
     ELSIF terms.seqtypid <> 'bigint'::regtype THEN
         message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
+        detail := format('The maximum of type %s is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
         hint := format('Widen it, and the columns that use it: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
@@ -2548,8 +2544,8 @@ BEGIN
     THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
-            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
-            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+            DETAIL = 'Each node of the cluster has its own sequence for the table, and counts in its own range.',
+            HINT = 'On the coordinator, attach the column with snowflake_ids.attach.';
     ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),
@@ -2557,7 +2553,7 @@ BEGIN
                 WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
                 ELSE format('It gives ids of segment tag "%s".', b.tag) END
                 FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+            HINT = format('To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
     SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
     IF obstacle.message IS NOT NULL THEN
@@ -2612,7 +2608,7 @@ BEGIN
     ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            DETAIL = 'The transaction''s snapshot may lack the newest rows.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
@@ -2620,11 +2616,11 @@ BEGIN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF of_table.relkind NOT IN ('r', 'p') THEN
         RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
-            DETAIL = 'Only ordinary and partitioned tables can be attached.';
+            DETAIL = 'Only columns of ordinary and partitioned tables can be attached.';
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
-    -- The lock keeps new rows away, and the table's name unchanged.
+    -- The lock keeps other sessions from inserting rows and from renaming the table.
     EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
     IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
@@ -2661,11 +2657,11 @@ BEGIN
     ELSIF of_column.attnum = of_key.attnum THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" cannot be its own key', column_name),
-            HINT = 'Name another column as the key: each of its values has numbers of its own.';
+            HINT = 'Name another column as the key. Each value of the key column has numbers of its own.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
-            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+            DETAIL = 'A series fills columns of type bigint, integer or smallint with the number, and columns of type text or varchar with the formatted number.';
     ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
@@ -2684,12 +2680,12 @@ BEGIN
     ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
-            HINT = 'Detach it first: snowflake_ids.series_detach.';
+            HINT = 'Detach the column first with snowflake_ids.series_detach.';
     END IF;
 
-    -- Raises the counters above the column's numbers. This is impossible for texts and for numbers that start over, because
-    -- they do not show their period. Each table is read by itself: policies and indexes contain code of the table's owner.
-    -- Such code must not run with another role's rights, nor be planned.
+    -- Raises the counters above the column's numbers. This is impossible for texts, and for numbers that restart each period,
+    -- because they do not show their period. Each table is read separately, because policies and indexes contain code of the
+    -- table's owner. Such code must not run or be planned with another role's rights.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN
         WITH RECURSIVE below (oid) AS (
@@ -2710,8 +2706,8 @@ BEGIN
         ELSIF is_counted THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('table %s has rows with numbers', member.name),
-                DETAIL = 'The series must continue above them, and only the owner of the table may read them.',
-                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                DETAIL = 'The series must continue above these numbers, and only the owner of the table may read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table. Then that role can call snowflake_ids.series_attach.',
                               quote_ident(pg_get_userbyid(member.relowner)));
         ELSE
             RAISE NOTICE 'series "%" does not start above the numbers in table %', left(series, 128), member.name USING
@@ -2773,7 +2769,7 @@ BEGIN
     IF value < issued THEN
         RAISE EXCEPTION 'value % is below issued ids of segment tag "%"', value, tag USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
+            DETAIL = format('Ids up to %s may be in use; continuing with %s would issue some of them again.',
                             issued, value + 1),
             HINT = format('Give %s or a higher value, or force => true if none of these ids is in use any more.', issued);
     END IF;
@@ -2787,7 +2783,7 @@ BEGIN
     IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
         RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
             DETAIL = 'Roles now need privileges to use it.',
-            HINT = format('To have every role use it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+            HINT = format('To let every role use the tag again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
 END
@@ -2802,7 +2798,7 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
         RAISE NOTICE 'segment tag "%" is open to every role', tag USING
             DETAIL = 'The USAGE privilege is not checked until the tag is restricted.',
-            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+            HINT = format('To restrict the tag: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
 END
@@ -2834,8 +2830,8 @@ BEGIN
     IF highest = 9223372036854775807 THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It is at the maximum of bigint, where DROP EXTENSION or a dump of a part of the database leaves a bound sequence.',
-            HINT = format('If DROP EXTENSION or a dump put it there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+            DETAIL = 'The sequence is at the maximum of bigint. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence there.',
+            HINT = format('If DROP EXTENSION or a dump caused this, SELECT setval(%L, number) with the highest number in use. Then bind the sequence again.',
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
@@ -2848,8 +2844,8 @@ BEGIN
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" has issued numbers above the next snowflake id', sequence),
-                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-                HINT = 'Bind it with kind => ''segment''.';
+                DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind the sequence with kind => ''segment''.';
         END IF;
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
@@ -2868,15 +2864,15 @@ BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- The sequence continues at a number that it would have reached by its own increment. A sequence that counts in twos
-    -- stays odd or even.
+    -- The sequence continues at a number that it would have reached by its own increment. For example, a sequence of odd
+    -- numbers stays odd.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('maximum of sequence "%s" is below ids that it has given', sequence),
             DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
-            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+            HINT = format('Raise the maximum: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
     PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
@@ -2892,7 +2888,7 @@ BEGIN
     IF length(name) > 107 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'name of monotonic series is too long',
-            DETAIL = format('It has %s characters; the name of a monotonic series has at most 107, as its sections are named after it.',
+            DETAIL = format('The name has %s characters; the limit is 107, because the sections are named after the series.',
                             length(name)),
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
@@ -2912,8 +2908,8 @@ BEGIN
     IF made <> series.sections THEN
         RAISE duplicate_object USING
             MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
-            DETAIL = 'The sections of the series would have the same names.',
-            HINT = 'Choose another name, or another number of sections.';
+            DETAIL = 'The sections of the series are segment tags, and would get these names.',
+            HINT = 'Choose another name for the series, or another number of sections.';
     END IF;
 END
 $$;
@@ -2926,7 +2922,7 @@ BEGIN
     IF row.was_open AND grantee <> 0 THEN
         RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
             DETAIL = 'Roles now need privileges to use it.',
-            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
+            HINT = 'To let every role use the series again, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
 END
@@ -2945,7 +2941,7 @@ BEGIN
     ELSIF NOT restricted THEN
         RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
             DETAIL = 'The USAGE privilege is not checked until the series is restricted.',
-            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+            HINT = 'To restrict the series, revoke ALL from public with snowflake_ids.series_revoke.';
     END IF;
     UPDATE snowflake_ids.series_privilege AS p
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
@@ -2968,10 +2964,10 @@ BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'In an older snapshot the newest counters may be missing.',
+            DETAIL = 'The transaction''s snapshot may lack the newest counters.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- The locks below block attaching to the series, and the counters of all series, until the transaction ends.
+    -- Until the transaction ends, the locks below block all series' counters, and sessions that attach a column to this series.
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
@@ -2985,13 +2981,13 @@ BEGIN
     IF series.kind <> 'gapless' THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
-            DETAIL = 'All nodes take its numbers from one registry.',
-            HINT = 'Use it on all nodes as it is.';
+            DETAIL = 'All nodes take the numbers of such a series from one registry.',
+            HINT = 'Use the series on all nodes as it is.';
     ELSIF series.scope <> 'global' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
-            DETAIL = 'Only a series that counts in the tables of the coordinator can be distributed.',
-            HINT = 'Create another series, and set its keys with snowflake_ids.series_set.';
+            DETAIL = 'Only a series of scope "global", which counts in tables of the coordinator, can be distributed.',
+            HINT = 'Create a series of scope "global", and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" is open to every role', left(name, 128)),
@@ -3012,14 +3008,14 @@ BEGIN
     IF of_key.type IS NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('table %s is not distributed by a column', table_name),
-            HINT = 'Name a table whose distribution column has the keys.';
+            HINT = 'Name a table whose distribution column contains the keys of the series.';
     ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
             WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
             WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('table %s is distributed by a column of type %s', table_name, format_type(of_key.type, NULL)),
             DETAIL = format('Keys of series "%s" are of type %s.', left(name, 128), series.key_type),
-            HINT = 'Create a series whose keys are of that type.';
+            HINT = 'Create a series whose keys have the type of the distribution column.';
     END IF;
     EXECUTE format('CREATE TABLE %s (key %s%s PRIMARY KEY, last_value bigint NOT NULL, period date) WITH (fillfactor = 50)',
         keys, format_type(of_key.type, NULL), of_key.collation);
@@ -3038,8 +3034,8 @@ BEGIN
     IF TG_TABLE_NAME = 'registry_server' THEN
         RAISE EXCEPTION 'permission denied to set the registry of this database' USING
             ERRCODE = 'insufficient_privilege',
-            DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),
-            HINT = 'Restore as a superuser, or have an administrator call snowflake_ids.use_registry afterwards.';
+            DETAIL = format('In the dump, the database takes its ids from the registry of foreign server "%s".', NEW.server),
+            HINT = 'Restore as a superuser, or ask an administrator to call snowflake_ids.use_registry afterwards.';
     END IF;
     RAISE NOTICE 'skipping a row of snowflake_ids.%', TG_TABLE_NAME USING
         DETAIL = 'Only a superuser can restore it.';
@@ -3052,12 +3048,12 @@ BEGIN
     IF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Ids of these tags come from the memory of the transaction until it commits.',
-            HINT = 'Repeat the call in a transaction of its own.';
+            DETAIL = 'Until the transaction commits, ids of these tags come from the memory of its session.',
+            HINT = 'Commit this transaction, and then repeat the call.';
     ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'cannot change the registry at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its snapshot does not show ids that were reserved since it began.',
+            DETAIL = 'The transaction''s snapshot does not show ids that were reserved after the snapshot was taken.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     LOCK TABLE snowflake_ids.registry_server, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
@@ -3070,7 +3066,7 @@ BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It is the name of a foreign server.',
+            DETAIL = 'A registry is named by its foreign server.',
             HINT = 'To use no registry: SELECT snowflake_ids.use_local_registry().';
     ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
         RAISE EXCEPTION 'registries must differ from each other' USING
@@ -3106,10 +3102,10 @@ BEGIN
         LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
     WHERE r.success IS NOT TRUE;
     IF failures > 0 THEN
-        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+        RAISE EXCEPTION '% of the cluster''s workers did not make the change', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Correct this and repeat the call, which keeps the changes of other nodes or makes them again.';
+            HINT = 'Correct the cause on each of these workers, and repeat the call. The call keeps the changes of other nodes, or makes them again.';
     END IF;
 END
 $$;
@@ -3135,7 +3131,7 @@ BEGIN
         RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
     PERFORM snowflake_ids.use_registry('citus_coordinator');
-    -- Next, Citus creates tables here. Their defaults may name the coordinator's generators and series.
+    -- Citus then creates tables here. Their defaults may name the coordinator's generators and series.
     BEGIN
         PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
         FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
@@ -3159,7 +3155,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on the tag.', relation),
-            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
+            HINT = 'Pass another tag in the call. To use this tag nevertheless, pass its name.';
     END IF;
 END
 $$;
@@ -3168,10 +3164,10 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest is %s, the maximum of type %s.', highest,
+            MESSAGE = format('no ids are left above the values of column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest value is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'Before you attach the column, give lower ids to the rows with the highest ids.';
+            HINT = 'First give lower ids to the rows with the highest ids.';
     END IF;
 END
 $$;
@@ -3185,7 +3181,7 @@ BEGIN
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
-            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+            DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
                 'If the ids are of another layout, set snowflake_ids.layout to that layout, or attach with kind => ''segment''.'
                 ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;
@@ -3270,11 +3266,11 @@ BEGIN
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It can be granted to named roles only.',
+            DETAIL = 'Administration can be granted to named roles only.',
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
-        -- Every part includes the schemas. They are revoked last, together with the role's last part.
+        -- Every part includes the schemas, so the right to use them is revoked only with the role's last part.
         ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
         CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
@@ -3331,7 +3327,7 @@ CREATE FUNCTION snowflake_try_decode_text(text text, format text, prefix text) R
 IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_try_decode_text_with_prefix_wrapper';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
 COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id in a text with a prefix';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if it contains none';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if the text contains no id';
 
 /* A bound below which readers miss no row. */
 CREATE FUNCTION snowflake_safe_id() RETURNS bigint STRICT STABLE PARALLEL RESTRICTED
@@ -3353,8 +3349,8 @@ BEGIN
             (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Only its owner may bind a sequence.',
-            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+            DETAIL = 'Only the owner of a sequence may bind it.',
+            HINT = 'Ask the owner of the sequence to call snowflake_ids.bind_sequence.';
     END IF;
     NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
     RETURN NEW;
@@ -3414,7 +3410,7 @@ BEGIN
     RETURN QUERY
     WITH named (relation, number) AS (
         SELECT f.adrelid, f.adnum
-        -- OFFSET: in a catalog without statistics, the planner would otherwise read all rows of pg_attrdef in pg_depend.
+        -- OFFSET 0 keeps the planner from reading all rows of pg_attrdef in pg_depend when the catalog has no statistics.
         FROM (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 OFFSET 0) d
             JOIN pg_attrdef f ON f.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass
@@ -3443,7 +3439,7 @@ BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
             E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only expressions of generated columns contain columns. To print these would wait for a lock on the table.
+        -- Only expressions of generated columns name other columns. Printing column names would wait for a lock on the table.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
@@ -3457,7 +3453,7 @@ BEGIN
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- The argument is one literal: quotes within it are doubled.
+                -- True if the argument is one literal: all quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
 END
@@ -3497,25 +3493,25 @@ DECLARE
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'If the sequence is not bound, its other users continue to take its own numbers.',
-            HINT = format('Omit sequence => %L to bind the sequence.', left(sequence, 128));
+            MESSAGE = format('sequence "%s" has other users than column "%s" of relation "%s"', shared, attribute, relation),
+            DETAIL = 'If the sequence is not bound, the other users still get its own numbers.',
+            HINT = format('Omit the argument sequence => %L, so that the sequence is bound.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does, and a sequence with several users is bound without changing defaults.', attribute, relation),
-            HINT = 'First set the same default for it, or drop its default.';
+            DETAIL = format('Column "%s" of relation "%s" does. Binding a sequence that has several users does not change the defaults of columns.', attribute, relation),
+            HINT = 'First set the default of the column to nextval() of this sequence, or drop the default.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- The caller may be a superuser, and the table's owner may have named another role's sequence.
+    -- The caller may be a superuser, and the table's owner may have named another role's sequence in the default.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
-            DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
+            DETAIL = format('Column "%s" of relation "%s" is not the only user of the sequence.', attribute, relation),
             HINT = 'Ask the owner of the sequence to bind it with snowflake_ids.bind_sequence.';
     END IF;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
@@ -3528,7 +3524,7 @@ BEGIN
             DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
                 WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
                 ELSE 'It gives snowflake ids.' END,
-            HINT = format('Attach the column with the same kind, tag and generator, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+            HINT = format('Attach the column with the kind, tag and generator of the sequence, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
@@ -3567,7 +3563,7 @@ BEGIN
     ), defaults AS (
         SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
             bool_or(o.ours) AS calls_ours,
-            -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
+            -- Printing a default fails if another session meanwhile drops an object that the default names.
             bool_and(o.ours OR d.refclassid = 'pg_type'::regclass OR d.refobjid = f.adrelid) AS calls_only_ours
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
@@ -3645,7 +3641,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE widened (relation, number) AS (
         SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C"
         UNION SELECT c.conrelid, k.own
-        -- pg_constraint has no index for the table that is referred to, but pg_depend has one.
+        -- pg_constraint has no index on the referenced table, but pg_depend has one.
         FROM widened w CROSS JOIN LATERAL (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = w.relation AND d.refobjsubid = w.number OFFSET 0) d
             JOIN pg_constraint c ON c.oid = d.objid AND c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
@@ -3665,7 +3661,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
-        -- The sequence belongs to another role: this error concerns only this column, not the sequence's other users.
+        -- If the sequence belongs to another role, the error concerns only this column, not the sequence's other users.
         PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
         FROM pg_class t, pg_class s
         WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
@@ -3696,7 +3692,7 @@ DECLARE
     failure record;
     below regclass;
     tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
-    -- Keys are sequences of groups; values are their errors, or null.
+    -- Keys are the groups' sequences; values are the groups' errors, or null.
     groups jsonb := '{}';
 BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
@@ -3717,8 +3713,8 @@ BEGIN
         sequence := candidate.sequence;
         action := 'skip';
         below := NULL;
-        -- Looks for a partition that came later. A column with a tag or generator of its own is left, because attach_all
-        -- would replace it.
+        -- Finds partitions that were added later. Skips a column that has a tag or generator of its own, because attach_all
+        -- would replace that tag or generator.
         IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
             = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
         THEN
@@ -3785,8 +3781,7 @@ BEGIN
     FROM snowflake_ids_internal.schema_plan(attach_plan.schema, attach_plan.kind) p;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.attach_plan IS
-    'the columns of a schema that could take ids, and the step of attach_all for each: attach it, bind its sequence, or skip it for a reason';
+COMMENT ON FUNCTION snowflake_ids.attach_plan IS 'the columns of a schema that could take ids, and what attach_all does with each: attach it, bind its sequence, or skip it for the stated reason';
 CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
 RETURNS TABLE (relations oid[], numbers smallint[], sequence oid, reason text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
@@ -3807,7 +3802,7 @@ DECLARE
     hint text;
 BEGIN
     -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
-    -- lock a distributed table: another session attaches it, and would wait for this one.
+    -- lock a distributed table, because another session attaches that table, and would wait for this session.
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
     END LOOP;
@@ -3822,7 +3817,7 @@ BEGIN
             RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
         END IF;
         PERFORM snowflake_ids.attach(relation, attribute, kind);
-        -- The first call has reported the other columns.
+        -- The first call has already reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
@@ -3891,7 +3886,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = format('%s cannot run inside a transaction block', left(procedure, 16)),
-            DETAIL = 'It ends a transaction for each group of columns.',
+            DETAIL = 'The procedure commits after each group of columns.',
             HINT = format('CALL snowflake_ids.%s outside of BEGIN and COMMIT.', left(procedure, 16));
     END IF;
 END
@@ -4030,11 +4025,11 @@ BEGIN
             AND snowflake_ids_internal.base_type(a.atttypid) IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
         CROSS JOIN LATERAL (SELECT snowflake_ids_internal.default_of(a.attrelid, a.attname)) AS w (written)
         LEFT JOIN LATERAL (SELECT format('trigger "%s" may write to column "%s"', t.tgname, a.attname) FROM pg_trigger AS t
-            -- Before an INSERT, for each row.
+            -- The bits of a row trigger that runs before an INSERT.
             WHERE t.tgrelid = a.attrelid AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype::integer & 7 = 7
             ORDER BY t.tgname LIMIT 1) AS t (fault) ON true
         CROSS JOIN LATERAL (SELECT CASE
-            -- Ids of another table, whose row is on the same shard.
+            -- The column holds another table's ids, and the foreign key keeps both rows on the same shard.
             WHEN EXISTS (SELECT FROM pg_constraint AS c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS r (own, other)
                     JOIN pg_attribute AS o ON o.attrelid = c.confrelid AND o.attnum = r.other
                 WHERE c.conrelid = a.attrelid AND c.contype = 'f' AND d.attnum = ANY (c.conkey) AND r.own = a.attnum
@@ -4056,7 +4051,7 @@ BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
     RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version,
-        -- Keys are not one node's: they are told of once.
+        -- The keys concern all nodes, so they are reported once, for the coordinator.
         coalesce(l.problem, CASE WHEN l.group_id = 0 THEN (SELECT left(string_agg(format('Citus does not check key "%s" of relation "%s" '
                 'across shards, and %s. Hint: %s.', k.key, k.key_of, k.fault, k.hint), ' ' ORDER BY k.key_of::text COLLATE "C", k.key), 10000)
             FROM snowflake_ids_internal.citus_keys(NULL) AS k WHERE k.fault IS NOT NULL) END)
@@ -4129,18 +4124,16 @@ END
 $$;
 
 /* The same in other words. */
-COMMENT ON COLUMN snowflake_ids.generator.modulus IS
-    'with remainder, the part of hash partitioning whose ids it makes; null: the setting snowflake_ids.shard decides';
+COMMENT ON COLUMN snowflake_ids.generator.modulus IS 'the modulus of the hash partition whose ids the generator issues; null: the setting snowflake_ids.shard decides';
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
-COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s layout';
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; the default for its layout is the server''s layout';
 COMMENT ON FUNCTION snowflake_ids.generator_alter IS
     'changes a named generator: a null argument changes nothing, and 0 or ''default'' lets the setting decide';
 COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and the state of this server''s counters for their layouts';
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
 COMMENT ON COLUMN snowflake_ids.segment.version IS
     'a random number that changes with each reservation or move, so that a restored row is never taken for a later one';
-COMMENT ON COLUMN snowflake_ids.segment.life IS
-    'a random number that changes by segment_set with force; earlier notes of issued ids then no longer count';
+COMMENT ON COLUMN snowflake_ids.segment.life IS 'a random number that segment_set with force changes; earlier records of issued ids are then ignored';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move; after a promotion, the tag skips ids that the standby may not know';
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
@@ -4150,20 +4143,15 @@ COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reade
 COMMENT ON DOMAIN snowflake_ids."text/html" IS 'a page of HTML; PostgREST uses the domain''s name as the type of the response';
 COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
     'a random number by which the holder recognises its lease; it changes with each renewal, and is null after a release';
-COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids only before this instant, and the next holder only from it on; afterwards the worker id is free';
-COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
-    'the holder got the lease from a former registry in the place of this one, whose other leases may last until then';
-COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
-    'states that no server issues ids under a lease of a former registry that this registry does not know';
-COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives up a leased worker id; holder_is_down states that its holder is gone for good';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
-    'true if the sequence was seen at its end, where a bound sequence stands; otherwise it is bound while it stands there';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the former type, which it gets back; null: the type of its column';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if it could cycle, and will again';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if it was unlogged, and will be again';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
-    'a or d if its column was an identity, ALWAYS or BY DEFAULT; detach makes the column an identity again';
+COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS 'the end of the lease: the holder issues ids only before this instant, the next holder only from this instant on';
+COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS 'set if the lease comes from a former registry that this one replaced; other leases of the former registry may last until this time';
+COMMENT ON FUNCTION snowflake_ids.worker_release_former IS 'declares that no server issues ids under a lease that a former registry granted and this registry does not know';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'releases a leased worker id; holder_is_down declares that its holder is gone for good';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS 'true if the sequence was seen at its maximum, where a bound sequence is kept; if false, it counts as bound only while it is at its maximum';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type before the binding, which unbinding restores; null: the type of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if the sequence had CYCLE before the binding; unbinding restores this';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if the sequence was unlogged before the binding; unbinding restores this';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS 'a (ALWAYS) or d (BY DEFAULT) if its column was an identity; detach makes the column an identity again';
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';
 COMMENT ON FUNCTION snowflake_ids.unbind_sequence IS 'makes a bound sequence count by itself again, above all ids that it gave';
 COMMENT ON COLUMN snowflake_ids.series.restricted IS 'true if only roles with privileges may use it; others are open to everybody';
@@ -4178,37 +4166,31 @@ COMMENT ON COLUMN snowflake_ids.series_bigint.period IS 'the first day of the pe
 COMMENT ON COLUMN snowflake_ids.series_bigint.version IS
     'the value by which a node recognises its last reservation, if several nodes count the key; null if no node made that reservation';
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
-COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column, by the key in another column, in rows without a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column where it is null in new rows, with the next number of the key in another column';
 COMMENT ON FUNCTION snowflake_ids.series_distribute IS
     'moves the counters of a gapless series to the shards of a distributed table, beside the rows of each key; for Citus';
 COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, database and extension that distinguish the registry from others';
-COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row at that time; null if the ids were handed over to the registry';
-COMMENT ON FUNCTION snowflake_ids.use_registry IS
-    'takes worker ids and segments from the registry of a foreign server; of several registries, the first gives worker ids';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row when max_id was received; null if the ids were handed over to the registry';
+COMMENT ON FUNCTION snowflake_ids.use_registry IS 'makes this database take worker ids and segments from the registry of a foreign server; if several are given, the first leases worker ids';
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and the results of requests to them since the server started';
-COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and fault';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster, with worker id, layout, registry, version and problem';
 COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'makes the nodes of this Citus cluster share a registry: this database, or the database of a foreign server';
-COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a column take ids above its present ones: from snowflake_nextval(), with or without a generator, or from segment_nextval(tag)';
-COMMENT ON FUNCTION snowflake_ids.detach IS
-    'gives an attached column its former default back, a sequence or an identity, or the default that the argument names';
+COMMENT ON FUNCTION snowflake_ids.attach IS 'makes a column take ids above its present values, from snowflake_nextval(), snowflake_nextval(generator) or segment_nextval(tag)';
+COMMENT ON FUNCTION snowflake_ids.detach IS 'gives an attached column its former sequence or identity back, or what the argument kind names: sequence, identity or none';
 COMMENT ON FUNCTION snowflake_ids.administration_grant IS
     'lets a role administer a part of the extension: tags, generators, series, registry or state';
 COMMENT ON SCHEMA snowflake_ids_internal IS 'internal functions of the extension, which may change with every version; not to be called by hand';
 COMMENT ON FUNCTION snowflake_extension_keep() IS 'keeps the extension from being dropped until the transaction ends; for the extension''s own functions';
 COMMENT ON FUNCTION snowflake_timestamp(bigint, text) IS 'the time at which an id of a layout or generator was generated: the beginning of its tick';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text contains; null if it contains none';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text encodes; null if the text encodes no id';
 COMMENT ON FUNCTION snowflake_ids.status() IS 'the row of the view snowflake_ids.status';
-COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'begins a new state file, with ids above all that are known to be issued, or above an instant';
+COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS 'starts a new state file; new ids are above all ids known to be issued, or above an instant';
 COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
     'keeps the worker id in a copied data directory, because the original is gone for good';
 COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'makes the server follow a clock that has jumped ahead';
-COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'shows if a generator, or this server, can change to a layout, and the instant from which on the new ids are above the old';
+COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS 'whether a generator or this server can change to a layout, and the time from which the new ids are above the old ids';
 COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; a null argument changes nothing';
-COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'resets the counts of a segment tag of this database, or of all its tags and the registries that it uses';
+COMMENT ON FUNCTION snowflake_ids.stats_reset IS 'resets the counters of a segment tag of this database, or the counters of all its tags and registries';
 COMMENT ON COLUMN snowflake_ids.status.drift IS 'the time by which last_timestamp is ahead of the clock';
 COMMENT ON COLUMN snowflake_ids.status.reservations IS 'the number of writes of the state file';
 COMMENT ON COLUMN snowflake_ids.status.switches IS 'the number of changes to another rollback value or worker id, because the clock was set back';
@@ -4221,12 +4203,12 @@ COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the slot of its layou
 COMMENT ON COLUMN snowflake_ids.generator_status.drift IS 'the time by which last_timestamp is ahead of the clock';
 COMMENT ON COLUMN snowflake_ids.generator_status.fits IS 'true if the worker id and the datacenter of this server fit its layout';
 COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids of the next segment, which follows demand';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids in the next segment; this number follows demand';
 COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'the duration of the last refill';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids are used up, at its rate since its first use';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if keys is the number of all keys';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids will be used up, at the pace since the tag was first used';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if the column keys counts all keys';
 COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'the period after which numbers begin anew: day, month or year; null: never';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of the numbers of series_nextval_text';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of numbers that series_nextval_text returns';
 COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'true if only roles with privileges may use it';
 COMMENT ON COLUMN snowflake_ids.series_status.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
@@ -4235,17 +4217,17 @@ COMMENT ON COLUMN snowflake_ids.series_key.period IS 'the first day of the perio
 COMMENT ON COLUMN snowflake_ids.series_key.key_bigint IS 'the key, if keys are bigint: a condition on this column uses the index';
 COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key, if keys are text: a condition on this column uses the index';
 COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key, if keys are uuid: a condition on this column uses the index';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row was written by hand: then it gives none';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row is not valid, so that the sequence gives no ids';
 COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'the cluster, database and extension that distinguish the registry from others';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to it since the start of the server';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to the registry since the server started';
 COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'the time of its last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of the last request that was answered';
 COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'the time of its last failure';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why it fails, or the fault of a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why the registry fails, or the fault of a tag on the registry';
 COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'the time of the next attempt';
 COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'the number of ids that the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the duration of all its refills together';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the duration of all waits for its ids together';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the total duration of the tag''s refills';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the total time that calls waited for ids of the tag';
 COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the oid of the database of the call';
 COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the name of the database of the call';
 COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the oid of the table of the call';
@@ -4253,5 +4235,164 @@ COMMENT ON COLUMN snowflake_ids.progress.command IS 'the function that runs';
 COMMENT ON COLUMN snowflake_ids.progress.phase IS 'the present phase of the call';
 COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'the number of tables, or partitions, that are done';
 COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'the number of all tables, or partitions';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the end';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the later reading';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'the time by which the clock was ahead of the time that ids followed';
+COMMENT ON FUNCTION nextval_support IS 'planner support function for ids as column defaults, so that COPY still inserts in batches';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'called by COPY FROM in place of snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_nextval(generator)';
+COMMENT ON FUNCTION segment_nextval_in_copy IS 'called by COPY FROM in place of segment_nextval(tag)';
+COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'called by COPY FROM in place of snowflake_uuid()';
+COMMENT ON FUNCTION snowflake_uuid_text_in_copy(internal) IS 'called by COPY FROM in place of snowflake_uuid_text()';
+COMMENT ON FUNCTION snowflake_uuid_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_uuid(generator)';
+COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_uuid_text(generator)';
+COMMENT ON VIEW snowflake_ids.progress IS 'the progress of running calls of audit, attach and detach';
+COMMENT ON VIEW snowflake_ids.status_history IS 'the activity of this server in the last hour, one row for each sample';
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; a null argument changes nothing';
+COMMENT ON FUNCTION snowflake_ids.segment_raise IS
+    'makes the next ids of a segment tag greater than a value; returns the highest id that counts as issued';
+COMMENT ON FUNCTION snowflake_ids.segment_discard IS 'discards the ids of a segment tag that this server has reserved and not handed out';
+COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
+    'true if the current role has at least one of the given privileges on a segment tag';
+COMMENT ON TABLE snowflake_ids.generator IS 'named generators, each with a layout and rules for ids';
+COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a preset layout';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS
+    'zero, random or rotate; null: the setting snowflake_ids.sequence_start decides';
+COMMENT ON FUNCTION snowflake_ids.layout_change IS
+    'changes the layout of a named generator, or of the server at its next start, if all ids of the new layout are above the present ids';
+COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; if the tag has a reset, the highest of its period';
+COMMENT ON COLUMN snowflake_ids.segment.step IS 'the number of ids in the smallest segment';
+COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'the number of ids in the largest segment';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - means PUBLIC';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the worker ids that this registry has leased, and their holders';
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of snowflake_ids, as bound by snowflake_ids.bind_sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag whose ids the sequence gives; null if it gives snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator whose ids the sequence gives, if any';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence gave before it was bound';
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of snowflake_ids';
+COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - means PUBLIC';
+COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
+COMMENT ON TABLE snowflake_ids.registry_server IS
+    'the registries from which this database takes ids, as set by snowflake_ids.use_registry; empty if the database is its own registry';
+COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline on which the registry was seen';
+COMMENT ON VIEW snowflake_ids.metric IS 'the number of ids that this server has issued since it started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric.kind IS 'snowflake: snowflake ids and UUIDs; segment: ids of segment tags';
+COMMENT ON COLUMN snowflake_ids.metric.issued_total IS 'Ids that sessions of all databases took.';
+COMMENT ON VIEW snowflake_ids.metric_node IS 'the identity of this server as a node, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_node.info IS 'Always 1; the labels identify the server.';
+COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 if the server can issue snowflake ids or is a standby, 0 otherwise.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_back_total IS 'Backward steps of the clock that calls noticed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_largest_step_back_seconds IS 'The largest backward step of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_forward_total IS
+    'Forward steps of the clock, of a second or more, that ids followed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_ahead_seconds IS 'How far the clock is ahead of the time that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.node_switches_total IS
+    'How often the server took another rollback value or worker id after a backward step of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_server.reservations_by_callers_total IS 'How often a call had to write the state file itself.';
+COMMENT ON COLUMN snowflake_ids.metric_server.high_water_mark_ahead_seconds IS
+    'How far the reserved time is ahead of the clock that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.lease_remaining_seconds IS
+    'The time until the lease of the worker id ends, by the clock that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.layout_remaining_seconds IS 'The time until the last tick of the server''s layout.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'The total duration of these refills.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'The total duration of these waits.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids taken from tags that had a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no slot, and got a slot.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their slot to other tags.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.database IS 'the database of the tag';
+COMMENT ON COLUMN snowflake_ids.metric_tag.issued_total IS 'Ids handed out from the buffers.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.refill_seconds_total IS 'The total duration of these refills.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.last_refill_seconds IS 'The duration of the last refill.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.wait_seconds_total IS 'The total duration of these waits.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The used share of the ids in both buffers, 0 to 1.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids left up to max_value; null for a tag with a reset.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS
+    'The time until max_value is reached, at the pace since the tag was first used.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.database IS 'the database of the generator';
+COMMENT ON COLUMN snowflake_ids.metric_generator.generator IS 'the name of the generator';
+COMMENT ON COLUMN snowflake_ids.metric_generator.ready IS
+    '1 if the server can issue ids of the generator''s layout or is a standby, 0 otherwise.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.high_water_mark_ahead_seconds IS
+    'How far the time reserved for its layout is ahead of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'The time until the last tick of its layout.';
+COMMENT ON VIEW snowflake_ids.metric_series IS 'the number of series of each kind in this database, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database of the series';
+COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or evicted keys from memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys that were evicted while they had numbers left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that the evicted keys had left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'The total time that these calls waited.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.database IS 'the database that uses the registry';
+COMMENT ON COLUMN snowflake_ids.metric_registry.up IS '1 if the last request was answered, 0 if not; null before the first request.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.calls_total IS 'Requests to the registry.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Requests that got no answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Requests without an answer since the last answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS
+    'The time since the last answer; the registry is asked only when ids are needed.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'The duration of the last request that was answered.';
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'revokes from a role the right to administer a part of the extension';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made from the given parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS
+    'an id of a layout or generator, made from the given parts';
+COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text encodes';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in the format of the series';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in the format of the series';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in the format of the series';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS
+    'sets the last number of a key, like setval: the next number is above the value';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS
+    'sets the last number of a key, like setval: the next number is above the value';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS
+    'sets the last number of a key, like setval: the next number is above the value';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series and its keys; the series must not be used by a column';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'true if the current role has at least one of the given privileges on a series';
+COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that uses this registry; not to be called by hand';
+COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null if none was taken since the server started';
+COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'the number of ids that sessions took since the server started';
+COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'the number of ticks whose sequence was used up';
+COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'the number of backward steps of the clock that calls noticed';
+COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest backward step of the clock';
+COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'the number of writes of the state file that a call had to do itself';
+COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'the number of forward steps of the clock, of a second or more, that ids followed';
+COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead of the time that ids follow';
+COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'the end of the lease of the worker id; null without a lease';
+COMMENT ON COLUMN snowflake_ids.generator_status.shard IS
+    'remainder/modulus, from the row of the generator or from the setting snowflake_ids.shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS
+    'where the sequence of a fresh tick starts; null: the setting snowflake_ids.sequence_start decides';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS
+    'the first id of the segment in use; null while the tag has no segment in shared memory';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the next segment; null before that segment is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the next segment; null before that segment is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the used share of the segment in use, 0 to 1';
+COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'the number of ids handed out from the buffers';
+COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'the number of segments fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'the number of calls that found no ids, and waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest time that a call waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'the reason why refills fail now; null if they succeed';
+COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone in which days begin';
+COMMENT ON COLUMN snowflake_ids.series_status.description IS 'the description of the series';
+COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag whose ids the sequence gives; null if it gives snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence gave before it was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'the time at which the sequence was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator whose ids the sequence gives, if any';
+COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses the registry';
+COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'the position of the registry in the list of that database';
+COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline on which the registry was seen';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'the number of these requests that got no answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'the number of requests without an answer since the last answer';
+COMMENT ON FUNCTION snowflake_ids.status_history() IS 'the activity of this server in the last hour, one row for each sample';
+COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'the time at which the counts of the tag began';
+COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'the time at which the call began';
+COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'the layout of the ids of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'the datacenter of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'the worker id of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'the rollback value of the server';
+COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'the time of the later of two readings';
+COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids per second';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of segment tags per second, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'the number of calls that found the buffers of a tag used up, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'the number of segments fetched, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'the number of backward steps of the clock';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'the number of forward steps of the clock';

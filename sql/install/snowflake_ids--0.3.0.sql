@@ -154,7 +154,7 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_id("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to")
 $$;
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz) IS
-    'true if an id was generated from one instant on and before another, to the tick';
+    'true if an id was generated at or after "from" and before "to", to the tick';
 
 CREATE FUNCTION snowflake_between(id bigint, "from" timestamptz, "to" timestamptz, layout text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -162,14 +162,14 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
         AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_id("to", layout)
 $$;
 COMMENT ON FUNCTION snowflake_between(bigint, timestamptz, timestamptz, text) IS
-    'true if an id of a layout or generator was generated from one instant on and before another, to the tick';
+    'true if an id of a layout or generator was generated at or after "from" and before "to", to the tick';
 
 CREATE FUNCTION snowflake_between(id uuid, "from" timestamptz, "to" timestamptz) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT id OPERATOR(pg_catalog.>=) pg_catalog.snowflake_min_uuid("from") AND id OPERATOR(pg_catalog.<) pg_catalog.snowflake_min_uuid("to")
 $$;
 COMMENT ON FUNCTION snowflake_between(uuid, timestamptz, timestamptz) IS
-    'true if a UUID of version 7 was generated from one instant on and before another, to the millisecond';
+    'true if a UUID of version 7 was generated at or after "from" and before "to", to the millisecond';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -377,8 +377,8 @@ BEGIN
 END
 $$;
 
--- Returns a query that reads the same table on a foreign server through a temporary view. The user mapping of the view's
--- owner is used, whoever reads the view.
+-- Returns a query that reads the same table on a foreign server through a temporary view. Any reader of the view uses the
+-- user mapping of the view's owner.
 CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -397,7 +397,7 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('foreign server "%s" must belong to a superuser', connection),
             DETAIL = 'Its owner decides where a superuser would connect, and as which role.',
-            HINT = 'Change its owner with ALTER SERVER ... OWNER TO, or audit as another role.';
+            HINT = 'Change its owner with ALTER SERVER ... OWNER TO, or call audit as a role that is not a superuser.';
     END IF;
     EXECUTE (SELECT format('CREATE FOREIGN TABLE pg_temp.%I (id bigint OPTIONS (column_name %L)) SERVER %I '
             'OPTIONS (schema_name %L, table_name %L, fetch_size ''10000'')',
@@ -440,7 +440,7 @@ BEGIN
             DETAIL = format('%s connections are given; the limit is 64.', cardinality(connections));
     ELSIF generator IS NOT NULL AND tag IS NOT NULL THEN
         RAISE invalid_parameter_value USING
-            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'Ids are those of a generator, or numbers of a segment tag.';
+            MESSAGE = 'cannot specify both generator and tag', DETAIL = 'The ids come from a generator or from a segment tag, not from both.';
     END IF;
     -- The table may have changed before it was locked.
     PERFORM snowflake_ids_internal.audit_check("table", "column");
@@ -540,7 +540,7 @@ BEGIN
         EXECUTE format('DROP VIEW pg_temp.%I', 'snowflake_ids_audit_' || number);
         EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
     END LOOP;
-    -- Ids issued after the audit began are no fault.
+    -- The layout's and the tag's state is read last, so that ids that were issued during the audit are not reported as faults.
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     PERFORM snowflake_ids_internal.progress_end('audit');
@@ -574,7 +574,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.audit IS
-    'faults of the ids of a table, here and on other servers, and the number of ids of each node and day';
+    'faults in the ids of a table, on this and other servers, and the number of ids for each node and day';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -707,18 +707,18 @@ VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'series_nextval_of_uui
 
 CREATE FUNCTION nextval_support(internal) RETURNS internal
 STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'nextval_support_wrapper';
-COMMENT ON FUNCTION nextval_support IS 'support for ids as defaults: COPY keeps its batches';
+COMMENT ON FUNCTION nextval_support IS 'planner support function for ids as column defaults, so that COPY still inserts in batches';
 
 /* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'called by COPY FROM in place of snowflake_nextval()';
 CREATE FUNCTION snowflake_nextval_in_copy(generator text, internal) RETURNS bigint
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_nextval_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_nextval(generator)';
+COMMENT ON FUNCTION snowflake_nextval_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_nextval(generator)';
 CREATE FUNCTION segment_nextval_in_copy(tag text, internal) RETURNS bigint
 STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
-COMMENT ON FUNCTION segment_nextval_in_copy IS 'what COPY FROM calls in place of segment_nextval(tag)';
+COMMENT ON FUNCTION segment_nextval_in_copy IS 'called by COPY FROM in place of segment_nextval(tag)';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -749,16 +749,16 @@ COMMENT ON FUNCTION snowflake_uuid_text(text) IS 'the same as snowflake_uuid(gen
 /* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_uuid_in_copy(internal) RETURNS uuid
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_uuid()';
+COMMENT ON FUNCTION snowflake_uuid_in_copy(internal) IS 'called by COPY FROM in place of snowflake_uuid()';
 CREATE FUNCTION snowflake_uuid_text_in_copy(internal) RETURNS text
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_text_in_copy(internal) IS 'what COPY FROM calls in place of snowflake_uuid_text()';
+COMMENT ON FUNCTION snowflake_uuid_text_in_copy(internal) IS 'called by COPY FROM in place of snowflake_uuid_text()';
 CREATE FUNCTION snowflake_uuid_in_copy(generator text, internal) RETURNS uuid
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_uuid(generator)';
+COMMENT ON FUNCTION snowflake_uuid_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_uuid(generator)';
 CREATE FUNCTION snowflake_uuid_text_in_copy(generator text, internal) RETURNS text
 STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_uuid_text_of_generator_wrapper';
-COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'what COPY FROM calls in place of snowflake_uuid_text(generator)';
+COMMENT ON FUNCTION snowflake_uuid_text_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_uuid_text(generator)';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -817,9 +817,9 @@ COMMENT ON FUNCTION snowflake_id(unknown) IS 'the same as snowflake_nextval(gene
 -- requires:
 --   segments
 
--- A bigint whose JSON is a string, so that JavaScript does not round it. The operators and operator classes of bigint serve it. With
--- category N, it becomes a bigint beside one in UNION or COALESCE. It has no max and min of its own: the planner reads the end of an
--- index only for a sort operator of the aggregate's own type, and would read the whole table.
+-- A type like bigint, whose JSON is a string, so that JavaScript does not round ids. The type uses the operators and operator
+-- classes of bigint. With category N, UNION and COALESCE of this type and bigint give bigint. The type has no max and min of its
+-- own: for such an aggregate the planner could not use the end of an index, and would read the whole table.
 
 CREATE TYPE snowflake_id;
 CREATE FUNCTION snowflake_ids_internal.snowflake_id_in(cstring) RETURNS snowflake_id
@@ -836,7 +836,7 @@ COMMENT ON TYPE snowflake_id IS 'an id that is stored, compared and indexed as a
 
 CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
--- The literal 1 is an integer, and drivers send small numbers as smallint.
+-- An SQL literal such as 1 is an integer, and drivers send small numbers as smallint.
 CREATE CAST (integer AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (smallint AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 /* </end connected objects> */
@@ -1620,7 +1620,7 @@ AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
 CREATE VIEW snowflake_ids.progress AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
 FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
-COMMENT ON VIEW snowflake_ids.progress IS 'how far calls of audit, attach and detach have come';
+COMMENT ON VIEW snowflake_ids.progress IS 'the progress of running calls of audit, attach and detach';
 GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
 /* </end connected objects> */
 
@@ -1649,7 +1649,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 
 
 CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
-COMMENT ON VIEW snowflake_ids.status_history IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON VIEW snowflake_ids.status_history IS 'the activity of this server in the last hour, one row for each sample';
 GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
 /* </end connected objects> */
 
@@ -1948,20 +1948,20 @@ AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
 --   status_view
 
 
-COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; what is null stays as it is';
+COMMENT ON FUNCTION snowflake_ids.segment_alter IS 'changes a segment tag; a null argument changes nothing';
 COMMENT ON FUNCTION snowflake_ids.segment_drop IS 'drops a segment tag';
 COMMENT ON FUNCTION snowflake_ids.segment_set IS
     'moves a segment tag, like setval: the next id is the first above the value';
 COMMENT ON FUNCTION snowflake_ids.segment_raise IS
-    'sees to it that the ids to come are above a value; gives the highest that counts as issued';
+    'makes the next ids of a segment tag greater than a value; returns the highest id that counts as issued';
 COMMENT ON FUNCTION snowflake_ids.segment_discard IS
-    'takes away what this server has reserved of a segment tag and not handed out';
+    'discards the ids of a segment tag that this server has reserved and not handed out';
 COMMENT ON FUNCTION snowflake_ids.segment_grant IS
     'grants USAGE, SELECT or UPDATE on a segment tag to a role, or to public';
 COMMENT ON FUNCTION snowflake_ids.segment_revoke IS
     'revokes USAGE, SELECT or UPDATE on a segment tag from a role, or from public';
 COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
-    'whether the current role has a privilege on a segment tag; of several, any';
+    'true if the current role has at least one of the given privileges on a segment tag';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2298,8 +2298,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 --   snowflake_nextval
 --   status_view
 
-/* Named generators. A name stands for a layout and for rules. Each server has one counter for a layout, which issues the ids
-   of all its generators. Therefore rows may be written by hand, dumped, restored and copied: ids of a layout stay unique. */
+/* Named generators: each row gives a name to a layout and rules. Each server has one counter per layout, which issues the ids
+   of all generators with this layout. So ids stay unique even if rows are written by hand, dumped, restored or copied. */
 CREATE TABLE snowflake_ids.generator (
     name           text COLLATE "C" PRIMARY KEY,
     layout         text NOT NULL,
@@ -2308,11 +2308,11 @@ CREATE TABLE snowflake_ids.generator (
     sequence_start text,
     cache          integer
 );
-COMMENT ON TABLE snowflake_ids.generator IS 'named generators: a layout and rules for ids, by a name';
-COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a known system';
+COMMENT ON TABLE snowflake_ids.generator IS 'named generators, each with a layout and rules for ids';
+COMMENT ON COLUMN snowflake_ids.generator.layout IS 'the layout of the ids, as text or as the name of a preset layout';
 COMMENT ON COLUMN snowflake_ids.generator.modulus IS
-    'with remainder, the part of hash partitioning whose ids it makes; null: the setting snowflake_ids.shard decides';
-COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: as snowflake_ids.sequence_start says';
+    'the modulus of the hash partition whose ids the generator issues; null: the setting snowflake_ids.shard decides';
+COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: the setting snowflake_ids.sequence_start decides';
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
@@ -2328,8 +2328,8 @@ BEGIN
     IF TG_OP = 'INSERT' AND (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
         RAISE configuration_limit_exceeded USING
             MESSAGE = 'too many generators',
-            DETAIL = format('This database has as many as snowflake_ids.max_generators allows, which is %s.', most),
-            HINT = 'Drop one with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators and restart the server.';
+            DETAIL = format('This database has reached snowflake_ids.max_generators, which is %s.', most),
+            HINT = 'Drop a generator with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators and restart the server.';
     END IF;
     RETURN NEW;
 END
@@ -2339,7 +2339,7 @@ CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generato
 CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
 
-/* Fails because a name is taken, even by an uncommitted transaction. The caller may write to the table. */
+/* Fails because a name is taken, even by an uncommitted transaction. Only roles that may write to the table call this. */
 CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2359,23 +2359,23 @@ CREATE FUNCTION snowflake_ids.generator_create(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The layout is stored in full, so that a dump means the same on another server.
+    -- The layout is stored in full, so that a dump gives the same generator on another server.
     own_layout text;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Without this lock, two calls at once could both take the last free place.
+    -- Without this lock, two concurrent calls could both take the last free place.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
     VALUES (name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; without a layout it has the server''s layout';
+COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; the default for its layout is the server''s layout';
 
-/* Fails if no generator has this name; otherwise locks it until the transaction ends. Any role may call this, with the table
-   owner's rights. */
+/* Locks a generator until the transaction ends. Fails if no generator has this name. Any role may call this; the function runs
+   with the rights of the table's owner. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2470,7 +2470,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_drop IS 'drops a named generator that no column or sequence uses';
 
-/* One row for each generator. All roles may see the table's rows and the counter of a layout, as in the view `status`. */
+/* One row for each generator. All roles may see all generators and the counters of layouts, as in the view `status`. */
 CREATE VIEW snowflake_ids.generator_status AS
 SELECT g.name, g.layout, g.modulus, g.remainder,
        CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
@@ -2485,8 +2485,8 @@ GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 -- requires:
 --   generators
 
-/* Changes a layout. All ids of the new layout must be above the present ones. A named generator changes at once, the server
-   at its next start. */
+/* Changes a layout. All ids of the new layout must be above the present ids. A named generator changes at once. The server's
+   own layout changes at the next start. */
 CREATE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2496,7 +2496,7 @@ BEGIN
         PERFORM snowflake_ids_internal.layout_change_own(new);
         RETURN;
     END IF;
-    -- Nobody else changes the row between the look at it and the change.
+    -- Locks the row, so that it does not change between the check and the update.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(generator);
@@ -2506,7 +2506,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.layout_change IS
-    'gives a named generator, or the server at its next start, another layout whose ids are all above those of the present one';
+    'changes the layout of a named generator, or of the server at its next start, if all ids of the new layout are above the present ids';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2650,8 +2650,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 --   tags
 --   status_view
 
-/* Tags and the highest reserved id of each. This table is the truth: ids in shared memory were reserved in it before. Rows
-   may be written by hand. */
+/* Tags and the highest reserved id of each. This table is authoritative: ids are reserved here before they are published in
+   shared memory. Rows may be written by hand. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
     max_id      bigint      NOT NULL DEFAULT 0,
@@ -2673,28 +2673,28 @@ CREATE TABLE snowflake_ids.segment (
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
 ) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
-COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; of a dated tag, in its period';
-COMMENT ON COLUMN snowflake_ids.segment.step IS 'ids of the smallest segment';
-COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'ids of the largest segment';
+COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; if the tag has a reset, the highest of its period';
+COMMENT ON COLUMN snowflake_ids.segment.step IS 'the number of ids in the smallest segment';
+COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'the number of ids in the largest segment';
 COMMENT ON COLUMN snowflake_ids.segment.version IS
     'a random number that changes with each reservation or move, so that a restored row is never taken for a later one';
 COMMENT ON COLUMN snowflake_ids.segment.life IS
-    'a random number that changes by segment_set with force; earlier notes of issued ids then no longer count';
+    'a random number that segment_set with force changes; earlier records of issued ids are then ignored';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move; after a promotion, the tag skips ids that the standby may not know';
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that only roles with privileges on them may use. A separate table: it restores even if a role of the next table is
-   missing, so restricted tags do not become open. */
+/* Tags that only roles with privileges on the tag may use. This is a separate table, because a dump of the next table fails to
+   restore if a role is missing. Restricted tags then do not become open. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
 COMMENT ON TABLE snowflake_ids.segment_restricted IS 'the segment tags that only roles with privileges may use; others are open to everybody';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_restricted', '');
 
-/* Privileges of this database's roles, also on tags of a registry. Dumps contain the roles' names. */
+/* Privileges of this server's roles on restricted tags, also on tags of a registry. Dumps contain the roles' names. */
 CREATE TABLE snowflake_ids.segment_privilege (
     tag        text COLLATE "C" NOT NULL,
     grantee    regrole          NOT NULL,
@@ -2702,8 +2702,8 @@ CREATE TABLE snowflake_ids.segment_privilege (
     PRIMARY KEY (tag, grantee)
 );
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
-COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - is PUBLIC';
-COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - means PUBLIC';
+COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
 /* Skips roles that were dropped, because their oids may belong to other roles after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
@@ -2738,7 +2738,8 @@ CREATE TRIGGER segment_renamed AFTER UPDATE ON snowflake_ids.segment
 CREATE TRIGGER segment_check BEFORE INSERT OR UPDATE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_check();
 
-/* Assigns restored rows to this cluster and its present timeline, because no standby can lag behind them. */
+/* Marks restored rows as written on this cluster and its present timeline, because no standby can lack ids that were reserved
+   before the restore. */
 CREATE FUNCTION snowflake_ids_internal.segment_adopt() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2775,7 +2776,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
         ERRCODE = 'feature_not_supported',
-        DETAIL = 'Sessions would not notice it, and would continue to give ids of the tags.',
+        DETAIL = 'Sessions would not notice the TRUNCATE, and would continue to give ids of the tags.',
         HINT = 'Use DELETE FROM snowflake_ids.segment.';
 END
 $$;
@@ -2783,7 +2784,7 @@ $$;
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
-/* Returns a number as a bigint. Its error names the argument. */
+/* Converts an argument to bigint. The error message contains the argument's name. */
 CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2819,7 +2820,7 @@ DECLARE
     place text;
     was_home boolean := NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
 BEGIN
-    -- The lock keeps this answer true. A registry that comes into use copies the rows as they are at that moment.
+    -- The lock keeps the answer valid: use_registry waits for this transaction, and then copies the changed rows.
     LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
     SELECT string_agg(quote_ident(server), ', ' ORDER BY position), (array_agg(server ORDER BY position))[1]
     INTO servers, first FROM snowflake_ids.registry_server;
@@ -2840,14 +2841,14 @@ BEGIN
         END IF;
         RAISE EXCEPTION 'segment tags of this database are kept by registry %', servers USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'Changes here would have no effect.',
+            DETAIL = 'Changes in this database would have no effect.',
             HINT = format('Connect to the registry%s, and make the change there.', coalesce(', at ' || left(place, 1000), ''));
     END IF;
 END
 $$;
 
-/* Rejects new rows if registries keep the tags: they would give no ids, and nobody would notice. Rows from a dump are
-   accepted; they were written before this transaction, or on another cluster. */
+/* Rejects new rows if registries keep the tags, because the new rows would give no ids, and nobody would notice. Accepts rows
+   from a dump, which were written before this transaction, or on another cluster. */
 CREATE FUNCTION snowflake_ids_internal.segment_admit() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2975,8 +2976,8 @@ BEGIN
 END
 $$;
 
-/* Sets the highest reserved id. Unless the value is exact, ids that a previous primary may have reserved are still skipped.
-   With `force`, the tag gets a new generation, and leaves a period that lies in the future. */
+/* Sets the highest reserved id. If the value is not exact, ids that a previous primary may have reserved are still skipped.
+   With `force`, the tag gets a new generation, and a period in the future is replaced by the present period. */
 CREATE FUNCTION snowflake_ids_internal.segment_move(
     tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
 ) RETURNS void
@@ -2991,14 +2992,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
-/* Fails for a value below ids that may be in use. */
+/* Fails if a value is below ids that may be in use. */
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF value < issued THEN
         RAISE EXCEPTION 'value % is below issued ids of segment tag "%"', value, tag USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = format('Ids up to %s may be in use; going on with %s would issue some of them again.',
+            DETAIL = format('Ids up to %s may be in use; continuing with %s would issue some of them again.',
                             issued, value + 1),
             HINT = format('Give %s or a higher value, or force => true if none of these ids is in use any more.', issued);
     END IF;
@@ -3012,8 +3013,8 @@ DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
-    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
+    -- A target above all reserved ids needs only the row's lock. A lower target is first compared with the issued ids, so that a
+    -- refused value discards no ids. Then the buffers are emptied, so that no more ids are issued, and the check is repeated.
     IF target <= reserved OR force THEN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
@@ -3069,7 +3070,7 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
-    -- What is left of roles that were dropped.
+    -- Removes the privileges of dropped roles.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
@@ -3106,7 +3107,7 @@ BEGIN
         RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Its owner must be a role.',
-            HINT = format('To have every role use it: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+            HINT = format('To let every role use the tag: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_restrict(tag);
     PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
@@ -3123,7 +3124,7 @@ BEGIN
     IF snowflake_ids_internal.segment_restrict(tag) AND grantee <> 0 THEN
         RAISE NOTICE 'segment tag "%" is no longer open to every role', tag USING
             DETAIL = 'Roles now need privileges to use it.',
-            HINT = format('To have every role use it again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+            HINT = format('To let every role use the tag again: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_add_privileges(tag, grantee, privileges);
 END
@@ -3139,7 +3140,7 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = segment_revoke.tag COLLATE "C") THEN
         RAISE NOTICE 'segment tag "%" is open to every role', tag USING
             DETAIL = 'The USAGE privilege is not checked until the tag is restricted.',
-            HINT = format('To restrict it: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
+            HINT = format('To restrict the tag: SELECT snowflake_ids.segment_revoke(%L, ''public'', ''ALL'').', tag);
     END IF;
     PERFORM snowflake_ids_internal.segment_remove_privileges(tag, grantee, privileges);
 END
@@ -3213,7 +3214,7 @@ DECLARE
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
-    -- True if no ids are issued for want of a lease, and the registry that leases it does not answer.
+    -- True if no ids are issued because the server has no lease, and the registry that gives leases does not answer.
     lacks_lease boolean;
 BEGIN
     IF NOT snowflake_ids_internal.is_preloaded() THEN
@@ -3263,7 +3264,7 @@ BEGIN
             'Set the clock back; if it is right, SELECT snowflake_ids.clock_accept() (docs/operations.md, "Clocks").', NULL
         WHERE s.clock_ahead > interval '0'
         UNION ALL
-        -- A server that issues no ids has a row already.
+        -- The rows above already report a server that issues no ids.
         SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
             'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
@@ -3370,7 +3371,7 @@ BEGIN
             'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
         'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
         'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
-        -- The first tags are reported in full, the others by name.
+        -- The first 50 tags are reported in full, the other tags only by name.
         'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
             SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
                 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
@@ -3381,7 +3382,7 @@ BEGIN
                     || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
             FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
         'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
-        -- Counting the keys of a series reads up to 10,000 rows, so only 20 series are counted.
+        -- Counting a series' keys reads up to 10,000 rows, so the report contains only 20 series.
         'series', (SELECT coalesce(jsonb_agg(e ORDER BY e.name), '[]') FROM snowflake_ids.series_status AS e
             WHERE e.name = ANY (ARRAY(SELECT f.name FROM snowflake_ids.series_status AS f ORDER BY f.name LIMIT 20))),
         'registries', (SELECT coalesce(jsonb_agg(r ORDER BY r.position), '[]') FROM snowflake_ids.registry_status AS r),
@@ -3428,7 +3429,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
 --   status_view
 --   segments
 
-/* The leases of worker ids. Each change compares the row's token with the token that was read before. */
+/* The leases of worker ids. Each change of a row compares its token with the token that was read before. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -3448,16 +3449,16 @@ CREATE TABLE snowflake_ids.worker_lease (
     former_until      timestamptz,
     PRIMARY KEY (datacenter_id, worker_id)
 );
-COMMENT ON TABLE snowflake_ids.worker_lease IS 'the registry: the holders of leased worker ids';
+COMMENT ON TABLE snowflake_ids.worker_lease IS 'the worker ids that this registry has leased, and their holders';
 COMMENT ON COLUMN snowflake_ids.worker_lease.system_identifier IS 'the holder''s cluster, as pg_control_system() shows it';
 COMMENT ON COLUMN snowflake_ids.worker_lease.token IS
     'a random number by which the holder recognises its lease; it changes with each renewal, and is null after a release';
 COMMENT ON COLUMN snowflake_ids.worker_lease.expires_at IS
-    'the holder issues ids only before this instant, and the next holder only from it on; afterwards the worker id is free';
+    'the end of the lease: the holder issues ids only before this instant, the next holder only from this instant on';
 COMMENT ON COLUMN snowflake_ids.worker_lease.clock IS 'the holder''s clock at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.last_time IS 'the time in the holder''s ids at the last renewal';
 COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
-    'the holder got the lease from a former registry in the place of this one, whose other leases may last until then';
+    'set if the lease comes from a former registry that this one replaced; other leases of the former registry may last until this time';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 /* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
@@ -3502,11 +3503,11 @@ BEGIN
     ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'worker id % of datacenter % is not leased', worker_id, datacenter USING
             ERRCODE = 'undefined_object',
-            DETAIL = 'There is no row for it in snowflake_ids.worker_lease.',
-            HINT = 'For a worker id of another datacenter give its number, too: snowflake_ids.worker_release(worker_id, datacenter_id).';
+            DETAIL = 'There is no row for this worker id in snowflake_ids.worker_lease.',
+            HINT = 'To release a worker id of another datacenter, SELECT snowflake_ids.worker_release(worker_id, datacenter_id).';
     END IF;
-    -- This server's own lease ends at once. Another holder may be alive: it keeps its lease until that expires, but cannot
-    -- renew it.
+    -- This server's own lease ends at once. Another holder may still be running: it keeps its lease until the expiry time, but
+    -- cannot renew it.
     free_from := snowflake_ids_internal.worker_give_up(datacenter, worker_id, seen.token);
     IF free_from IS NULL AND holder_is_down THEN
         free_from := greatest(clock_timestamp(), seen.last_time, seen.renewed_at) + current_setting('snowflake_ids.max_drift')::interval
@@ -3527,9 +3528,9 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.worker_release_former IS
-    'states that no server issues ids under a lease of a former registry that this registry does not know';
+    'declares that no server issues ids under a lease that a former registry granted and this registry does not know';
 
-COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives up a leased worker id; holder_is_down states that its holder is gone for good';
+COMMENT ON FUNCTION snowflake_ids.worker_release IS 'releases a leased worker id; holder_is_down declares that its holder is gone for good';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3540,7 +3541,7 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS 'gives up a leased worker id
 --   segments
 
 /* Bound sequences, whose numbers are ids of this extension. Calls of nextval and similar functions are redirected to the
-   functions below. The sequence itself stands at its end, so that a call that is not redirected fails. */
+   functions below. The sequence itself is kept at its end, the sentinel, so that a call that is not redirected fails. */
 CREATE TABLE snowflake_ids.sequence_binding (
     sequence    regclass PRIMARY KEY,
     tag         text COLLATE "C",
@@ -3553,17 +3554,17 @@ CREATE TABLE snowflake_ids.sequence_binding (
     unlogged    boolean,
     identity    "char"
 );
-COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of ours, as snowflake_ids.bind_sequence bound them';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag that its numbers are ids of; null: snowflake ids';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator that its snowflake ids are of; null: the server''s own';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence itself had given';
+COMMENT ON TABLE snowflake_ids.sequence_binding IS 'sequences that give ids of snowflake_ids, as bound by snowflake_ids.bind_sequence';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.tag IS 'the segment tag whose ids the sequence gives; null if it gives snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generator whose ids the sequence gives, if any';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence gave before it was bound';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
-    'true if the sequence was seen at its end, where a bound sequence stands; otherwise it is bound while it stands there';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the former type, which it gets back; null: the type of its column';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if it could cycle, and will again';
-COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if it was unlogged, and will be again';
+    'true if the sequence was seen at its maximum, where a bound sequence is kept; if false, it counts as bound only while it is at its maximum';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type before the binding, which unbinding restores; null: the type of its column';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if the sequence had CYCLE before the binding; unbinding restores this';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if the sequence was unlogged before the binding; unbinding restores this';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
-    'a or d if its column was an identity, ALWAYS or BY DEFAULT; detach makes the column an identity again';
+    'a (ALWAYS) or d (BY DEFAULT) if its column was an identity; detach makes the column an identity again';
 /* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
@@ -3572,7 +3573,7 @@ CREATE TRIGGER sequence_binding_changed AFTER INSERT OR UPDATE OR DELETE OR TRUN
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_changed();
 
 /* Only the database's owner may write to the table by hand, to restore a dump. The sequences must belong to the owner, or to
-   a role that the owner is a member of. A dump may put sequences at their end before or after it loads this table. */
+   a role that the owner is a member of. A dump may set sequences to their end before or after it loads this table. */
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_check() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3580,8 +3581,8 @@ BEGIN
             (SELECT c.relowner FROM pg_class AS c WHERE c.oid = TG_RELID)), 'MEMBER') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', NEW.sequence),
-            DETAIL = 'Only its owner may bind a sequence.',
-            HINT = 'Have its owner call snowflake_ids.bind_sequence.';
+            DETAIL = 'Only the owner of a sequence may bind it.',
+            HINT = 'Ask the owner of the sequence to call snowflake_ids.bind_sequence.';
     END IF;
     NEW.checked := snowflake_ids_internal.sequence_stands_at_end(NEW.sequence);
     RETURN NEW;
@@ -3590,7 +3591,7 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* Renames a generator in its bindings, too. */
+/* Updates the bindings of a generator that is renamed. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3601,7 +3602,7 @@ $$;
 CREATE TRIGGER generator_follow AFTER UPDATE ON snowflake_ids.generator
     FOR EACH ROW WHEN (OLD.name <> NEW.name) EXECUTE FUNCTION snowflake_ids_internal.generator_follow();
 
-/* All roles may call these functions; they check the same rights as the server's functions. */
+/* All roles may call these functions, which check the same rights as the server's nextval, currval and setval. */
 CREATE FUNCTION snowflake_ids_internal.sequence_nextval(sequence regclass) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_nextval_wrapper';
 CREATE FUNCTION snowflake_ids_internal.sequence_currval(sequence regclass) RETURNS bigint
@@ -3613,7 +3614,7 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value bigint, is_called boolean) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
 
-/* Records the number of a column's default as its sequence's last number, for currval. */
+/* Records an id from a column's default as the last number of the column's sequence, for currval. */
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
@@ -3656,7 +3657,7 @@ BEGIN
 END
 $$;
 
-/* Fails if the caller does not manage tags. This is for a clear error; the functions themselves also check the rights. */
+/* Fails if the caller does not manage tags. This check only gives a clearer error; the functions also check the rights. */
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3681,8 +3682,8 @@ BEGIN
 END
 $$;
 
-/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner; a role that may restart the sequence may
-   do this. */
+/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner. A role that may restart the sequence may
+   also restart its tag. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3718,7 +3719,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-/* Fails unless this is a sequence of the caller. */
+/* Fails if the relation is not a sequence, or does not belong to the caller. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3731,12 +3732,12 @@ BEGIN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a sequence', relation),
             DETAIL = 'Only sequences can be bound.',
-            HINT = 'For a table''s column use snowflake_ids.attach.';
+            HINT = 'For the column of a table, call snowflake_ids.attach.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('must be owner of sequence %s', relation),
             DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
-            HINT = 'Ask that role to bind it.';
+            HINT = 'Ask that role to bind or unbind the sequence.';
     END IF;
 END
 $$;
@@ -3759,7 +3760,7 @@ BEGIN
 END
 $$;
 
-/* Returns the first obstacle to binding a sequence, of any kind; null if there is none. */
+/* Returns the first obstacle to binding a sequence, whether or not it can be removed; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3776,7 +3777,7 @@ BEGIN
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
     ELSIF terms.seqtypid <> 'bigint'::regtype THEN
         message := format('sequence "%s" must be bigint', sequence);
-        detail := format('It is %s, whose maximum is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
+        detail := format('The maximum of type %s is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
         hint := format('Widen it, and the columns that use it: ALTER SEQUENCE %s AS bigint;', sequence);
     ELSIF terms.seqcycle THEN
         message := format('cannot bind sequence "%s", which cycles', sequence);
@@ -3786,7 +3787,7 @@ BEGIN
 END
 $$;
 
-/* Makes a sequence fit to be bound, as far as this can be undone; returns its previous properties. */
+/* Removes the obstacles to binding that can be undone later. Returns the sequence's previous properties. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -3801,7 +3802,7 @@ BEGIN
 END
 $$;
 
-/* Restores the properties that a sequence had before it was bound. It stays a bigint if its numbers need that. */
+/* Restores the properties that a sequence had before it was bound. The type stays bigint if the numbers need it. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
     unlogged boolean, number bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3851,8 +3852,8 @@ BEGIN
     IF highest = 9223372036854775807 THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'It is at the maximum of bigint, where DROP EXTENSION or a dump of a part of the database leaves a bound sequence.',
-            HINT = format('If DROP EXTENSION or a dump put it there, SELECT setval(%L, number) with the highest number that is in use, and bind it again.',
+            DETAIL = 'The sequence is at the maximum of bigint. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence there.',
+            HINT = format('If DROP EXTENSION or a dump caused this, SELECT setval(%L, number) with the highest number in use. Then bind the sequence again.',
                 sequence);
     END IF;
     IF kind COLLATE "C" = 'segment' THEN
@@ -3865,8 +3866,8 @@ BEGIN
         IF following <= highest THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" has issued numbers above the next snowflake id', sequence),
-                DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-                HINT = 'Bind it with kind => ''segment''.';
+                DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+                HINT = 'Bind the sequence with kind => ''segment''.';
         END IF;
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
@@ -3874,7 +3875,7 @@ BEGIN
 END
 $$;
 
-/* Gives a sequence its own numbers back. They begin above all issued numbers and above the id `above`. */
+/* Unbinds a sequence, which then counts again by itself, above all issued numbers and above the id `above`. */
 CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -3887,15 +3888,15 @@ BEGIN
     SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     SELECT * INTO former FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = sequence;
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
-    -- The sequence continues at a number that it would have reached by its own increment. A sequence that counts in twos
-    -- stays odd or even.
+    -- The sequence continues at a number that it would have reached by its own increment. For example, a sequence of odd
+    -- numbers stays odd.
     number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('maximum of sequence "%s" is below ids that it has given', sequence),
             DETAIL = format('Its maximum is %s; the highest id is %s.', terms.seqmax, highest),
-            HINT = format('Raise it: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
+            HINT = format('Raise the maximum: ALTER SEQUENCE %s MAXVALUE 9223372036854775807;', sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_put(sequence, number::bigint, false);
     PERFORM snowflake_ids_internal.sequence_make_former(sequence, former.type, former.cycles, former.unlogged, number::bigint);
@@ -3934,8 +3935,8 @@ BEGIN
     THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot bind sequence "%s", which a distributed table uses', sequence),
-            DETAIL = 'Each node of the cluster has a sequence of its own for that, and counts in a range of its own.',
-            HINT = 'Attach the column with snowflake_ids.attach, on the coordinator.';
+            DETAIL = 'Each node of the cluster has its own sequence for the table, and counts in its own range.',
+            HINT = 'On the coordinator, attach the column with snowflake_ids.attach.';
     ELSIF snowflake_ids_internal.sequence_is_bound(sequence) THEN
         RAISE duplicate_object USING
             MESSAGE = format('sequence "%s" is already bound', sequence),
@@ -3943,7 +3944,7 @@ BEGIN
                 WHEN b.tag IS NULL THEN 'It gives snowflake ids.'
                 ELSE format('It gives ids of segment tag "%s".', b.tag) END
                 FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
-            HINT = format('To bind it to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
+            HINT = format('To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
     SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
     IF obstacle.message IS NOT NULL THEN
@@ -3996,7 +3997,7 @@ FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
     LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
     AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
-COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of ours';
+COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of snowflake_ids';
 GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 /* </end connected objects> */
 
@@ -4037,7 +4038,7 @@ COMMENT ON COLUMN snowflake_ids.series.scope IS
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
-/* One table for each type of keys. Taking a number rewrites a row on its own page, without touching the index. */
+/* One table for each type of keys. Taking a number is a HOT update: the new row is on the same page, and the index stays. */
 CREATE TABLE snowflake_ids.series_bigint (
     series     bigint NOT NULL,
     key        bigint NOT NULL,
@@ -4072,8 +4073,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_bigint', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_text', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_uuid', '');
 
-/* Privileges on series. Dumps contain the roles' names, without dropped roles: their oids may belong to other roles after a
-   restore. */
+/* Privileges on series. Dumps contain the roles' names. Dumps leave out dropped roles, because their oids may belong to other
+   roles after a restore. */
 CREATE TABLE snowflake_ids.series_privilege (
     series     bigint  NOT NULL,
     grantee    regrole NOT NULL,
@@ -4081,8 +4082,8 @@ CREATE TABLE snowflake_ids.series_privilege (
     PRIMARY KEY (series, grantee)
 );
 COMMENT ON TABLE snowflake_ids.series_privilege IS 'rights of roles on restricted series';
-COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - is PUBLIC';
-COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'of OWNER, USAGE, SELECT and UPDATE, with commas between them';
+COMMENT ON COLUMN snowflake_ids.series_privilege.grantee IS 'a role; - means PUBLIC';
+COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
@@ -4090,24 +4091,24 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- Dumps of version 0.2 contain this kind. Its counters hold the highest reserved number.
+    -- Dumps of version 0.2 contain the kind dense. The counters of such a series hold the highest reserved number.
     IF NEW.kind = 'dense' THEN
         NEW.kind := 'gapless';
         NEW.step := NULL;
         NEW.max_step := NULL;
     END IF;
-    -- Numbers of the former kind or section may still be in memory.
+    -- Numbers of the former kind or of former sections may still be in memory.
     IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
-            DETAIL = 'Numbers that it has given would be repeated.',
-            HINT = 'Create another series, and set each key there with snowflake_ids.series_set to its last number in this series, or higher.';
+            DETAIL = 'The series would give some of its numbers again.',
+            HINT = 'Create another series. Call snowflake_ids.series_set on it for each key, with the last number of the key in this series, or a higher number.';
     END IF;
-    -- The sections of such a series could take numbers of other roles' tags, and its deletion could drop these tags.
+    -- Sections of a monotonic series are tags. By its name, the series could use and later drop other roles' tags.
     IF TG_OP = 'INSERT' AND NEW.kind = 'monotonic' AND NOT has_table_privilege('snowflake_ids.segment', 'INSERT') THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied to insert monotonic series "%s"', left(NEW.name, 128)),
-            DETAIL = 'Its sections are segment tags, and you have no right to write to their table.',
+            DETAIL = 'The sections of the series are segment tags, and the current role may not insert into snowflake_ids.segment.',
             HINT = 'Create it with snowflake_ids.series_create.';
     END IF;
     PERFORM snowflake_ids_internal.series_check(NEW.name, NEW.kind, NEW.key_type, NEW.start, NEW.max_value, NEW.reset, NEW.time_zone,
@@ -4151,8 +4152,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
-/* Creates the tags of the sections. If registries on other servers keep the tags, the series of the same name creates them
-   there. */
+/* Creates the tags of the sections. If registries on other servers keep the tags, a series of the same name there creates
+   them. */
 CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4163,7 +4164,7 @@ BEGIN
     IF length(name) > 107 THEN
         RAISE invalid_parameter_value USING
             MESSAGE = 'name of monotonic series is too long',
-            DETAIL = format('It has %s characters; the name of a monotonic series has at most 107, as its sections are named after it.',
+            DETAIL = format('The name has %s characters; the limit is 107, because the sections are named after the series.',
                             length(name)),
             HINT = 'Name the series after what it numbers, for example "messages".';
     END IF;
@@ -4183,8 +4184,8 @@ BEGIN
     IF made <> series.sections THEN
         RAISE duplicate_object USING
             MESSAGE = format('segment tags of sections of series "%s" already exist', left(name, 128)),
-            DETAIL = 'The sections of the series would have the same names.',
-            HINT = 'Choose another name, or another number of sections.';
+            DETAIL = 'The sections of the series are segment tags, and would get these names.',
+            HINT = 'Choose another name for the series, or another number of sections.';
     END IF;
 END
 $$;
@@ -4233,7 +4234,7 @@ CREATE FUNCTION snowflake_ids.series_create(
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
 DECLARE
-    -- The type's name as it is written with these settings.
+    -- The type's name as this function's search_path writes it.
     type_name text := coalesce(key_type::text, '');
     registries text[];
 BEGIN
@@ -4242,8 +4243,8 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = 'series of kind "dense" are not supported',
             DETAIL = 'Their numbers came from memory, with gaps where a transaction was rolled back or the server died.',
-            HINT = 'Leave kind out for a gapless series, whose calls of one key wait for each other; create a segment tag for each key '
-                'that has many concurrent calls; or give ''monotonic'' where numbers only have to grow.';
+            HINT = 'Omit kind for a gapless series, whose calls for one key wait for each other. Create a segment tag for each key '
+                'with many concurrent calls. Set kind to ''monotonic'' if numbers only have to grow.';
     ELSIF kind COLLATE "C" = 'monotonic' THEN
         step := coalesce(step, least(1000, max_step));
         max_step := coalesce(max_step, greatest(1000000, step));
@@ -4258,7 +4259,7 @@ BEGIN
             DETAIL = 'The key table of such a series is created for a distributed table.',
             HINT = 'Create the series without a scope, then call snowflake_ids.series_distribute.';
     END IF;
-    -- Fails if other servers number this series, too. The lock keeps this answer true until the transaction ends.
+    -- Fails if other servers also give numbers of this series. The lock keeps the answer valid until the transaction ends.
     IF scope COLLATE "C" = 'global' THEN
         LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE;
         SELECT array_agg(r.server ORDER BY r.position) INTO registries FROM snowflake_ids.registry_server AS r;
@@ -4301,7 +4302,7 @@ BEGIN
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
-    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    -- A separate UPDATE: setting a key column blocks the workers' reads of the row, even if the value does not change.
     IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
@@ -4332,7 +4333,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     users text;
 BEGIN
-    -- The lock also keeps the series from being attached meanwhile.
+    -- The lock also keeps other sessions from attaching the series meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
     SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
@@ -4348,7 +4349,7 @@ BEGIN
         RAISE dependent_objects_still_exist USING
             MESSAGE = format('cannot %s series "%s" because other objects depend on it', left(change, 16), left(name, 128)),
             DETAIL = left(users, 4000),
-            HINT = 'Detach the columns first: snowflake_ids.series_detach.';
+            HINT = 'Detach the columns first with snowflake_ids.series_detach.';
     END IF;
 END
 $$;
@@ -4364,7 +4365,7 @@ BEGIN
         RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'Its owner must be a role.',
-            HINT = 'To have every role use it, grant USAGE to public with snowflake_ids.series_grant.';
+            HINT = 'To let every role use the series, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
     UPDATE snowflake_ids.series_privilege AS p
@@ -4403,7 +4404,7 @@ BEGIN
     IF row.was_open AND grantee <> 0 THEN
         RAISE NOTICE 'series "%" is no longer open to every role', left(name, 128) USING
             DETAIL = 'Roles now need privileges to use it.',
-            HINT = 'To have every role use it again, grant USAGE to public with snowflake_ids.series_grant.';
+            HINT = 'To let every role use the series again, grant USAGE to public with snowflake_ids.series_grant.';
     END IF;
     PERFORM snowflake_ids_internal.series_add_privileges(row.series_id, grantee, privileges);
 END
@@ -4423,7 +4424,7 @@ BEGIN
     ELSIF NOT restricted THEN
         RAISE NOTICE 'series "%" is open to every role', left(name, 128) USING
             DETAIL = 'The USAGE privilege is not checked until the series is restricted.',
-            HINT = 'To restrict it, revoke ALL from public with snowflake_ids.series_revoke.';
+            HINT = 'To restrict the series, revoke ALL from public with snowflake_ids.series_revoke.';
     END IF;
     UPDATE snowflake_ids.series_privilege AS p
     SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', privileges)
@@ -4432,21 +4433,21 @@ BEGIN
 END
 $$;
 
-/* Returns the trigger that fills a column, or counts its numbers; null if there is none. */
+/* Returns the trigger that fills a column from a series, or raises the series' counters; null if there is none. */
 CREATE FUNCTION snowflake_ids_internal.series_trigger_of(relation regclass, column_name name) RETURNS name
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
         AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The second of three arguments.
+        -- The column's name must be the second of the trigger's three arguments.
         AND position(decode('00', 'hex') IN t.tgargs)
             = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
     ORDER BY t.tgname LIMIT 1
 $$;
 
 /* Adds the trigger that fills a column. Runs with the rights of the extension's owner, after src/sql/series.rs has checked
-   the caller's rights. No other role may create triggers with series_fill, which takes numbers with the rights of a table's
-   owner. A role with TRIGGER on the table would gain those rights. */
+   the caller's rights. No other role may create triggers with series_fill, because series_fill takes numbers with the rights
+   of the table's owner. A role with TRIGGER on the table would gain those rights. */
 CREATE FUNCTION snowflake_ids_internal.series_add_trigger(series text, relation regclass, column_name text, key_column text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 DECLARE
@@ -4457,24 +4458,24 @@ BEGIN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach distributed table %s to a series', relation),
             DETAIL = 'Citus does not support triggers on distributed tables.',
-            HINT = format('Distribute the series beside the table with snowflake_ids.series_distribute, and call series_nextval in the INSERT; '
-                'or set a default that takes the key from the session, as series_nextval(%L, current_setting(...)) does.', left(series, 128));
+            HINT = format('First distribute the series with snowflake_ids.series_distribute. Then call series_nextval in the INSERT, '
+                'or set a default that reads the key from a setting: series_nextval(%L, current_setting(...)).', left(series, 128));
     END IF;
-    -- Creating a trigger evaluates the expressions of partition keys, with the rights of this function. The locks keep new
-    -- partitions away meanwhile.
+    -- Creating a trigger evaluates the expressions of partition keys with the rights of this function. The locks keep other
+    -- sessions from adding partitions meanwhile.
     PERFORM snowflake_ids_internal.lock_relation(t.relid) FROM pg_partition_tree(relation) AS t;
     IF EXISTS (SELECT FROM pg_partition_tree(relation) AS t JOIN pg_partitioned_table AS p ON p.partrelid = t.relid
             WHERE p.partexprs IS NOT NULL) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach table %s, which is partitioned by an expression', relation),
-            DETAIL = 'Its partition key may call functions of its owner.',
+            DETAIL = 'The partition key may call functions of the table''s owner.',
             HINT = 'Attach its partitions, or use snowflake_ids.series_nextval in the INSERT.';
     END IF;
     EXECUTE format('CREATE TRIGGER %I BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.%I IS NULL)
         EXECUTE FUNCTION snowflake_ids_internal.series_fill(%L, %L, %L)',
         trigger_name, relation, column_name, series, column_name, key_column);
-    -- Triggers run in the order of their names, and this one must run last. Others may change the row's key, or skip the
-    -- row. Then the counter of the first key must not move.
+    -- Triggers run in the order of their names. This trigger must run last, because other triggers may change the row's key or
+    -- skip the row. Then the counter of the original key must not move.
     IF EXISTS (SELECT FROM snowflake_ids.series AS s JOIN pg_attribute AS a ON a.attrelid = relation AND a.attname = column_name COLLATE "C"
             WHERE s.name = series COLLATE "C" AND s.kind = 'gapless' AND s.reset IS NULL
                 AND a.atttypid IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype)) THEN
@@ -4483,7 +4484,7 @@ BEGIN
             '~snowflake_ids_raise_' || CASE WHEN octet_length(column_name) <= 42 THEN column_name ELSE md5(column_name) END,
             relation, column_name, series, column_name, key_column);
     END IF;
-    -- The names may belong to another table by now.
+    -- Another table may have the table's name by now.
     IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = relation AND t.tgname = trigger_name COLLATE "C") THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', relation), HINT = 'Try again.';
     END IF;
@@ -4512,7 +4513,7 @@ BEGIN
     ELSIF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach a column to a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'In an older snapshot the newest rows may be missing.',
+            DETAIL = 'The transaction''s snapshot may lack the newest rows.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     SELECT * INTO of_table FROM pg_class AS c WHERE c.oid = relation;
@@ -4520,11 +4521,11 @@ BEGIN
         RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
     ELSIF of_table.relkind NOT IN ('r', 'p') THEN
         RAISE wrong_object_type USING MESSAGE = format('%s is not a table', relation),
-            DETAIL = 'Only ordinary and partitioned tables can be attached.';
+            DETAIL = 'Only columns of ordinary and partitioned tables can be attached.';
     ELSIF NOT pg_has_role(of_table.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
-    -- The lock keeps new rows away, and the table's name unchanged.
+    -- The lock keeps other sessions from inserting rows and from renaming the table.
     EXECUTE format('LOCK TABLE %s IN SHARE ROW EXCLUSIVE MODE', table_name);
     IF relation::text <> table_name OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = relation AND c.relowner = of_table.relowner) THEN
         RAISE serialization_failure USING MESSAGE = format('table %s was changed meanwhile', table_name), HINT = 'Try again.';
@@ -4561,11 +4562,11 @@ BEGIN
     ELSIF of_column.attnum = of_key.attnum THEN
         RAISE invalid_parameter_value USING
             MESSAGE = format('column "%s" cannot be its own key', column_name),
-            HINT = 'Name another column as the key: each of its values has numbers of its own.';
+            HINT = 'Name another column as the key. Each value of the key column has numbers of its own.';
     ELSIF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('column "%s" of table %s is of type %s', column_name, relation, format_type(column_type, of_column.atttypmod)),
-            DETAIL = 'A series fills columns of type bigint, integer, smallint, text or varchar; the last two with the number in its format.';
+            DETAIL = 'A series fills columns of type bigint, integer or smallint with the number, and columns of type text or varchar with the formatted number.';
     ELSIF terms.max_value > (CASE column_type WHEN 'int4'::regtype THEN 2147483647 WHEN 'int2'::regtype THEN 32767 ELSE 9223372036854775807 END) THEN
         RAISE numeric_value_out_of_range USING
             MESSAGE = format('column "%s" of type %s cannot hold all numbers of series "%s"', column_name, format_type(column_type, NULL), left(series, 128)),
@@ -4584,12 +4585,12 @@ BEGIN
     ELSIF snowflake_ids_internal.series_trigger_of(relation, column_name) IS NOT NULL THEN
         RAISE duplicate_object USING
             MESSAGE = format('column "%s" of table %s is attached to a series already', column_name, relation),
-            HINT = 'Detach it first: snowflake_ids.series_detach.';
+            HINT = 'Detach the column first with snowflake_ids.series_detach.';
     END IF;
 
-    -- Raises the counters above the column's numbers. This is impossible for texts and for numbers that start over, because
-    -- they do not show their period. Each table is read by itself: policies and indexes contain code of the table's owner.
-    -- Such code must not run with another role's rights, nor be planned.
+    -- Raises the counters above the column's numbers. This is impossible for texts, and for numbers that restart each period,
+    -- because they do not show their period. Each table is read separately, because policies and indexes contain code of the
+    -- table's owner. Such code must not run or be planned with another role's rights.
     is_counted := column_type IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) AND NOT terms.is_dated;
     FOR member IN
         WITH RECURSIVE below (oid) AS (
@@ -4610,8 +4611,8 @@ BEGIN
         ELSIF is_counted THEN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('table %s has rows with numbers', member.name),
-                DETAIL = 'The series must continue above them, and only the owner of the table may read them.',
-                HINT = format('Grant UPDATE on the series to role %s, which owns the table, and have that role attach it.',
+                DETAIL = 'The series must continue above these numbers, and only the owner of the table may read them.',
+                HINT = format('Grant UPDATE on the series to role %s, which owns the table. Then that role can call snowflake_ids.series_attach.',
                               quote_ident(pg_get_userbyid(member.relowner)));
         ELSE
             RAISE NOTICE 'series "%" does not start above the numbers in table %', left(series, 128), member.name USING
@@ -4623,7 +4624,7 @@ BEGIN
     PERFORM snowflake_ids_internal.series_make_trigger(series, relation, column_name::text, key_column::text);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column, by the key in another column, in rows without a value';
+COMMENT ON FUNCTION snowflake_ids.series_attach IS 'makes a series fill a column where it is null in new rows, with the next number of the key in another column';
 
 CREATE FUNCTION snowflake_ids.series_detach(relation regclass, "column" name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
@@ -4635,7 +4636,7 @@ BEGIN
     IF trigger_name IS NULL THEN
         RAISE undefined_object USING
             MESSAGE = format('column "%s" of table %s is not attached to a series', "column", relation),
-            DETAIL = 'There is no trigger of the extension that fills it.',
+            DETAIL = 'No trigger of snowflake_ids fills the column.',
             HINT = 'If the column was renamed, give the name that it had when it was attached.';
     END IF;
     WHILE trigger_name IS NOT NULL LOOP
@@ -4644,10 +4645,10 @@ BEGIN
     END LOOP;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.series_detach IS 'has a series no longer fill a column; its rows and counters stay';
+COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
 
-/* Distributed series. The counter of a key is on the Citus shard that has the key's rows, in a table of the series. Citus
-   propagates the privileges on that table; the coordinator propagates the series itself. */
+/* Distributed series. Each series has a table of counters. The counter of a key is on the Citus shard that has the key's rows.
+   Citus propagates the privileges on this table. The coordinator propagates the row of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
@@ -4664,7 +4665,7 @@ BEGIN
 END
 $$;
 
-/* Propagates a distributed series, its end, and its privileges to all nodes. */
+/* Propagates a new, changed or deleted distributed series and its privileges to all nodes. */
 CREATE FUNCTION snowflake_ids_internal.series_pass_on(series bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -4697,8 +4698,8 @@ END
 $$;
 
 /* Moves a series' counters to shards. Runs with the rights of the extension's owner, after src/sql/series.rs has checked the
-   caller's rights. The series gets a new id, so a session that waits for a counter in the old table does not create a new
-   one there. */
+   caller's rights. The series gets a new id, so that a session that waits for a counter in the old table does not create a
+   new counter there. */
 CREATE FUNCTION snowflake_ids_internal.series_add_shards(name text, beside regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
 #variable_conflict use_variable
@@ -4714,10 +4715,10 @@ BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute a series in a %s transaction', current_setting('transaction_isolation')),
-            DETAIL = 'In an older snapshot the newest counters may be missing.',
+            DETAIL = 'The transaction''s snapshot may lack the newest counters.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
-    -- The locks below block attaching to the series, and the counters of all series, until the transaction ends.
+    -- Until the transaction ends, the locks below block all series' counters, and sessions that attach a column to this series.
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = 'cannot distribute a series in a transaction block',
@@ -4731,13 +4732,13 @@ BEGIN
     IF series.kind <> 'gapless' THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot distribute series "%s", which is %s', left(name, 128), series.kind),
-            DETAIL = 'All nodes take its numbers from one registry.',
-            HINT = 'Use it on all nodes as it is.';
+            DETAIL = 'All nodes take the numbers of such a series from one registry.',
+            HINT = 'Use the series on all nodes as it is.';
     ELSIF series.scope <> 'global' THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" has scope "%s"', left(name, 128), series.scope),
-            DETAIL = 'Only a series that counts in the tables of the coordinator can be distributed.',
-            HINT = 'Create another series, and set its keys with snowflake_ids.series_set.';
+            DETAIL = 'Only a series of scope "global", which counts in tables of the coordinator, can be distributed.',
+            HINT = 'Create a series of scope "global", and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('series "%s" is open to every role', left(name, 128)),
@@ -4758,14 +4759,14 @@ BEGIN
     IF of_key.type IS NULL THEN
         RAISE wrong_object_type USING
             MESSAGE = format('table %s is not distributed by a column', table_name),
-            HINT = 'Name a table whose distribution column has the keys.';
+            HINT = 'Name a table whose distribution column contains the keys of the series.';
     ELSIF series.key_type <> (CASE WHEN of_key.type IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype) THEN 'bigint'
             WHEN of_key.type IN ('text'::regtype, 'varchar'::regtype) THEN 'text'
             WHEN of_key.type = 'uuid'::regtype THEN 'uuid' ELSE '' END) THEN
         RAISE datatype_mismatch USING
             MESSAGE = format('table %s is distributed by a column of type %s', table_name, format_type(of_key.type, NULL)),
             DETAIL = format('Keys of series "%s" are of type %s.', left(name, 128), series.key_type),
-            HINT = 'Create a series whose keys are of that type.';
+            HINT = 'Create a series whose keys have the type of the distribution column.';
     END IF;
     EXECUTE format('CREATE TABLE %s (key %s%s PRIMARY KEY, last_value bigint NOT NULL, period date) WITH (fillfactor = 50)',
         keys, format_type(of_key.type, NULL), of_key.collation);
@@ -4845,10 +4846,10 @@ CREATE TABLE snowflake_ids.registry_server (
     timeline integer     NOT NULL,
     set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries that ids come from, as snowflake_ids.use_registry set them; empty: this database';
+COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries from which this database takes ids, as set by snowflake_ids.use_registry; empty if the database is its own registry';
 COMMENT ON COLUMN snowflake_ids.registry_server.server IS 'the foreign server';
 COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, database and extension that distinguish the registry from others';
-COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline that it was seen on';
+COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline on which the registry was seen';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
 /* The highest ids received from registries. A row is written before its ids are handed out, to detect a registry that was
@@ -4863,12 +4864,12 @@ CREATE TABLE snowflake_ids.received (
     PRIMARY KEY (identity, tag)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag from each registry';
-COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row at that time; null if the ids were handed over to the registry';
+COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row when max_id was received; null if the ids were handed over to the registry';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
 /* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
-   would overwrite them with another server's rows; sessions would not notice, and both servers would issue the same ids.
-   These triggers fire before all others, because triggers fire in the order of their names. */
+   would replace the rows by another server's rows. Sessions would not notice this, and both servers would issue the same
+   ids. These triggers fire before all others, because triggers fire in the order of their names. */
 DO $$
 DECLARE
     name text;
@@ -4887,15 +4888,15 @@ END
 $$;
 
 /* Skips rows of these tables when the database's owner restores a dump. The owner must not set leases of worker ids or
-   received ids; the server finds them out again. Only an administrator may set the registry. */
+   received ids; the server determines them again. Only an administrator may set the registry. */
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF TG_TABLE_NAME = 'registry_server' THEN
         RAISE EXCEPTION 'permission denied to set the registry of this database' USING
             ERRCODE = 'insufficient_privilege',
-            DETAIL = format('The dump says that its ids come from the registry of foreign server "%s".', NEW.server),
-            HINT = 'Restore as a superuser, or have an administrator call snowflake_ids.use_registry afterwards.';
+            DETAIL = format('In the dump, the database takes its ids from the registry of foreign server "%s".', NEW.server),
+            HINT = 'Restore as a superuser, or ask an administrator to call snowflake_ids.use_registry afterwards.';
     END IF;
     RAISE NOTICE 'skipping a row of snowflake_ids.%', TG_TABLE_NAME USING
         DETAIL = 'Only a superuser can restore it.';
@@ -4913,15 +4914,14 @@ CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.receive
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* The state file that has the server's worker id also lists the databases that use a registry, or lease worker ids to
-   others. */
+/* The server's state file lists the databases that use a registry, or that lease worker ids to other servers. */
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 
-/* All other triggers are enabled always: they also fire in functions that logical replication calls, and under
-   session_replication_role. */
+/* Sets all other triggers to ENABLE ALWAYS, so that they also fire in functions that logical replication calls, and with
+   session_replication_role = replica. */
 DO $$
 DECLARE
     table_name regclass;
@@ -4942,12 +4942,12 @@ BEGIN
     IF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Ids of these tags come from the memory of the transaction until it commits.',
-            HINT = 'Repeat the call in a transaction of its own.';
+            DETAIL = 'Until the transaction commits, ids of these tags come from the memory of its session.',
+            HINT = 'Commit this transaction, and then repeat the call.';
     ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'cannot change the registry at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its snapshot does not show ids that were reserved since it began.',
+            DETAIL = 'The transaction''s snapshot does not show ids that were reserved after the snapshot was taken.',
             HINT = 'Use a transaction of isolation level read committed.';
     END IF;
     LOCK TABLE snowflake_ids.registry_server, snowflake_ids.segment, snowflake_ids.received IN SHARE ROW EXCLUSIVE MODE;
@@ -4961,8 +4961,9 @@ FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Records the highest id of a tag that was handed over, as use_registry does for all tags. A registry that is restored from
-   an earlier backup is noticed then. Saved ranges of the tag may be below that id, and are not used any more. */
+/* Records the highest id of a tag that was handed over to a registry, as use_registry does for all tags. If the registry is
+   later restored from an older backup, the server notices. Saved ranges of the tag may be below the recorded id, and are not
+   used any more. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)
@@ -4978,7 +4979,7 @@ BEGIN
     IF coalesce(cardinality(servers), 0) = 0 OR EXISTS (SELECT FROM unnest(servers COLLATE "C") AS s WHERE coalesce(s, '') = '') THEN
         RAISE EXCEPTION 'the name of a registry must not be null or empty' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It is the name of a foreign server.',
+            DETAIL = 'A registry is named by its foreign server.',
             HINT = 'To use no registry: SELECT snowflake_ids.use_local_registry().';
     ELSIF (SELECT count(DISTINCT s) <> count(*) FROM unnest(servers COLLATE "C") AS s) THEN
         RAISE EXCEPTION 'registries must differ from each other' USING
@@ -4989,7 +4990,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
-    'takes worker ids and segments from the registry of a foreign server; of several registries, the first gives worker ids';
+    'makes this database take worker ids and segments from the registry of a foreign server; if several are given, the first leases worker ids';
 
 CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -5044,7 +5045,7 @@ END
 $$;
 
 /* Runs a statement on each active worker of a Citus cluster. Each worker runs it over a connection of Citus, as the current
-   user, in its own transaction. If some nodes fail, the others keep their changes. */
+   user, in its own transaction. If the statement fails on some nodes, the other nodes keep their changes. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5058,16 +5059,16 @@ BEGIN
         LEFT JOIN pg_catalog.pg_dist_node AS n USING (nodename, nodeport)
     WHERE r.success IS NOT TRUE;
     IF failures > 0 THEN
-        RAISE EXCEPTION '% of the cluster''s workers failed', failures USING
+        RAISE EXCEPTION '% of the cluster''s workers did not make the change', failures USING
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = failed,
-            HINT = 'Correct this and repeat the call, which keeps the changes of other nodes or makes them again.';
+            HINT = 'Correct the cause on each of these workers, and repeat the call. The call keeps the changes of other nodes, or makes them again.';
     END IF;
 END
 $$;
 
-/* Returns the defaults by which the cluster's tables take ids; null if there are no such tables. The defaults must be the
-   same on all nodes. */
+/* Returns a hash of the distributed tables' defaults of this extension; null without Citus. The hash must be the same on all
+   nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 BEGIN
@@ -5082,8 +5083,8 @@ BEGIN
 END
 $$;
 
-/* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that count on
-   all nodes. Roles of this database are given by name. */
+/* Returns the definitions that all nodes must have: named generators, rights on restricted tags, and series that give numbers
+   on all nodes. Roles are listed by name. */
 CREATE FUNCTION snowflake_ids_internal.citus_definitions() RETURNS jsonb
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT jsonb_build_object('generators', (SELECT coalesce(jsonb_agg(g), '[]') FROM snowflake_ids.generator AS g),
@@ -5095,8 +5096,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             FROM snowflake_ids.series AS s WHERE s.kind <> 'gapless' OR s.scope = 'shard'))
 $$;
 
-/* Takes over the coordinator's definitions. Generators, and series that count in a registry, are added but not changed. No
-   restricted tag or series becomes open. Roles that this node lacks get no rights. */
+/* Copies the coordinator's definitions to this node. Generators and the series of a registry are added, but not changed. No
+   restricted tag or series becomes open. Roles that do not exist on this node get no rights. */
 CREATE FUNCTION snowflake_ids_internal.citus_take(definitions jsonb) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5120,7 +5121,7 @@ BEGIN
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
 
-    -- Of distributed series there are those of the coordinator, and no others.
+    -- This node keeps only the distributed series that the coordinator has.
     DELETE FROM snowflake_ids.series AS s
     WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
     UPDATE snowflake_ids.series AS s
@@ -5203,7 +5204,7 @@ BEGIN
 END
 $$;
 
-/* Returns each node's problem, if any. Nodes are first asked for data that servers without the extension can give, too. */
+/* Returns each node's problem, if any. The first query to a node also works if the node lacks the extension. */
 CREATE FUNCTION snowflake_ids_internal.citus_look()
 RETURNS TABLE (node_id integer, node_name text, node_port integer, group_id integer, worker_id integer, layout text, registry text,
                version text, problem text, may_pass boolean)
@@ -5233,14 +5234,14 @@ BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.citus_check();
     RETURN QUERY SELECT l.node_id, l.node_name, l.node_port, l.group_id, l.worker_id, l.layout, l.registry, l.version,
-        -- Keys are not one node's: they are told of once.
+        -- The keys concern all nodes, so they are reported once, for the coordinator.
         coalesce(l.problem, CASE WHEN l.group_id = 0 THEN (SELECT left(string_agg(format('Citus does not check key "%s" of relation "%s" '
                 'across shards, and %s. Hint: %s.', k.key, k.key_of, k.fault, k.hint), ' ' ORDER BY k.key_of::text COLLATE "C", k.key), 10000)
             FROM snowflake_ids_internal.citus_keys(NULL) AS k WHERE k.fault IS NOT NULL) END)
     FROM snowflake_ids_internal.citus_look() AS l ORDER BY l.group_id, l.node_id;
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster: worker id, layout, registry, version, and fault';
+COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster, with worker id, layout, registry, version and problem';
 
 /* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
    statement with its password. */
@@ -5265,8 +5266,8 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
-/* Makes this node use the registry of this identity, unless it does already. Never replaces another registry, because other
-   nodes may use that one. */
+/* Makes this node use the registry with this identity, if the node does not use that registry yet. Fails if the node uses
+   another registry, because other nodes may use the other registry, too. */
 CREATE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5278,26 +5279,26 @@ BEGIN
     IF used.identity <> identity COLLATE "C" THEN
         RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    -- What is there now: the name may lead elsewhere than on the coordinator, or to a former primary.
+    -- On this node the name may lead to another server than on the coordinator, or to a former primary.
     found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
     IF found ->> 'identity' <> identity COLLATE "C" THEN
-        RAISE EXCEPTION 'registry "%" is another registry here than on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+        RAISE EXCEPTION 'registry "%" as seen from this node is not the registry of that name on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF (found ->> 'timeline')::bigint < timeline THEN
-        RAISE EXCEPTION 'registry "%" is a former primary here: it is on timeline %, but timeline % was seen', server, found ->> 'timeline', timeline
+        RAISE EXCEPTION 'registry "%" as seen from this node is a former primary: it is on timeline %, but timeline % was seen before', server, found ->> 'timeline', timeline
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF used.server IS NOT NULL THEN
         UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
         WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
         RETURN NULL;
     END IF;
-    -- Another session may be at it.
+    -- Another session may hold the locks, because it also sets the registry.
     PERFORM set_config('lock_timeout', '20s', true);
     PERFORM snowflake_ids.use_registry(server);
     RETURN server;
 END
 $$;
 
-/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results by the nodes' numbers. */
+/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results; the keys are node ids. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5316,8 +5317,8 @@ BEGIN
 END
 $$;
 
-/* Records leases that nodes have from other sources, so that no other node gets the same worker id. The holder takes over
-   the lease by its token. */
+/* Records leases that nodes already have from other sources, so that no other node gets the same worker id. The node takes
+   over its recorded lease by the lease token. */
 CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5326,8 +5327,8 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
-    -- A longer lease is cut to the length of a lease here. Two nodes without a registry may have chosen the same worker id;
-    -- one of them keeps it.
+    -- A longer lease is cut to this server's lease duration. Two nodes without a registry may have chosen the same worker id;
+    -- only one of them keeps it.
     SELECT DISTINCT ON (l.datacenter_id, l.worker_id) l.datacenter_id, l.worker_id, l.token,
         least(l.expires_at, clock_timestamp() + current_setting('snowflake_ids.lease_duration')::interval), l.host, l.port
     FROM jsonb_to_recordset(leases) AS l(datacenter_id integer, worker_id integer, token bigint, expires_at timestamptz, host text, port integer)
@@ -5368,14 +5369,14 @@ BEGIN
     IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
         RAISE EXCEPTION 'permission denied to set the registry of a cluster' USING
             ERRCODE = 'insufficient_privilege',
-            DETAIL = 'It is set on all nodes, where background workers then connect as the owner of the extension.',
+            DETAIL = 'The registry is set on all nodes, and background workers there connect to it as the owner of the extension.',
             HINT = 'CALL snowflake_ids.use_citus() as a superuser.';
     END IF;
     PERFORM snowflake_ids_internal.citus_check();
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'cannot set the registry of a cluster at isolation level "%"', current_setting('transaction_isolation') USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'Its snapshot would not show changes that nodes make in the meantime.',
+            DETAIL = 'The transaction''s snapshot would not show changes that nodes make in the meantime.',
             HINT = 'Run the CALL outside of a transaction block, with default_transaction_isolation = ''read committed''.';
     END IF;
     IF EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid <> 0) THEN
@@ -5392,14 +5393,14 @@ BEGIN
     ELSIF snowflake_ids_internal.registry_is_busy() THEN
         RAISE EXCEPTION 'cannot change the registry in a transaction that has changed segment tags' USING
             ERRCODE = 'active_sql_transaction',
-            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
+            HINT = 'Commit this transaction first, and then CALL snowflake_ids.use_citus().';
     ELSIF (SELECT e.xmin = pg_current_xact_id_if_assigned()::xid FROM pg_extension AS e WHERE e.extname = 'snowflake_ids') THEN
-        -- Sessions on the workers would wait for Citus' own sessions. Those create the extension there, and end only with
-        -- this transaction.
+        -- Sessions on the workers would wait for Citus' own sessions. Citus' sessions create the extension on the workers, and
+        -- end only with this transaction.
         RAISE EXCEPTION 'cannot set the registry of a cluster in the transaction that creates the extension' USING
             ERRCODE = 'active_sql_transaction',
-            DETAIL = 'The other nodes do not see it yet.',
-            HINT = 'CALL snowflake_ids.use_citus() after that transaction has been committed.';
+            DETAIL = 'The other nodes do not see the extension yet.',
+            HINT = 'Commit this transaction first, and then CALL snowflake_ids.use_citus().';
     END IF;
     SELECT string_agg(r.server, ',' ORDER BY r.position) INTO used FROM snowflake_ids.registry_server AS r;
     IF outside THEN
@@ -5410,14 +5411,14 @@ BEGIN
         IF NOT FOUND THEN
             RAISE EXCEPTION 'foreign server "%" does not exist, or has no user mapping for the owner of the extension', server USING
                 ERRCODE = 'undefined_object',
-                HINT = 'Run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw and CREATE USER MAPPING for the owner of the table '
-                       'snowflake_ids.segment here on the coordinator. Or CALL snowflake_ids.use_citus() without an argument: '
+                HINT = 'On the coordinator, run CREATE SERVER ... FOREIGN DATA WRAPPER postgres_fdw, and CREATE USER MAPPING for the owner of the table '
+                       'snowflake_ids.segment. Or CALL snowflake_ids.use_citus() without an argument: '
                        'the coordinator is then the registry.';
         END IF;
     ELSIF used IS NOT NULL THEN
         RAISE EXCEPTION 'the coordinator takes its own ids from registry "%"', used USING
             ERRCODE = 'object_not_in_prerequisite_state',
-            DETAIL = 'A database that uses a registry cannot be one itself.',
+            DETAIL = 'A database that uses a registry cannot itself be a registry.',
             HINT = format('To share that registry, CALL snowflake_ids.use_citus(%L). '
                 'To make the coordinator the registry, first SELECT snowflake_ids.use_local_registry().', used);
     END IF;
@@ -5436,7 +5437,7 @@ BEGIN
         identity := snowflake_ids_internal.registry_identity();
         timeline := snowflake_ids_internal.registry_timeline();
     END IF;
-    -- Nodes would move to another registry one after another. A node that has moved could get the worker id or the numbers
+    -- Nodes would change to another registry one after another. A node that has changed could get the worker id or the numbers
     -- of a node that has not.
     SELECT string_agg(format('node %s (%s:%s): %s', n.node_id, n.node_name, n.node_port, left(r.result, 1000)), E'\n' ORDER BY n.node_id) INTO old
     FROM snowflake_ids_internal.citus_nodes() AS n
@@ -5450,10 +5451,10 @@ BEGIN
             ERRCODE = 'object_not_in_prerequisite_state',
             DETAIL = old,
             HINT = 'Stop all inserts, SELECT snowflake_ids.use_local_registry() on each of these nodes, '
-                   'and CALL snowflake_ids.use_citus again before inserts go on.';
+                   'and CALL snowflake_ids.use_citus again before inserts resume.';
     END IF;
 
-    -- If the extension was created here before Citus, the workers lack it.
+    -- The workers lack this extension if it was created on the coordinator before the extension citus.
     SELECT e.extversion INTO version FROM pg_extension AS e WHERE e.extname = 'snowflake_ids';
     told := snowflake_ids_internal.citus_tell(format($command$DO $do$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake_ids') THEN
@@ -5463,7 +5464,7 @@ BEGIN
     END$do$ $command$, version), true);
 
     IF outside THEN
-        -- A worker without this function would log the statement, and with it the password.
+        -- A worker without this function would log the statement, which contains the password.
         SELECT string_agg(format('node %s (%s:%s)', n.node_id, n.node_name, n.node_port), E'\n' ORDER BY n.node_id) INTO old
         FROM pg_catalog.run_command_on_workers(
                 $command$SELECT pg_catalog.to_regprocedure('snowflake_ids_internal.citus_map(pg_catalog.name, pg_catalog.text[])') IS NULL$command$) AS w
@@ -5482,13 +5483,13 @@ BEGIN
             AND pg_catalog.set_config('log_min_duration_sample', '-1', false) IS NOT NULL
             AND pg_catalog.set_config('log_transaction_sample_rate', '0', false) IS NOT NULL
             THEN snowflake_ids_internal.citus_map(%L, %L) END$command$, server, options), true);
-        -- Each node commits a transaction of its own, so that other nodes see it before this transaction ends.
+        -- Each node commits in its own transaction, so that other nodes see the change before this transaction ends.
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
     END IF;
     IF NOT outside THEN
-        -- A newly created registry knows no leases. They are committed before any node asks for one, and stay if this
+        -- A new registry knows no leases. The nodes' leases are committed before any node asks for a lease, and stay if this
         -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
         FROM pg_catalog.run_command_on_all_nodes('SELECT snowflake_ids_internal.worker_held()') AS r
@@ -5496,26 +5497,26 @@ BEGIN
         WHERE r.success AND r.result <> '';
         held := snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_hold(%L)', coalesce(held, '[]')), false);
         IF held <> '{}' THEN
-            RAISE EXCEPTION 'could not record the worker ids of the nodes of the cluster' USING
+            RAISE EXCEPTION 'could not record the worker ids of the cluster''s nodes' USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = (SELECT string_agg(format('node %s: %s', h.key, h.value), E'\n' ORDER BY h.key) FROM jsonb_each_text(held) AS h),
-                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again.';
+                HINT = 'Correct the cause on each of these nodes, and CALL snowflake_ids.use_citus() again.';
         END IF;
     END IF;
-    -- No other node joins the registry while the coordinator still gives ids of its own.
+    -- The other nodes join the registry only after the coordinator has joined, and so gives no ids of its own any more.
     IF NOT EXISTS (SELECT FROM snowflake_ids_internal.citus_nodes() AS n WHERE n.group_id = 0 AND told ? n.node_id::text) THEN
         told := told || snowflake_ids_internal.citus_tell(format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', coalesce(server, 'citus_coordinator'), identity, timeline)), true);
     END IF;
     told := told || coalesce(mapped, '{}');
-    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too: a tag that is
-    -- restricted here is restricted there.
+    -- Defaults on workers may name generators and series, so these are copied. Rights are copied, too, so that a tag that is
+    -- restricted here is restricted on the workers.
     told := snowflake_ids_internal.citus_tell(
         format('SELECT snowflake_ids_internal.citus_take(%L)', snowflake_ids_internal.citus_definitions()), true) || told;
 
-    -- Worker ids come within a second or so.
+    -- The registry usually leases worker ids within about a second.
     LOOP
-        -- Each node first issues an id, because a server takes its worker id for its first id.
+        -- Each node first issues an id, because a server acquires its worker id when it issues its first id.
         SELECT jsonb_object_agg(r.nodeid, 'it gives no id: ' || left(coalesce(r.result, 'no answer'), 1000)) FILTER (WHERE r.success IS NOT TRUE)
         INTO idle FROM pg_catalog.run_command_on_all_nodes('SELECT pg_catalog.snowflake_nextval()') AS r;
         SELECT count(*), array_agg(format('node %s (%s:%s): %s', p.node_id, p.node_name, p.node_port, p.problem) ORDER BY p.node_id)
@@ -5535,7 +5536,7 @@ BEGIN
             RAISE EXCEPTION '% of % nodes of the cluster cannot issue unique ids', cardinality(failed), nodes USING
                 ERRCODE = 'object_not_in_prerequisite_state',
                 DETAIL = array_to_string(failed, E'\n'),
-                HINT = 'Correct this, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
+                HINT = 'Correct the cause on each of these nodes, and CALL snowflake_ids.use_citus() again; the other nodes are not affected.';
         END IF;
         PERFORM pg_sleep(0.5);
     END LOOP;
@@ -5549,8 +5550,8 @@ END
 $$;
 COMMENT ON PROCEDURE snowflake_ids.use_citus IS 'makes the nodes of this Citus cluster share a registry: this database, or the database of a foreign server';
 
-/* Joins a new worker to its cluster, in the transaction that creates the extension there. If the coordinator is creating the
-   extension itself, its workers cannot see that yet and wait for use_citus. */
+/* Joins a new worker to its cluster, in the transaction that creates the extension on the worker. If the coordinator creates
+   the extension at the same time, the worker cannot see it there, and joins only by use_citus. */
 CREATE FUNCTION snowflake_ids_internal.citus_join() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -5562,7 +5563,7 @@ BEGIN
         RAISE EXCEPTION 'another database leases the worker id of this server';
     END IF;
     PERFORM snowflake_ids.use_registry('citus_coordinator');
-    -- Next, Citus creates tables here. Their defaults may name the coordinator's generators and series.
+    -- Citus then creates tables here. Their defaults may name the coordinator's generators and series.
     BEGIN
         PERFORM snowflake_ids_internal.citus_take(r.result::jsonb)
         FROM pg_catalog.run_command_on_coordinator('SELECT snowflake_ids_internal.citus_definitions()') AS r WHERE r.success;
@@ -5600,19 +5601,19 @@ SELECT k.kind, k.issued_total
 FROM (SELECT 'snowflake' AS kind, s.ids_issued::double precision AS issued_total FROM snowflake_ids.status() AS s
       UNION ALL
       SELECT 'segment', t.ids_issued FROM snowflake_ids_internal.segment_totals() AS t) AS k;
-COMMENT ON VIEW snowflake_ids.metric IS 'what this server has issued since it started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric.kind IS 'snowflake: ids of layouts, and UUIDs; segment: ids of tags';
-COMMENT ON COLUMN snowflake_ids.metric.issued_total IS 'Ids that sessions took, of all databases.';
+COMMENT ON VIEW snowflake_ids.metric IS 'the number of ids that this server has issued since it started, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric.kind IS 'snowflake: snowflake ids and UUIDs; segment: ids of segment tags';
+COMMENT ON COLUMN snowflake_ids.metric.issued_total IS 'Ids that sessions of all databases took.';
 
 CREATE VIEW snowflake_ids.metric_node AS
 SELECT coalesce(e.extversion, '') AS version, snowflake_ids_internal.library_version() AS library, s.layout,
        coalesce(s.datacenter_id::text, '') AS datacenter_id, coalesce(s.worker_id::text, '') AS worker_id,
        coalesce(s.rollback::text, '') AS rollback, s.scope, 1::double precision AS info
 FROM snowflake_ids.status() AS s LEFT JOIN pg_catalog.pg_extension AS e ON e.extname = 'snowflake_ids';
-COMMENT ON VIEW snowflake_ids.metric_node IS 'which node this server is, for exporters of metrics';
+COMMENT ON VIEW snowflake_ids.metric_node IS 'the identity of this server as a node, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_node.version IS 'the version of the extension''s SQL objects';
 COMMENT ON COLUMN snowflake_ids.metric_node.library IS 'the version of the library';
-COMMENT ON COLUMN snowflake_ids.metric_node.info IS 'Who this server is, in its labels; always 1.';
+COMMENT ON COLUMN snowflake_ids.metric_node.info IS 'Always 1; the labels identify the server.';
 
 CREATE VIEW snowflake_ids.metric_server AS
 SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision AS ready,
@@ -5639,33 +5640,33 @@ SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision 
 FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t
     CROSS JOIN snowflake_ids_internal.segment_places() AS p;
 COMMENT ON VIEW snowflake_ids.metric_server IS 'the state of this server since it started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 where nothing keeps snowflake ids from being issued, or this is a standby; else 0.';
+COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 if the server can issue snowflake ids or is a standby, 0 otherwise.';
 COMMENT ON COLUMN snowflake_ids.metric_server.in_recovery IS '1 on a standby.';
 COMMENT ON COLUMN snowflake_ids.metric_server.drift_seconds IS 'How far the last id is ahead of the clock.';
 COMMENT ON COLUMN snowflake_ids.metric_server.max_drift_seconds IS 'The setting max_drift.';
 COMMENT ON COLUMN snowflake_ids.metric_server.full_ticks_total IS 'Ticks whose sequence was used up.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_back_total IS 'Steps back of the clock that calls noticed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_largest_step_back_seconds IS 'The largest of these steps.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_forward_total IS 'Steps forward of a second or more that were followed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.clock_ahead_seconds IS 'How far the clock is ahead without being followed.';
-COMMENT ON COLUMN snowflake_ids.metric_server.node_switches_total IS 'How often a step back was met by another rollback value or worker id.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_back_total IS 'Backward steps of the clock that calls noticed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_largest_step_back_seconds IS 'The largest backward step of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_steps_forward_total IS 'Forward steps of the clock, of a second or more, that ids followed.';
+COMMENT ON COLUMN snowflake_ids.metric_server.clock_ahead_seconds IS 'How far the clock is ahead of the time that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.node_switches_total IS 'How often the server took another rollback value or worker id after a backward step of the clock.';
 COMMENT ON COLUMN snowflake_ids.metric_server.reservations_total IS 'How often the state file was written.';
-COMMENT ON COLUMN snowflake_ids.metric_server.reservations_by_callers_total IS 'Those of these writes that a call had to do itself.';
-COMMENT ON COLUMN snowflake_ids.metric_server.high_water_mark_ahead_seconds IS 'Until the time up to which ids are reserved.';
-COMMENT ON COLUMN snowflake_ids.metric_server.lease_remaining_seconds IS 'Until the lease of the worker id ends, by the clock that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.reservations_by_callers_total IS 'How often a call had to write the state file itself.';
+COMMENT ON COLUMN snowflake_ids.metric_server.high_water_mark_ahead_seconds IS 'How far the reserved time is ahead of the clock that ids follow.';
+COMMENT ON COLUMN snowflake_ids.metric_server.lease_remaining_seconds IS 'The time until the lease of the worker id ends, by the clock that ids follow.';
 COMMENT ON COLUMN snowflake_ids.metric_server.lease_duration_seconds IS 'The setting lease_duration.';
-COMMENT ON COLUMN snowflake_ids.metric_server.layout_remaining_seconds IS 'Until the last tick of the server''s layout.';
+COMMENT ON COLUMN snowflake_ids.metric_server.layout_remaining_seconds IS 'The time until the last tick of the server''s layout.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_refills_total IS 'Segments fetched for all tags of all databases.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'What these refills took.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'The total duration of these refills.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_waits_total IS 'Waits of calls that found no ids of a tag, of all databases.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'What these waits took.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'The total duration of these waits.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_places IS 'The setting max_tags.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a place in shared memory.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids that were taken of tags that had their place.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no place, and got one.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their place to others.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids taken from tags that had a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no slot, and got a slot.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their slot to other tags.';
 
-/* Roles that may read all statistics also see restricted tags, because an exporter does not use tags. */
+/* Roles that may read all statistics also see restricted tags: a metrics exporter has no rights on tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,
@@ -5683,20 +5684,20 @@ WHERE slot.source = 'snowflake_ids.segment'::regclass
     AND slot.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database());
 COMMENT ON VIEW snowflake_ids.metric_tag IS
     'the segment tags of this database that are in use, and that the reader may see, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_tag.database IS 'the database that the tag is of';
+COMMENT ON COLUMN snowflake_ids.metric_tag.database IS 'the database of the tag';
 COMMENT ON COLUMN snowflake_ids.metric_tag.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.metric_tag.issued_total IS 'Ids handed out of the buffers.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.issued_total IS 'Ids handed out from the buffers.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.refills_total IS 'Segments fetched.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.refill_seconds_total IS 'What these refills took.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.last_refill_seconds IS 'What the last refill took.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.refill_seconds_total IS 'The total duration of these refills.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.last_refill_seconds IS 'The duration of the last refill.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.waits_total IS 'Waits of calls that found no ids.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.wait_seconds_total IS 'What these waits took.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.wait_seconds_total IS 'The total duration of these waits.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.longest_wait_seconds IS 'The longest time that a call waited.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.buffered_ids IS 'Ids that are left in both buffers.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The share of the ids in both buffers that is used, 0 to 1.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The used share of the ids in both buffers, 0 to 1.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.step_ids IS 'How many ids the next segment has.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids up to max_value; none of a dated tag.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'Until max_value, at the pace since the tag was first used.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids left up to max_value; null for a tag with a reset.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'The time until max_value is reached, at the pace since the tag was first used.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.trouble IS '1 while refills fail; the reason is in segment_status.';
 
 CREATE VIEW snowflake_ids.metric_generator AS
@@ -5707,19 +5708,19 @@ SELECT current_database()::text AS database, g.name AS generator,
        snowflake_ids_internal.layout_seconds_left(g.layout) AS layout_remaining_seconds
 FROM snowflake_ids.generator_status AS g;
 COMMENT ON VIEW snowflake_ids.metric_generator IS 'the named generators of this database, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_generator.database IS 'the database that the generator is of';
-COMMENT ON COLUMN snowflake_ids.metric_generator.generator IS 'its name';
-COMMENT ON COLUMN snowflake_ids.metric_generator.ready IS '1 where nothing keeps ids of its layout from being issued, or this is a standby; else 0.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.database IS 'the database of the generator';
+COMMENT ON COLUMN snowflake_ids.metric_generator.generator IS 'the name of the generator';
+COMMENT ON COLUMN snowflake_ids.metric_generator.ready IS '1 if the server can issue ids of the generator''s layout or is a standby, 0 otherwise.';
 COMMENT ON COLUMN snowflake_ids.metric_generator.drift_seconds IS 'How far the last id of its layout is ahead of the clock.';
-COMMENT ON COLUMN snowflake_ids.metric_generator.high_water_mark_ahead_seconds IS 'Until the time up to which ids of its layout are reserved.';
-COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'Until the last tick of its layout.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.high_water_mark_ahead_seconds IS 'How far the time reserved for its layout is ahead of the clock.';
+COMMENT ON COLUMN snowflake_ids.metric_generator.layout_remaining_seconds IS 'The time until the last tick of its layout.';
 
 CREATE VIEW snowflake_ids.metric_series AS
 SELECT current_database()::text AS database, k.kind, count(s.id)::double precision AS defined
 FROM (VALUES ('gapless'), ('monotonic')) AS k (kind) LEFT JOIN snowflake_ids.series AS s ON s.kind = k.kind
 GROUP BY k.kind;
-COMMENT ON VIEW snowflake_ids.metric_series IS 'how many series this database has of each kind, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database that they are of';
+COMMENT ON VIEW snowflake_ids.metric_series IS 'the number of series of each kind in this database, for exporters of metrics';
+COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database of the series';
 COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
 
@@ -5733,13 +5734,13 @@ COMMENT ON VIEW snowflake_ids.metric_dense IS
     'keys of dense series of all databases in memory, and what was done for them since this server started, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_dense.keys IS 'Keys in memory.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.places IS 'Keys that memory has room for, by the setting series_memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or had keys leave memory.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or evicted keys from memory.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.reservations_total IS 'Reservations of these workers, each of one key.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.reserved_total IS 'Numbers that these reservations got.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys with numbers left that left memory for others.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that these keys had left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys that were evicted while they had numbers left.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that the evicted keys had left.';
 COMMENT ON COLUMN snowflake_ids.metric_dense.waits_total IS 'Calls that found no number of their key in memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'What these calls waited.';
+COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'The total time that these calls waited.';
 
 CREATE VIEW snowflake_ids.metric_registry AS
 SELECT r.database::text AS database, r.server::text AS registry,
@@ -5750,14 +5751,14 @@ SELECT r.database::text AS database, r.server::text AS registry,
        extract(epoch FROM r.last_duration)::double precision AS last_call_seconds
 FROM snowflake_ids.registry_status AS r;
 COMMENT ON VIEW snowflake_ids.metric_registry IS 'the registries that this database uses, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_registry.database IS 'the database that uses it';
+COMMENT ON COLUMN snowflake_ids.metric_registry.database IS 'the database that uses the registry';
 COMMENT ON COLUMN snowflake_ids.metric_registry.registry IS 'the foreign server';
-COMMENT ON COLUMN snowflake_ids.metric_registry.up IS '1 where the last question was answered, 0 where not; none before the first.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.calls_total IS 'Questions that were asked.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Those of these questions that had no answer.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Questions without an answer since the last answer.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; it is asked when ids are wanted.';
-COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'What the last answer took.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.up IS '1 if the last request was answered, 0 if not; null before the first request.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.calls_total IS 'Requests to the registry.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Requests that got no answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Requests without an answer since the last answer.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; the registry is asked only when ids are needed.';
+COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'The duration of the last request that was answered.';
 
 GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
     snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;
@@ -5774,14 +5775,14 @@ GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.m
 -- Attaching: replaces the sequence, identity or missing default of a column by a default of this extension. Detaching is the
 -- reverse.
 --
--- All changes are made by ALTER TABLE and similar statements, so the result dumps, restores and upgrades like any other
--- default. Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
+-- ALTER TABLE and similar statements make all changes, so the new default is dumped, restored and upgraded like any other.
+-- Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
 --
--- The table must belong to the caller. A superuser may call for another role's table. That table may contain code of its
--- owner: index expressions, checks, policies, and functions. Therefore:
--- * Each table is read and changed by as_owner, because partitions and children may have different owners.
--- * Tags are changed, and sequences are created, with the caller's rights, because that runs no code of the owner.
--- * Checks that were made before a lock are repeated after it, by oid.
+-- The table must belong to the caller, or the caller is a superuser. A table may contain code of its owner: index
+-- expressions, checks, policies, and functions. Therefore:
+-- * as_owner reads and changes each table, because partitions and children may have different owners.
+-- * The caller's rights are used to change tags and to create sequences, because these steps run no code of the owner.
+-- * Checks that were made before a lock was acquired are repeated under the lock, by oid.
 
 CREATE FUNCTION snowflake_ids.attach(relation regclass, "column" name, kind text DEFAULT 'snowflake',
     tag text DEFAULT NULL, sequence text DEFAULT 'redirect', generator text DEFAULT NULL) RETURNS void
@@ -5807,9 +5808,9 @@ BEGIN
         PERFORM snowflake_ids_internal.attach_here(relation, "column", kind, tag, sequence, generator);
         RETURN;
     END IF;
-    -- The tag and the coordinator come first, so that no id of a worker can repeat one of theirs. A separate session
-    -- changes the coordinator. Its transaction has ended before the workers are changed, so a later failure does not undo
-    -- the change.
+    -- The tag and the coordinator are changed first, so that no worker repeats an id of the coordinator.
+    -- A separate session changes the coordinator, and commits before the workers are changed.
+    -- A later failure does not undo this change.
     PERFORM snowflake_ids_internal.check_alone('attach', relation);
     SELECT r.success, r.result INTO done FROM pg_catalog.run_command_on_coordinator(format(
         'SELECT snowflake_ids_internal.attach_in_session(%L, %L, %L, %L, %L, %L, %L)',
@@ -5819,14 +5820,14 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = 'could not change the coordinator in a separate session',
             DETAIL = left(coalesce(done.result, 'No answer.'), 1000),
-            HINT = 'Correct this and repeat the call; no worker has been changed.';
+            HINT = 'Correct the cause, and repeat the call; no worker has been changed.';
     ELSIF done.result <> '' THEN
         failed := done.result;
         RAISE EXCEPTION USING
             ERRCODE = failed ->> 'code',
             MESSAGE = failed ->> 'message',
             DETAIL = coalesce(nullif(failed ->> 'detail', ''), format('The coordinator reported this for table "%s".', relation)),
-            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct this and repeat the call; no worker has been changed.');
+            HINT = coalesce(nullif(failed ->> 'hint', ''), 'Correct the cause, and repeat the call; no worker has been changed.');
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for other nodes');
     tag := CASE WHEN kind COLLATE "C" = 'segment' THEN coalesce(tag, snowflake_ids_internal.default_tag(relation)) END;
@@ -5846,7 +5847,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach IS
-    'makes a column take ids above its present ones: from snowflake_nextval(), with or without a generator, or from segment_nextval(tag)';
+    'makes a column take ids above its present values, from snowflake_nextval(), snowflake_nextval(generator) or segment_nextval(tag)';
 
 -- Attaches the column on this node, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
 -- still treats as distributed, although its table is not distributed any more.
@@ -5879,8 +5880,8 @@ BEGIN
         END IF;
     END IF;
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
-        -- The parent was attached first, and one sequence served both tables: take the parent's tag. Both defaults may name
-        -- another role's tag, so the table's owner needs the right to move the tag.
+        -- If the parent was attached first, and one sequence served both tables, the parent's tag is used. Both defaults may
+        -- name another role's tag, so the table's owner needs the right to move the tag.
         SELECT t.tag INTO tag
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid, snowflake_ids_internal.tag_of_default(former) AS t (tag)
         WHERE i.inhrelid = relation AND snowflake_ids_internal.default_of(i.inhparent, "column") = former COLLATE "C"
@@ -5893,13 +5894,13 @@ BEGIN
     END IF;
     expression := snowflake_ids_internal.id_default(kind, tag, generator);
     identities := snowflake_ids_internal.former_identities(relation, "column");
-    -- A node gives ids of the former tag until it learns of the change. The new tag could give the same ids.
+    -- A node gives ids of the former tag until the node learns of the change. The new tag could give the same ids.
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
             MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
             DETAIL = 'Nodes that still use the old tag would give the same ids as nodes that already use the new one.',
-            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach it to the other tag.', relation, "column");
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach the column to the other tag.', relation, "column");
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
@@ -5915,9 +5916,9 @@ BEGIN
     PERFORM snowflake_ids_internal.tell_replaced_defaults(relation, "column", expression);
     IF distributed THEN
         PERFORM snowflake_ids_internal.unbind_own(relation, "column", NULL);
-        -- The tag gives ids as soon as the coordinator is changed. Until then the former defaults of other nodes give ids,
-        -- and some of these ids are not stored yet. If such ids may be in the range in which the new ids begin, the tag
-        -- begins higher.
+        -- The tag gives ids as soon as the coordinator is changed.
+        -- Other nodes still use their former defaults then, and some of their ids are not stored yet.
+        -- The tag begins above these ids if they may be in its range.
         IF highest >= 1::bigint << 48 AND former IS DISTINCT FROM expression COLLATE "C" THEN
             highest := least(9223372036854775807, highest::numeric + (1::bigint
                 << CASE snowflake_ids_internal.kind_of_default(former) COLLATE "C" WHEN 'snowflake' THEN 42 ELSE 36 END));
@@ -5927,7 +5928,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.drop_identities(relation, "column", sequence COLLATE "C" <> 'drop');
     PERFORM snowflake_ids_internal.set_default(relation, "column", 'SET DEFAULT ' || expression);
-    -- A registry on another server keeps its change even if this transaction is rolled back. So the registry is asked after
+    -- A registry on another server keeps its change even if this transaction is rolled back. So the tag is raised there after
     -- all steps that may fail here, and before any node gives ids of the tag.
     IF kind COLLATE "C" = 'segment' THEN
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
@@ -5977,7 +5978,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" is not attached', "column", relation),
             DETAIL = CASE WHEN expression IS NULL THEN 'It has no default.'
                 ELSE format('Its default is %s.', expression) END,
-            HINT = coalesce((SELECT format('To end the ids of its sequence, for all columns that use it: SELECT snowflake_ids.unbind_sequence(%L);',
+            HINT = coalesce((SELECT format('To unbind the sequence of the column, for all columns that use the sequence: SELECT snowflake_ids.unbind_sequence(%L);',
                     s.sequence) FROM snowflake_ids_internal.sequences_of(relation, "column") s
                 WHERE snowflake_ids_internal.sequence_is_bound(s.sequence) LIMIT 1),
                 'Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).');
@@ -6026,7 +6027,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.detach IS
-    'gives an attached column its former default back, a sequence or an identity, or the default that the argument names';
+    'gives an attached column its former sequence or identity back, or what the argument kind names: sequence, identity or none';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -6077,9 +6078,8 @@ BEGIN
 END
 $$;
 
--- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgrade a weaker lock would wait for
--- each other. Until the commit, no session can insert rows, create a view on a table, change its owner, or add a table below
--- it.
+-- Locks the tables in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgraded a weaker lock would deadlock.
+-- Until the commit, no session can insert rows, create a view on a table, change a table's owner, or add a child table.
 CREATE FUNCTION snowflake_ids_internal.lock_table(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6087,7 +6087,7 @@ DECLARE
     members regclass[];
 BEGIN
     PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
-    -- An older snapshot would not see the rows that came while we waited for the lock.
+    -- A snapshot taken before the lock would miss rows that were inserted during the wait for the lock.
     IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot attach or detach a column in a %s transaction', current_setting('transaction_isolation')),
@@ -6115,7 +6115,7 @@ END
 $$;
 
 -- Checks the kind of a table. Refuses a foreign table, except as a partition: other servers may insert into the remote
--- table, and it cannot be locked against them.
+-- table, and no lock here stops them.
 CREATE FUNCTION snowflake_ids_internal.check_table(relation regclass, VARIADIC kinds "char"[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6127,7 +6127,7 @@ BEGIN
     ELSIF class.relkind <> ALL (kinds) THEN
         RAISE wrong_object_type USING
             MESSAGE = format('"%s" is not a table', relation),
-            DETAIL = 'Only ordinary and partitioned tables can be attached or detached.';
+            DETAIL = 'Only columns of ordinary and partitioned tables can be attached or detached.';
     ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
         RAISE insufficient_privilege USING MESSAGE = format('must be owner of table %s', relation);
     END IF;
@@ -6151,9 +6151,9 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
             DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
             HINT = CASE WHEN base IN ('integer'::regtype, 'smallint'::regtype) THEN
-                format('Widen it, which rewrites the table, and likewise the columns that refer to it: '
+                format('Widen the column, and all columns that reference it, which rewrites their tables: '
                     'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
-                || ' Or attach it with kind => ''segment''.'
+                || ' Or attach the column with kind => ''segment''.'
                 ELSE 'Attach a column of type bigint.' END;
     ELSIF found_column.attgenerated <> '' THEN
         RAISE invalid_parameter_value USING
@@ -6161,12 +6161,12 @@ BEGIN
             DETAIL = 'Its values are computed.',
             HINT = 'Attach a column that can be written to.';
     ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
-        -- Since Postgres 17 a partition has part in its parent's identity.
+        -- Since Postgres 17, a partition shares its parent's identity.
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
                 attribute, relation),
-            DETAIL = 'It cannot be dropped from one partition alone.',
-            HINT = 'Attach the partitioned table.';
+            DETAIL = 'The identity cannot be dropped from one partition alone.',
+            HINT = 'Call snowflake_ids.attach for the partitioned table.';
     END IF;
 END
 $$;
@@ -6187,7 +6187,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
 $$;
 
 -- Checks the right to a tag whose name comes from a table or a sequence, not from the caller. The caller may be a superuser,
--- and the owner may have chosen a name that leads to another role's tag.
+-- and the table's owner may have chosen a table name that leads to another role's tag.
 CREATE FUNCTION snowflake_ids_internal.check_unnamed_tag(relation regclass, tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -6197,13 +6197,12 @@ BEGIN
         RAISE insufficient_privilege USING
             MESSAGE = format('permission denied for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The tag is the default for "%s", whose owner does not have the UPDATE privilege on the tag.', relation),
-            HINT = 'To use this tag nevertheless, pass it in the call; otherwise pass another tag.';
+            HINT = 'Pass another tag in the call. To use this tag nevertheless, pass its name.';
     END IF;
 END
 $$;
 
--- Checks for uses of the column that would make INSERT fail with the new ids, or that would be lost. Reports them before any
--- change.
+-- Fails before any change if INSERT would fail with the new ids, or if a use of the column would be lost.
 CREATE FUNCTION snowflake_ids_internal.check_uses(relation regclass, attribute name, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6218,13 +6217,13 @@ BEGIN
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" is a foreign key without a default', attribute, other.member),
-            DETAIL = format('Its values are those of table %s.', other.of),
-            HINT = 'Attach the column that it refers to.';
+            DETAIL = format('The values of the column come from table %s.', other.of),
+            HINT = 'Attach the column that the foreign key references.';
     END IF;
     SELECT b AS member, snowflake_ids_internal.default_of(b, attribute) AS expression INTO other
     FROM unnest(members) b JOIN pg_attribute a ON a.attrelid = b AND a.attname = attribute COLLATE "C"
         JOIN pg_attrdef f ON f.adrelid = b AND f.adnum = a.attnum
-        -- OFFSET: in a catalog without statistics, the planner would otherwise begin with all rows of pg_attrdef in pg_depend.
+        -- OFFSET 0 keeps the planner from first reading all rows of pg_attrdef in pg_depend when the catalog has no statistics.
         CROSS JOIN LATERAL (SELECT d.refobjid FROM pg_depend d WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             AND d.refclassid = 'pg_class'::regclass OFFSET 0) d
         JOIN pg_class s ON s.oid = d.refobjid AND s.relkind = 'S'
@@ -6239,7 +6238,7 @@ BEGIN
     FOR other IN
         SELECT c.conrelid::regclass AS relation, a.attname AS attribute, a.atttypid::regtype AS type,
             snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) AS most
-        -- pg_depend has an index for the constraints that depend on the tables.
+        -- pg_depend has an index that finds the constraints that depend on a table.
         FROM (SELECT DISTINCT d.objid FROM pg_depend d WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = ANY (members)) AS d JOIN pg_constraint c ON c.oid = d.objid
             CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS k (own, other)
@@ -6252,8 +6251,8 @@ BEGIN
         CONTINUE WHEN other.most >= most;
         IF kind COLLATE "C" = 'snowflake' THEN
             RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('column "%s" of relation "%s" references the column and cannot hold its ids', other.attribute, other.relation),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
+                MESSAGE = format('column "%s" of relation "%s" cannot hold ids of the column that it references', other.attribute, other.relation),
+                DETAIL = format('The maximum of type %s is %s.', other.type, other.most),
                 HINT = format('Widen it first: ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', other.relation, other.attribute);
         END IF;
         RAISE NOTICE USING
@@ -6307,10 +6306,10 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above those of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest is %s, the maximum of type %s.', highest,
+            MESSAGE = format('no ids are left above the values of column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest value is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
-            HINT = 'Before you attach the column, give lower ids to the rows with the highest ids.';
+            HINT = 'First give lower ids to the rows with the highest ids.';
     END IF;
 END
 $$;
@@ -6326,7 +6325,7 @@ BEGIN
     IF following <= highest THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
-            DETAIL = format('The highest is %s; %s is at %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
+            DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
                 'If the ids are of another layout, set snowflake_ids.layout to that layout, or attach with kind => ''segment''.'
                 ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;
@@ -6384,8 +6383,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.type_maximum(snowflake_ids_internal.column_type(relation, attribute))
 $$;
 
--- Returns the sequences of a column, and of this column in the tables below. The column owns them, or names them in its
--- default; owner is the table whose column owns the sequence.
+-- Returns the sequences of a column, and of this column in the tables below: sequences that the column owns or names in its
+-- default. owner is the table whose column owns the sequence.
 CREATE FUNCTION snowflake_ids_internal.sequences_of(relation regclass, attribute name)
 RETURNS TABLE (sequence regclass, owner regclass)
 LANGUAGE plpgsql ROWS 2 SET search_path = pg_catalog, pg_temp AS $$
@@ -6451,7 +6450,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 $$;
 
--- Returns the options and the position of a sequence. The type is left out, because an identity takes its column's type.
+-- Returns the options and the position of a sequence, without the type, because an identity has its column's type.
 CREATE FUNCTION snowflake_ids_internal.sequence_course(sequence regclass, OUT options text, OUT last_value bigint, OUT is_called boolean)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('INCREMENT BY %s MINVALUE %s MAXVALUE %s START WITH %s CACHE %s %s', s.seqincrement, s.seqmin, s.seqmax, s.seqstart,
@@ -6459,8 +6458,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM pg_sequence s, snowflake_ids_internal.sequence_position($1) p WHERE s.seqrelid = $1
 $$;
 
--- Returns the highest number of a sequence. A number that was taken but not stored counts, because it may still be inserted.
--- The highest number of a descending sequence is its start.
+-- Returns the highest number of a sequence, including numbers that were issued and may not be stored yet. The highest number
+-- of a descending sequence is its start.
 CREATE FUNCTION snowflake_ids_internal.highest_number(sequence regclass) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -6479,11 +6478,11 @@ BEGIN
     ELSIF EXISTS (SELECT FROM snowflake_ids.registry_server) OR EXISTS (SELECT FROM snowflake_ids.segment s WHERE s.tag = bound.tag) THEN
         highest := snowflake_ids_internal.highest_of_tag(bound.tag);
     ELSE
-        -- Without the tag, nothing tells which ids the sequence gave.
+        -- Only the tag tells which ids the sequence has given.
         RAISE undefined_object USING
             MESSAGE = format('segment tag "%s" of sequence "%s" does not exist', bound.tag, sequence),
             DETAIL = 'The sequence has given ids of this tag, and must continue above them.',
-            HINT = format('Create it again above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
+            HINT = format('Create the tag again, above all ids that are in use: SELECT snowflake_ids.segment_create(%L, start => ...);', bound.tag);
     END IF;
     RETURN greatest(highest, bound.last_number);
 END
@@ -6500,8 +6499,8 @@ BEGIN
 END
 $$;
 
--- Returns the highest id that is stored in the table or below, or was issued by the column's sequences and tags. Ignores
--- negative ids.
+-- Returns the highest id that is stored in the table or in tables below, or was issued by the column's sequences and tags.
+-- Ignores negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -6516,7 +6515,7 @@ BEGIN
             stored := greatest(stored,
                 snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
         EXCEPTION WHEN undefined_function THEN
-            -- The planner also plans the expressions of indexes.
+            -- The planner also plans index expressions, which may call functions that are not found here.
             RAISE undefined_function USING
                 MESSAGE = SQLERRM,
                 DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
@@ -6541,16 +6540,17 @@ $$;
 -- requires:
 --   attach_distributed
 
--- Attaches and detaches a whole schema: functions that make the plan, and procedures that carry it out. Columns that use
--- one sequence are a group, because one binding serves them all. Each group has a transaction of its own. Partitions and
--- children go with the topmost parent that has a sequence for the column.
+-- Attaching and detaching a whole schema: functions that make the plan, and procedures that execute it. Columns that use one
+-- sequence are a group, because one binding serves all of them. Each group has a transaction of its own. Partitions and
+-- children are attached together with the topmost parent that has a sequence for the column.
 --
 -- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas.
--- After each COMMIT they lock the extension again. Otherwise another role could drop it and take these names.
+-- After each COMMIT the procedures lock the extension again, because another role could drop it and reuse the names of its
+-- objects.
 
--- Returns columns that have a default of this extension or a sequence, or are a whole primary key. sequence serves the
--- default or the identity. kind is that of the ids that the column takes already. above is the parent that the column goes
--- with; the parent may be in another schema.
+-- Returns columns that have a default of this extension or a sequence, and columns that are the only column of a primary key.
+-- sequence is the sequence of the default or the identity. kind is the kind of ids that the column already has. above is the
+-- parent with which the column is attached; the parent may be in another schema.
 CREATE FUNCTION snowflake_ids_internal.candidate_columns(schema regnamespace)
 RETURNS TABLE (relation regclass, attribute name, number smallint, found text, sequence regclass, kind text, above regclass)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -6564,7 +6564,7 @@ BEGIN
     ), defaults AS (
         SELECT f.adrelid AS relation, f.adnum AS number, max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence,
             bool_or(o.ours) AS calls_ours,
-            -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
+            -- Printing a default fails if another session meanwhile drops an object that the default names.
             bool_and(o.ours OR d.refclassid = 'pg_type'::regclass OR d.refobjid = f.adrelid) AS calls_only_ours
         FROM pg_attrdef f JOIN pg_depend d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid, LATERAL (SELECT d.refclassid
@@ -6610,8 +6610,8 @@ BEGIN
 END
 $$;
 
--- Returns whether a schema is searched. If a schema is named, only that one is, unless it is another session's temporary
--- schema. Otherwise all are, except those of the system, of extensions, and other sessions' temporary schemas.
+-- Returns whether a schema is searched. If the caller names a schema, only this schema is searched. If not, all schemas are
+-- searched, except those of the system and of extensions. Other sessions' temporary schemas are never searched.
 CREATE FUNCTION snowflake_ids_internal.is_adopted_schema(candidate oid, schema regnamespace) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN schema IS NOT NULL THEN candidate = schema AND NOT pg_is_other_temp_schema(candidate) ELSE candidate = pg_my_temp_schema()
@@ -6644,14 +6644,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT u.sequence, left(string_agg(u.name, ', ' ORDER BY u.name COLLATE "C"), 500) FROM uses u GROUP BY u.sequence
 $$;
 
--- Returns the columns that must be widened together: those narrower than ids that refer to a column, directly or through
--- others.
+-- Returns the columns that must be widened together: a column, and the columns that refer to it by foreign keys, directly or
+-- through other columns. Leaves out columns that are wide enough for ids.
 CREATE FUNCTION snowflake_ids_internal.columns_to_widen(relation regclass, attribute name) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WITH RECURSIVE widened (relation, number) AS (
         SELECT a.attrelid, a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2 COLLATE "C"
         UNION SELECT c.conrelid, k.own
-        -- pg_constraint has no index for the table that is referred to, but pg_depend has one.
+        -- pg_constraint has no index on the referenced table, but pg_depend has one.
         FROM widened w CROSS JOIN LATERAL (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass
                 AND d.refobjid = w.relation AND d.refobjsubid = w.number OFFSET 0) d
             JOIN pg_constraint c ON c.oid = d.objid AND c.confrelid = w.relation AND c.contype = 'f' AND c.conparentid = 0,
@@ -6663,8 +6663,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
 $$;
 
--- Returns the error of the checks of attach that keep no lock and read no row. The checks print constraints, and so wait if
--- another session locks their table.
+-- Runs the checks of attach that keep no lock and read no row. Returns their error, or null. The checks print constraints, so
+-- they wait if another session locks a constraint's table.
 CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -6674,7 +6674,7 @@ BEGIN
     PERFORM snowflake_ids_internal.check_uses(relation, attribute, kind);
     IF NOT snowflake_ids_internal.is_distributed(relation) THEN
         shared := snowflake_ids_internal.shared_sequence(relation, attribute);
-        -- The sequence belongs to another role: this error concerns only this column, not the sequence's other users.
+        -- If the sequence belongs to another role, the error concerns only this column, not the sequence's other users.
         PERFORM snowflake_ids_internal.check_shared(relation, attribute, shared, kind, NULL, NULL, 'redirect')
         FROM pg_class t, pg_class s
         WHERE t.oid = attach_error.relation AND s.oid = shared AND NOT pg_has_role(t.relowner, s.relowner, 'USAGE');
@@ -6708,7 +6708,7 @@ DECLARE
     failure record;
     below regclass;
     tags bigint := (SELECT count(*) FROM snowflake_ids.segment);
-    -- Keys are sequences of groups; values are their errors, or null.
+    -- Keys are the groups' sequences; values are the groups' errors, or null.
     groups jsonb := '{}';
 BEGIN
     PERFORM snowflake_ids_internal.check_kind(kind, NULL, NULL);
@@ -6729,8 +6729,8 @@ BEGIN
         sequence := candidate.sequence;
         action := 'skip';
         below := NULL;
-        -- Looks for a partition that came later. A column with a tag or generator of its own is left, because attach_all
-        -- would replace it.
+        -- Finds partitions that were added later. Skips a column that has a tag or generator of its own, because attach_all
+        -- would replace that tag or generator.
         IF state = 'attached' AND candidate.relhassubclass AND snowflake_ids_internal.default_of(relation, attribute)
             = snowflake_ids_internal.id_default(kind, snowflake_ids_internal.default_tag(relation)) COLLATE "C"
         THEN
@@ -6799,7 +6799,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.attach_plan IS
-    'the columns of a schema that could take ids, and the step of attach_all for each: attach it, bind its sequence, or skip it for a reason';
+    'the columns of a schema that could take ids, and what attach_all does with each: attach it, bind its sequence, or skip it for the stated reason';
 
 -- Returns the groups of columns to attach, and then the skipped columns with the reason.
 CREATE FUNCTION snowflake_ids_internal.attach_steps(schema regnamespace, kind text)
@@ -6824,7 +6824,7 @@ DECLARE
     hint text;
 BEGIN
     -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
-    -- lock a distributed table: another session attaches it, and would wait for this one.
+    -- lock a distributed table, because another session attaches that table, and would wait for this session.
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
     END LOOP;
@@ -6839,7 +6839,7 @@ BEGIN
             RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
         END IF;
         PERFORM snowflake_ids.attach(relation, attribute, kind);
-        -- The first call has reported the other columns.
+        -- The first call has already reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
@@ -6911,7 +6911,7 @@ BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = format('%s cannot run inside a transaction block', left(procedure, 16)),
-            DETAIL = 'It ends a transaction for each group of columns.',
+            DETAIL = 'The procedure commits after each group of columns.',
             HINT = format('CALL snowflake_ids.%s outside of BEGIN and COMMIT.', left(procedure, 16));
     END IF;
 END
@@ -6989,8 +6989,8 @@ $$;
 COMMENT ON PROCEDURE snowflake_ids.detach_all IS
     'detaches the attached columns of a schema, of one kind or both, and unbinds the sequences that they share';
 
--- Attaches a new column, or with number 0 the columns of a new table, if they have a sequence of their own. Kind bound binds the
--- sequence instead. DDL of every role calls this function.
+-- Attaches a new column, or, with number 0, all columns of a new table, if they have a sequence of their own. With kind bound,
+-- binds the sequence instead. DDL of every role calls this function.
 CREATE FUNCTION snowflake_ids_internal.attach_created(relation oid, number integer, kind text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7043,8 +7043,8 @@ $$;
 
 -- Changes that attach and detach make.
 
--- Creates or raises a tag. Grants the owner of the column the right to move a new tag, so that setval and TRUNCATE ...
--- RESTART IDENTITY still work.
+-- Creates or raises a tag. Grants the column's owner the right to move a new tag, so that the owner can still use setval and
+-- TRUNCATE ... RESTART IDENTITY.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7076,8 +7076,8 @@ BEGIN
     IF known.tag IS NULL AND highest >= most THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
-            DETAIL = format('The column and its sequence end at %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise the MAXVALUE of the sequence, if the column has one, or widen the column.';
+            DETAIL = format('The column and its sequence can hold ids up to %s; the highest id in use is %s.', most, highest),
+            HINT = 'Raise MAXVALUE of the column''s sequence, or change the column to a wider type.';
     ELSIF known.tag IS NULL THEN
         -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);
@@ -7090,7 +7090,7 @@ BEGIN
         RAISE invalid_parameter_value USING
             MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
             DETAIL = 'The ids of the column would repeat.',
-            HINT = 'Attach with a tag that has no reset, or leave the tag out to create a new one.';
+            HINT = 'Attach with a tag that has no reset, or omit the argument tag to create a new tag.';
     ELSIF known.max_value <= highest THEN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
@@ -7107,7 +7107,7 @@ BEGIN
 END
 $$;
 
--- Changes the default of partitions and children too, because a row that is inserted into a partition directly gets that
+-- Changes the default of a table, its partitions and its children. A row that is inserted directly into a partition gets the
 -- partition's default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7117,8 +7117,8 @@ BEGIN
 END
 $$;
 
--- Drops identities. An identity's sequence is dropped with it; to keep the sequence, creates another one of the same name
--- and options.
+-- Drops identities, and with them their sequences. With keep_sequence, creates sequences of the same names and options
+-- again.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7131,7 +7131,7 @@ DECLARE
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
+        -- Looked up in the loop, because dropping a partitioned table's identity also drops its partitions' identities.
         sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
@@ -7159,7 +7159,7 @@ BEGIN
         RETURN snowflake_ids_internal.create_sequence_for(relation,
             format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
     END IF;
-    -- Citus refuses that, and has nothing against the two one after the other.
+    -- Citus refuses OWNED BY when a sequence is created, but accepts it in a later ALTER SEQUENCE.
     made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
     PERFORM snowflake_ids_internal.as_owner(made,
         format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));
@@ -7167,7 +7167,7 @@ BEGIN
 END
 $$;
 
--- Grants the rights on a sequence again. The owner becomes the grantor of all, also of rights that others granted.
+-- Grants the rights on a sequence again. The owner becomes the grantor of all rights, even if another role had granted them.
 CREATE FUNCTION snowflake_ids_internal.set_rights(sequence regclass, rights aclitem[], described text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7230,8 +7230,8 @@ BEGIN
             RAISE object_not_in_prerequisite_state USING
                 MESSAGE = format('sequence "%s" also serves column "%s" of relation "%s", which cannot hold the ids',
                     sequence, other.other_attribute, other.other),
-                DETAIL = format('It is %s, whose maximum is %s.', other.type, other.most),
-                HINT = 'Widen that column first.';
+                DETAIL = format('The maximum of type %s is %s.', other.type, other.most),
+                HINT = 'Change that column to a wider type first.';
         END IF;
         RAISE NOTICE USING
             MESSAGE = format('column "%s" of relation "%s" also gets ids', other.other_attribute, other.other),
@@ -7274,8 +7274,8 @@ BEGIN
 END
 $$;
 
--- Resumes sequences that were bound when the extension was dropped. They stand at the maximum of bigint, which no sequence
--- reaches by counting.
+-- Resumes sequences that were bound when the extension was dropped. Such a sequence's last value is the maximum of bigint,
+-- which no sequence reaches by counting.
 CREATE FUNCTION snowflake_ids_internal.resume_sequences(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
 DECLARE
@@ -7332,8 +7332,8 @@ BEGIN
 END
 $$;
 
--- Restores identities, the lowest tables first, because restoring a table's identity drops the sequences of the tables below
--- it.
+-- Restores identities. Children come before their parents, because restoring a table's identity drops the sequences of the
+-- tables below it.
 CREATE FUNCTION snowflake_ids_internal.restore_identities(relation regclass, attribute name, highest bigint, identities jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7414,7 +7414,7 @@ BEGIN
 END
 $$;
 
--- Returns a name as serial chooses it: cut to the longest name, and numbered if the name is taken.
+-- Returns a name as serial chooses it: truncated to max_identifier_length, and numbered if the name is taken.
 CREATE FUNCTION snowflake_ids_internal.free_sequence_name(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7438,8 +7438,8 @@ BEGIN
 END
 $$;
 
--- Advances a sequence to a number that it would have reached by its own increment. A descending sequence never meets this
--- extension's ids.
+-- Advances a sequence to a number that the sequence would have reached by its own increment. A descending sequence never
+-- reaches this extension's ids.
 CREATE FUNCTION snowflake_ids_internal.advance_sequence(sequence regclass, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7472,16 +7472,16 @@ BEGIN
 END
 $$;
 
--- Returns a call with a text literal as PostgreSQL prints it (with standard_conforming_strings); quote_literal prints
--- another form.
+-- Returns a call with a text literal as PostgreSQL prints it with standard_conforming_strings. quote_literal prints another
+-- form.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
 $$;
 
--- Returns the tag for a column that is attached without one: the names of the schema and the table, with a dot between them.
--- A name with a dot is quoted. If either name has a dot, a name that begins with a quote is quoted, too. Otherwise columns
--- of two schemas could get the same tag.
+-- Returns the tag for a column that is attached without a tag: the names of the schema and the table, with a dot between them.
+-- Quotes keep two tables from getting the same tag. Each name that contains a dot is quoted. If either name contains a dot,
+-- each name that begins with a quote is quoted, too.
 CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
@@ -7501,8 +7501,8 @@ BEGIN
 END
 $$;
 
--- Returns the kind of a default: snowflake, segment, or null. Also returns null for a function of the same name in another
--- schema or with other arguments, and for more than one call.
+-- Returns the kind of a default: snowflake, segment, or null. The result is also null if the default has more than one call,
+-- or calls a function of the same name in another schema or with other arguments.
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7511,14 +7511,14 @@ BEGIN
             FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
                 FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
             WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- The argument is one literal: quotes within it are doubled.
+                -- True if the argument is one literal: all quotes within it are doubled.
                 AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
                     greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
 END
 $$;
 
--- Returns the columns whose defaults use a tag, even if the tag does not exist. Searches by dependency on the functions,
--- because pg_depend has an index for that.
+-- Returns the columns whose defaults use a tag, even if the tag does not exist. Finds defaults by their dependency on the
+-- functions, because pg_depend has an index for this search.
 CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT d.adrelid::regclass, a.attname
@@ -7528,7 +7528,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Other objects in a default may be dropped meanwhile, and printing the default would fail.
+        -- Printing a default fails if another session meanwhile drops an object that the default names.
         AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
                 AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
             -- Many columns may be attached. This test excludes most of them cheaply.
@@ -7538,8 +7538,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY d.adrelid, d.adnum
 $$;
 
--- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages, because no right
--- to read it is needed for that.
+-- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages. This test needs no
+-- right to read the table.
 CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
@@ -7547,15 +7547,14 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
--- Returns a column's default. A synonym of this extension's functions is replaced, so that the default compares equal to one
--- that attach has written.
+-- Returns a column's default in the form that attach writes. A call by a synonym, such as snowflake_id, is replaced.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
     FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
             E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only expressions of generated columns contain columns. To print these would wait for a lock on the table.
+        -- Only expressions of generated columns name other columns. Printing column names would wait for a lock on the table.
         FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
             FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
             WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
@@ -7567,8 +7566,8 @@ $$;
 -- requires:
 --   attach_changes
 
--- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. Then all
--- users draw from the same ids: the columns, nextval by name, and functions that call it.
+-- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. All users
+-- then get ids from the same source: the columns, direct calls of nextval, and functions that call nextval.
 
 -- Returns other columns that use a sequence in their default or own it, and the highest number that they can hold. Columns
 -- of the relation and the tables below do not count.
@@ -7579,7 +7578,7 @@ BEGIN
     RETURN QUERY
     WITH named (relation, number) AS (
         SELECT f.adrelid, f.adnum
-        -- OFFSET: in a catalog without statistics, the planner would otherwise read all rows of pg_attrdef in pg_depend.
+        -- OFFSET 0 keeps the planner from reading all rows of pg_attrdef in pg_depend when the catalog has no statistics.
         FROM (SELECT d.classid, d.objid FROM pg_depend d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = $1 OFFSET 0) d
             JOIN pg_attrdef f ON f.oid = d.objid
         WHERE d.classid = 'pg_attrdef'::regclass
@@ -7603,15 +7602,15 @@ BEGIN
 END
 $$;
 
--- Returns whether a default is nextval of this sequence, in the form in which the server prints it.
+-- Returns whether a default, as the server prints it, is nextval of this sequence.
 CREATE FUNCTION snowflake_ids_internal.is_default_of(expression text, sequence regclass) RETURNS boolean
 LANGUAGE sql SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off AS $$
     SELECT expression COLLATE "C" = format('nextval(''%s''::regclass)', replace($2::text, '''', ''''''))
 $$;
 
 -- Returns the sequence of a column's default if the column is not the sequence's only user. A bound sequence counts as
--- shared, because it has its own tag or generator. So does a sequence that no column owns, because other code may call
--- nextval with its name.
+-- shared, because it has its own tag or generator. A sequence that no column owns also counts as shared, because other code
+-- may call nextval for it.
 CREATE FUNCTION snowflake_ids_internal.shared_sequence(relation regclass, attribute name) RETURNS regclass
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT s.sequence FROM snowflake_ids_internal.sequences_of($1, $2) s
@@ -7620,8 +7619,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             OR EXISTS (SELECT FROM snowflake_ids_internal.others_of_sequence(s.sequence, $1, $2)))
 $$;
 
--- Fails if a sequence with several users cannot be bound for a column. The plan calls this without a lock, attach_shared
--- under the lock.
+-- Fails if a sequence with several users cannot be bound for a column. The plan runs this check without a lock;
+-- attach_shared repeats the check under the lock.
 CREATE FUNCTION snowflake_ids_internal.check_shared(relation regclass, attribute name, shared regclass, kind text, tag text,
     generator text, sequence text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -7633,25 +7632,25 @@ DECLARE
 BEGIN
     IF sequence COLLATE "C" <> 'redirect' THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('sequence "%s" is not used by column "%s" of relation "%s" alone', shared, attribute, relation),
-            DETAIL = 'If the sequence is not bound, its other users continue to take its own numbers.',
-            HINT = format('Omit sequence => %L to bind the sequence.', left(sequence, 128));
+            MESSAGE = format('sequence "%s" has other users than column "%s" of relation "%s"', shared, attribute, relation),
+            DETAIL = 'If the sequence is not bound, the other users still get its own numbers.',
+            HINT = format('Omit the argument sequence => %L, so that the sequence is bound.', left(sequence, 128));
     END IF;
     SELECT b INTO member FROM snowflake_ids_internal.table_and_below(relation) b
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does, and a sequence with several users is bound without changing defaults.', attribute, relation),
-            HINT = 'First set the same default for it, or drop its default.';
+            DETAIL = format('Column "%s" of relation "%s" does. Binding a sequence that has several users does not change the defaults of columns.', attribute, relation),
+            HINT = 'First set the default of the column to nextval() of this sequence, or drop the default.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);
-    -- The caller may be a superuser, and the table's owner may have named another role's sequence.
+    -- The caller may be a superuser, and the table's owner may have named another role's sequence in the default.
     IF NOT EXISTS (SELECT FROM pg_class t, pg_class s WHERE t.oid = relation AND s.oid = shared AND pg_has_role(t.relowner, s.relowner, 'USAGE')) THEN
         RAISE insufficient_privilege USING
             MESSAGE = format('table owner must be owner of sequence "%s"', shared),
-            DETAIL = format('Column "%s" of relation "%s" is not its only user.', attribute, relation),
+            DETAIL = format('Column "%s" of relation "%s" is not the only user of the sequence.', attribute, relation),
             HINT = 'Ask the owner of the sequence to bind it with snowflake_ids.bind_sequence.';
     END IF;
     SELECT * INTO bound FROM snowflake_ids.sequence_binding b
@@ -7664,7 +7663,7 @@ BEGIN
             DETAIL = CASE WHEN bound.tag IS NOT NULL THEN format('It gives ids of segment tag "%s".', bound.tag)
                 WHEN bound.generator IS NOT NULL THEN format('It gives ids of generator "%s".', bound.generator)
                 ELSE 'It gives snowflake ids.' END,
-            HINT = format('Attach the column with the same kind, tag and generator, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
+            HINT = format('Attach the column with the kind, tag and generator of the sequence, or first SELECT snowflake_ids.unbind_sequence(%L);', shared);
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
@@ -7696,7 +7695,7 @@ BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     highest := snowflake_ids_internal.highest_id(relation, attribute);
     IF bound.sequence IS NULL THEN
-        -- The columns now set the end, not the sequence's own type.
+        -- The columns' types now limit the numbers, not the sequence's own type.
         SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(shared);
         PERFORM snowflake_ids_internal.advance_sequence(shared, highest);
         PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'raising the tag');
@@ -7735,7 +7734,7 @@ $$;
 
 -- Notices for the user.
 
--- Reports defaults that were replaced, unless they are this extension's or use a sequence that the column owns.
+-- Reports replaced defaults, except defaults of this extension and those that use a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7793,12 +7792,13 @@ $$;
 --   attach_notices
 --   citus
 
--- Tables of a Citus cluster. Each node has the definition of such a table, and evaluates its defaults itself, so each node
--- is changed. Citus would propagate the changes, but refuses them for distribution columns and identities. Therefore these
--- functions turn propagation off, and make the same changes on each worker in a separate transaction.
+-- Tables of a Citus cluster. Each node has the definition of a distributed table, and evaluates the table's defaults itself.
+-- So attach and detach change each node. Citus would propagate such changes, but refuses them for distribution columns and
+-- identities. Therefore these functions turn propagation off, and make the same changes on each worker in a separate
+-- transaction.
 --
--- Sequences of such a table count from group << 48 on a worker, so that two nodes never give the same number. A worker's own
--- numbers are in that range; the coordinator's are below 1 << 48.
+-- On a worker, sequences of a distributed table count from group << 48, so that two nodes never give the same number. The
+-- coordinator's numbers are below 1 << 48.
 
 CREATE FUNCTION snowflake_ids_internal.is_distributed(relation regclass) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7821,7 +7821,7 @@ BEGIN
 END
 $$;
 
--- Returns the range of a group's numbers: above first, up to last.
+-- Returns the range of a group's numbers: from first, which is excluded, to last, which is included.
 CREATE FUNCTION snowflake_ids_internal.numbers_of_group(node_group int, OUT first bigint, OUT last bigint)
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE node_group WHEN 0 THEN '-9223372036854775808' ELSE node_group::bigint << 48 END, (node_group::bigint + 1 << 48)
@@ -7844,17 +7844,17 @@ BEGIN
 END
 $$;
 
--- Returns the registries that this database uses, or its own identity as a registry. The result must be the same on all
--- nodes.
+-- Returns the registries that this database uses. If it uses none, returns the database's own identity as a registry. The
+-- result must be the same on all nodes.
 CREATE FUNCTION snowflake_ids_internal.registries_in_use() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce((SELECT string_agg(r.identity, ', ' ORDER BY r.position) FROM snowflake_ids.registry_server AS r),
         snowflake_ids_internal.registry_identity())
 $$;
 
--- Returns the unique keys of distributed tables that lack the distribution column, of one table or (with null) of all. Citus
--- enforces such a key within each shard only. fault is null if the default of one of its columns is this extension's, and no
--- trigger may write to that column. Keys without a column of integers do not count.
+-- Returns the unique keys of distributed tables that lack the distribution column: for one table, or, if the argument is null,
+-- for all. Citus enforces such a key only within each shard. fault is null if one of the key's columns has a default of this
+-- extension, and no trigger may write to that column. Keys without an integer column are left out.
 CREATE FUNCTION snowflake_ids_internal.citus_keys(relation regclass)
 RETURNS TABLE (key_of regclass, key name, fault text, hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -7876,11 +7876,11 @@ BEGIN
             AND snowflake_ids_internal.base_type(a.atttypid) IN ('bigint'::regtype, 'integer'::regtype, 'smallint'::regtype)
         CROSS JOIN LATERAL (SELECT snowflake_ids_internal.default_of(a.attrelid, a.attname)) AS w (written)
         LEFT JOIN LATERAL (SELECT format('trigger "%s" may write to column "%s"', t.tgname, a.attname) FROM pg_trigger AS t
-            -- Before an INSERT, for each row.
+            -- The bits of a row trigger that runs before an INSERT.
             WHERE t.tgrelid = a.attrelid AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND t.tgtype::integer & 7 = 7
             ORDER BY t.tgname LIMIT 1) AS t (fault) ON true
         CROSS JOIN LATERAL (SELECT CASE
-            -- Ids of another table, whose row is on the same shard.
+            -- The column holds another table's ids, and the foreign key keeps both rows on the same shard.
             WHEN EXISTS (SELECT FROM pg_constraint AS c CROSS JOIN LATERAL unnest(c.conkey, c.confkey) AS r (own, other)
                     JOIN pg_attribute AS o ON o.attrelid = c.confrelid AND o.attnum = r.other
                 WHERE c.conrelid = a.attrelid AND c.contype = 'f' AND d.attnum = ANY (c.conkey) AND r.own = a.attnum
@@ -7910,14 +7910,14 @@ BEGIN
 END
 $$;
 
--- Fails in a transaction block, because workers commit by themselves and a rollback would leave them changed.
+-- Fails in a transaction block, because workers commit separately, so that a rollback would leave them changed.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF snowflake_ids_internal.in_transaction_block() THEN
         RAISE active_sql_transaction USING
             MESSAGE = format('cannot %s a column of a distributed table in a transaction block', left(function, 16)),
-            DETAIL = format('Table "%s" is changed on each node in a transaction of its own.', relation),
+            DETAIL = format('Table "%s" is changed on each node in a separate transaction.', relation),
             HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', left(function, 16));
     END IF;
 END
@@ -7941,13 +7941,13 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later ones.
+-- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later requests for the lock.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Detaches the column on the workers. Each worker continues in its own range of numbers, above those in the column.
+-- Detaches the column on the workers. Each worker continues in its own range of numbers, above the column's numbers.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -8056,7 +8056,7 @@ BEGIN
     PERFORM set_config('lock_timeout', timeout, true);
     PERFORM snowflake_ids_internal.lock_table(relation);
     PERFORM snowflake_ids_internal.check_column(relation, attribute, 'segment');
-    -- Ids of the tag reached this node's range. Other nodes may give more of them until they learn of the change.
+    -- The tag's ids reached this node's range. Other nodes may give more ids of the tag until they learn of the change.
     IF is_wide AND highest IS NOT NULL AND highest > ALL (SELECT coalesce(b.last_number, snowflake_ids_internal.highest_number(s.sequence))
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence) THEN
@@ -8076,7 +8076,7 @@ BEGIN
         PERFORM snowflake_ids_internal.as_owner(sequence, format('ALTER SEQUENCE %s OWNED BY %s.%I', sequence_name,
             snowflake_ids_internal.qualified_name(relation), attribute));
     END IF;
-    -- A sequence that had a narrower type would count in the range of other nodes.
+    -- A sequence that had a narrower type would count in another node's range.
     IF is_wide AND (SELECT s.seqmin NOT BETWEEN numbers.first AND numbers.last FROM pg_sequence s WHERE s.seqrelid = sequence) THEN
         PERFORM snowflake_ids_internal.drop_sequences(relation, attribute);
         sequence := NULL;
@@ -8086,14 +8086,14 @@ BEGIN
         RETURN;
     END IF;
     sequence := coalesce(sequence, snowflake_ids_internal.create_sequence(relation, attribute, sequence_name, options));
-    -- For narrower types, Citus lets workers give no numbers, because they would repeat those of other nodes.
+    -- For narrower types, Citus lets workers give no numbers, because two workers would give the same numbers.
     PERFORM snowflake_ids_internal.set_default(relation, attribute,
         format('SET DEFAULT %s(%L::regclass)', CASE WHEN is_wide THEN 'nextval' ELSE 'worker_nextval' END, sequence::oid));
     PERFORM snowflake_ids_internal.advance_sequence(sequence, highest);
 END
 $$;
 
--- Discards ids of a tag that this node has in memory, or saved when it stopped. They may be below the column's ids.
+-- Discards ids of a tag that this node has in memory, or saved when it stopped, because they may be below the column's ids.
 CREATE FUNCTION snowflake_ids_internal.discard_received(tag text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -8103,8 +8103,8 @@ BEGIN
 END
 $$;
 
--- Binds the sequences that a column owns, and those of tables below. They count in their node's own range, so no tag is
--- raised above them.
+-- Binds the sequences that a column owns, also in the tables below. The sequences count in their node's own range, so no tag
+-- is raised above their numbers.
 CREATE FUNCTION snowflake_ids_internal.bind_own(relation regclass, attribute name, tag text, generator text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -8114,7 +8114,7 @@ DECLARE
     drops boolean := false;
 BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
-        -- Citus keeps narrower sequences of workers at their end. They give no numbers, bound or not.
+        -- Citus keeps a worker's narrower sequences at their maximum. Such a sequence gives no numbers, bound or not.
         CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
         IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
@@ -8131,8 +8131,8 @@ BEGIN
 END
 $$;
 
--- Unbinds sequences, also on the coordinator. Each sequence returns to the node's own range, above the highest id in that
--- range.
+-- Unbinds sequences. Also runs on the coordinator. Each sequence continues in the node's own range, above the highest id in
+-- that range.
 CREATE FUNCTION snowflake_ids_internal.unbind_own(relation regclass, attribute name, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -8168,8 +8168,8 @@ $$;
 
 /* <begin connected objects> */
 -- finalize
-/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the others.
-   */
+/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the other
+   functions. */
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
@@ -8207,7 +8207,8 @@ GRANT EXECUTE ON FUNCTION
 TO PUBLIC;
 
 /* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
-   detach are not listed. They run with the caller's rights, or with those of a table owner that the caller could become. */
+   detach are not listed. They run with the caller's rights, or with the rights of a table owner that the caller is a member
+   of. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -8242,7 +8243,7 @@ BEGIN
             'snowflake_ids_internal.layout_change_check, snowflake_ids_internal.layout_change_own', 'EXECUTE'),
         ('generators', 'TABLE snowflake_ids.sequence_binding', 'SELECT'),
         ('generators', 'TABLE snowflake_ids.generator', 'INSERT, UPDATE, DELETE'),
-        -- Restoring a dump's triggers needs series_fill.
+        -- A role that restores a dump with triggers needs the right to call series_fill.
         ('series', 'FUNCTION snowflake_ids.series_create, snowflake_ids_internal.series_fill', 'EXECUTE'),
         ('series', 'TABLE snowflake_ids.series, snowflake_ids.series_bigint, snowflake_ids.series_text, snowflake_ids.series_uuid, '
             'snowflake_ids.series_privilege', 'SELECT, INSERT, UPDATE, DELETE'),
@@ -8270,11 +8271,11 @@ BEGIN
     IF snowflake_ids_internal.segment_grantee(role) = 0 THEN
         RAISE EXCEPTION 'cannot grant administration to public' USING
             ERRCODE = 'invalid_parameter_value',
-            DETAIL = 'It can be granted to named roles only.',
+            DETAIL = 'Administration can be granted to named roles only.',
             HINT = 'Name a role.';
     END IF;
     FOR object_name, object_privileges IN SELECT o.object, o.privileges FROM snowflake_ids_internal.administration_objects(part) AS o
-        -- Every part includes the schemas. They are revoked last, together with the role's last part.
+        -- Every part includes the schemas, so the right to use them is revoked only with the role's last part.
         ORDER BY o.object LIKE 'SCHEMA %'
     LOOP
         CONTINUE WHEN object_name COLLATE "C" LIKE 'SCHEMA %' AND starts_with(statement COLLATE "C", 'REVOKE') AND (
@@ -8303,7 +8304,7 @@ BEGIN
     PERFORM snowflake_ids_internal.administration_change('REVOKE %1$s ON %2$s FROM %3$I', part, role);
 END
 $$;
-COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'takes a part of the administration of the extension away from a role';
+COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'revokes from a role the right to administer a part of the extension';
 
 REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
     snowflake_ids_internal.administration_change(text, text, name),
@@ -8360,18 +8361,18 @@ COMMENT ON FUNCTION snowflake_min_id(timestamptz) IS 'the smallest id of the tic
 COMMENT ON FUNCTION snowflake_min_id(timestamptz, text) IS 'the smallest id of a layout or generator in the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz) IS 'the largest id of the tick that an instant lies in';
 COMMENT ON FUNCTION snowflake_max_id(timestamptz, text) IS 'the largest id of a layout or generator in the tick that an instant lies in';
-COMMENT ON FUNCTION snowflake_interval(interval) IS 'the number of ids that an interval spans';
-COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the number of ids of a layout or generator that an interval spans';
+COMMENT ON FUNCTION snowflake_interval(interval) IS 'the difference between two ids whose times are an interval apart';
+COMMENT ON FUNCTION snowflake_interval(interval, text) IS 'the difference between two ids of a layout or generator whose times are an interval apart';
 COMMENT ON FUNCTION snowflake_min_uuid(timestamptz) IS 'the smallest UUID of version 7 in the millisecond that an instant lies in';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made of its parts';
-COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made of its parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer) IS 'an id made from the given parts';
+COMMENT ON FUNCTION snowflake_compose(timestamptz, integer, integer, integer, text, integer) IS 'an id of a layout or generator, made from the given parts';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, boolean) IS
     'an id as text in base62, base58, base36, crockford32 or hex; with a fixed width, texts sort under collation "C" like ids';
-COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text says';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text contains; null if it contains none';
+COMMENT ON FUNCTION snowflake_decode_text(text, text) IS 'the id that a text encodes';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text) IS 'the id that a text encodes; null if the text encodes no id';
 COMMENT ON FUNCTION snowflake_encode(bigint, text, text, boolean) IS 'an id as text after a prefix and an underscore';
 COMMENT ON FUNCTION snowflake_decode_text(text, text, text) IS 'the id in a text with a prefix';
-COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if it contains none';
+COMMENT ON FUNCTION snowflake_try_decode_text(text, text, text) IS 'the id in a text with a prefix; null if the text contains no id';
 COMMENT ON FUNCTION segment_nextval(text) IS 'the next number of a segment tag';
 COMMENT ON FUNCTION segment_nextvals(text, integer) IS 'several numbers of a segment tag, in growing order';
 COMMENT ON FUNCTION segment_nextval_text(text) IS 'the next number of a segment tag, in the format of the tag';
@@ -8379,32 +8380,32 @@ COMMENT ON FUNCTION segment_currval(text) IS 'the last number of a segment tag t
 COMMENT ON FUNCTION series_nextval(text, bigint) IS 'the next number of a key of a series';
 COMMENT ON FUNCTION series_nextval(text, text) IS 'the next number of a key of a series';
 COMMENT ON FUNCTION series_nextval(text, uuid) IS 'the next number of a key of a series';
-COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in its format';
-COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in its format';
+COMMENT ON FUNCTION series_nextval_text(text, bigint) IS 'the next number of a key of a series, in the format of the series';
+COMMENT ON FUNCTION series_nextval_text(text, text) IS 'the next number of a key of a series, in the format of the series';
+COMMENT ON FUNCTION series_nextval_text(text, uuid) IS 'the next number of a key of a series, in the format of the series';
 COMMENT ON FUNCTION series_currval(text, bigint) IS 'the last number of a key that this session got';
 COMMENT ON FUNCTION series_currval(text, text) IS 'the last number of a key that this session got';
 COMMENT ON FUNCTION series_currval(text, uuid) IS 'the last number of a key that this session got';
 
 COMMENT ON FUNCTION snowflake_ids.status() IS 'the row of the view snowflake_ids.status';
 COMMENT ON FUNCTION snowflake_ids.state_reset(timestamptz) IS
-    'begins a new state file, with ids above all that are known to be issued, or above an instant';
+    'starts a new state file; new ids are above all ids known to be issued, or above an instant';
 COMMENT ON FUNCTION snowflake_ids.state_adopt() IS
     'keeps the worker id in a copied data directory, because the original is gone for good';
 COMMENT ON FUNCTION snowflake_ids.clock_accept() IS 'makes the server follow a clock that has jumped ahead';
 COMMENT ON FUNCTION snowflake_ids.layout_check(text, text) IS
-    'shows if a generator, or this server, can change to a layout, and the instant from which on the new ids are above the old';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'has a key go on above a value, like setval';
-COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'has a key go on above a value, like setval';
+    'whether a generator or this server can change to a layout, and the time from which the new ids are above the old ids';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, bigint, bigint, boolean) IS 'sets the last number of a key, like setval: the next number is above the value';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, text, bigint, boolean) IS 'sets the last number of a key, like setval: the next number is above the value';
+COMMENT ON FUNCTION snowflake_ids.series_set(text, uuid, bigint, boolean) IS 'sets the last number of a key, like setval: the next number is above the value';
 COMMENT ON FUNCTION snowflake_ids.series_alter IS 'changes a series; a null argument changes nothing';
-COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series that no column uses, with its keys';
+COMMENT ON FUNCTION snowflake_ids.series_drop IS 'drops a series and its keys; the series must not be used by a column';
 COMMENT ON FUNCTION snowflake_ids.series_grant IS 'grants USAGE, SELECT or UPDATE on a series to a role, or to public';
 COMMENT ON FUNCTION snowflake_ids.series_revoke IS 'revokes USAGE, SELECT or UPDATE on a series from a role, or from public';
-COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'whether the current role has a privilege on a series; of several, any';
+COMMENT ON FUNCTION snowflake_ids.has_series_privilege IS 'true if the current role has at least one of the given privileges on a series';
 COMMENT ON FUNCTION snowflake_ids.stats_reset IS
-    'resets the counts of a segment tag of this database, or of all its tags and the registries that it uses';
-COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that draws from this registry; not to be called by hand';
+    'resets the counters of a segment tag of this database, or the counters of all its tags and registries';
+COMMENT ON FUNCTION snowflake_ids.registry_serve(text) IS 'answers a server that uses this registry; not to be called by hand';
 COMMENT ON FUNCTION snowflake_ids.registry_take_over(text) IS
     'answers the administrator of a server that hands its tags over to this registry; not to be called by hand';
 
@@ -8412,23 +8413,23 @@ COMMENT ON COLUMN snowflake_ids.status.datacenter_id IS 'the datacenter of this 
 COMMENT ON COLUMN snowflake_ids.status.worker_id IS 'the worker id of this server; null while none is leased';
 COMMENT ON COLUMN snowflake_ids.status.layout IS 'the layout of the ids';
 COMMENT ON COLUMN snowflake_ids.status.epoch IS 'the instant from which the layout counts';
-COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null before the first since the start';
+COMMENT ON COLUMN snowflake_ids.status.last_id IS 'the last id taken; null if none was taken since the server started';
 COMMENT ON COLUMN snowflake_ids.status.last_timestamp IS 'the time of the last id taken';
 COMMENT ON COLUMN snowflake_ids.status.drift IS 'the time by which last_timestamp is ahead of the clock';
-COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'ids that sessions took since the start';
-COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'ticks whose sequence was used up';
-COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'steps back of the clock that calls noticed';
-COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest of them';
+COMMENT ON COLUMN snowflake_ids.status.ids_issued IS 'the number of ids that sessions took since the server started';
+COMMENT ON COLUMN snowflake_ids.status.full_ticks IS 'the number of ticks whose sequence was used up';
+COMMENT ON COLUMN snowflake_ids.status.steps_back IS 'the number of backward steps of the clock that calls noticed';
+COMMENT ON COLUMN snowflake_ids.status.largest_step_back IS 'the largest backward step of the clock';
 COMMENT ON COLUMN snowflake_ids.status.years_left IS 'years until the last tick of the layout';
 COMMENT ON COLUMN snowflake_ids.status.rollback IS 'the value of the rollback bits of the layout; null while no worker id is leased';
 COMMENT ON COLUMN snowflake_ids.status.high_water_mark IS 'the time up to which ids are reserved in the state file';
 COMMENT ON COLUMN snowflake_ids.status.reservations IS 'the number of writes of the state file';
-COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'those of them that a call had to do itself';
-COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'steps forward of the clock of a second or more that were followed';
-COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead without being followed';
+COMMENT ON COLUMN snowflake_ids.status.reserved_by_callers IS 'the number of writes of the state file that a call had to do itself';
+COMMENT ON COLUMN snowflake_ids.status.steps_forward IS 'the number of forward steps of the clock, of a second or more, that ids followed';
+COMMENT ON COLUMN snowflake_ids.status.clock_ahead IS 'how far the clock is ahead of the time that ids follow';
 COMMENT ON COLUMN snowflake_ids.status.switches IS 'the number of changes to another rollback value or worker id, because the clock was set back';
 COMMENT ON COLUMN snowflake_ids.status.scope IS 'the servers among which the worker id is unique: configured, shared registry, or this server only';
-COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'until when the worker id is leased; null without a lease';
+COMMENT ON COLUMN snowflake_ids.status.lease_expires_at IS 'the end of the lease of the worker id; null without a lease';
 COMMENT ON COLUMN snowflake_ids.status.leased_from IS 'the database or foreign server that the worker id is leased from; null without a lease';
 COMMENT ON COLUMN snowflake_ids.status.state IS 'ready, idle, in recovery, or the reason why no ids are issued';
 
@@ -8436,8 +8437,8 @@ COMMENT ON COLUMN snowflake_ids.generator_status.name IS 'the name of the genera
 COMMENT ON COLUMN snowflake_ids.generator_status.layout IS 'the layout of its ids';
 COMMENT ON COLUMN snowflake_ids.generator_status.modulus IS 'the number of shards, if the generator makes ids of one shard';
 COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'the shard, if the generator makes ids of one shard';
-COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, by its row or by the setting snowflake_ids.shard';
-COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: as snowflake_ids.sequence_start says';
+COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, from the row of the generator or from the setting snowflake_ids.shard';
+COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: the setting snowflake_ids.sequence_start decides';
 COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the slot of its layout in shared memory; null for the layout of the server, and while it uses no slot';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
@@ -8450,32 +8451,32 @@ COMMENT ON COLUMN snowflake_ids.generator_status.state IS 'ready, idle, in recov
 
 COMMENT ON COLUMN snowflake_ids.segment_status.database IS 'the database of the tag';
 COMMENT ON COLUMN snowflake_ids.segment_status.tag IS 'the tag';
-COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has none in shared memory';
+COMMENT ON COLUMN snowflake_ids.segment_status.current_first IS 'the first id of the segment in use; null while the tag has no segment in shared memory';
 COMMENT ON COLUMN snowflake_ids.segment_status.current_last IS 'the last id of the segment in use';
 COMMENT ON COLUMN snowflake_ids.segment_status.current_next IS 'the next id of the segment in use; null when it is used up';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the segment after it; null before it is fetched';
-COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the share of the segment in use that is used, 0 to 1';
-COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids of the next segment, which follows demand';
-COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'ids handed out of the buffers';
-COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'segments fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_first IS 'the first id of the next segment; null before that segment is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.next_last IS 'the last id of the next segment; null before that segment is fetched';
+COMMENT ON COLUMN snowflake_ids.segment_status.used IS 'the used share of the segment in use, 0 to 1';
+COMMENT ON COLUMN snowflake_ids.segment_status.step IS 'the number of ids in the next segment; this number follows demand';
+COMMENT ON COLUMN snowflake_ids.segment_status.ids_issued IS 'the number of ids handed out from the buffers';
+COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'the number of segments fetched';
 COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'the duration of the last refill';
-COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'calls that found nothing, and waited';
-COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest of these waits';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids are used up, at its rate since its first use';
-COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'why refills fail now; null where they succeed';
+COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'the number of calls that found no ids, and waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest time that a call waited';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids will be used up, at the pace since the tag was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'the reason why refills fail now; null if they succeed';
 
 COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';
 COMMENT ON COLUMN snowflake_ids.series_status.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.series_status.key_type IS 'the type of its keys';
-COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if keys is the number of all keys';
+COMMENT ON COLUMN snowflake_ids.series_status.all_keys_counted IS 'true if the column keys counts all keys';
 COMMENT ON COLUMN snowflake_ids.series_status.start IS 'the first number of each key';
 COMMENT ON COLUMN snowflake_ids.series_status.max_value IS 'the highest number of each key';
 COMMENT ON COLUMN snowflake_ids.series_status.reset IS 'the period after which numbers begin anew: day, month or year; null: never';
-COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone that days are counted in';
-COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of the numbers of series_nextval_text';
+COMMENT ON COLUMN snowflake_ids.series_status.time_zone IS 'the time zone in which days begin';
+COMMENT ON COLUMN snowflake_ids.series_status.format IS 'the format of numbers that series_nextval_text returns';
 COMMENT ON COLUMN snowflake_ids.series_status.restricted IS 'true if only roles with privileges may use it';
-COMMENT ON COLUMN snowflake_ids.series_status.description IS 'what it is for';
+COMMENT ON COLUMN snowflake_ids.series_status.description IS 'the description of the series';
 COMMENT ON COLUMN snowflake_ids.series_status.step IS 'the size of the first reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series_status.max_step IS 'the size of the largest reservation, in numbers; null if the kind reserves none';
 COMMENT ON COLUMN snowflake_ids.series_status.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
@@ -8487,38 +8488,38 @@ COMMENT ON COLUMN snowflake_ids.series_key.key_text IS 'the key, if keys are tex
 COMMENT ON COLUMN snowflake_ids.series_key.key_uuid IS 'the key, if keys are uuid: a condition on this column uses the index';
 
 COMMENT ON COLUMN snowflake_ids.sequence_status.sequence IS 'the bound sequence';
-COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row was written by hand: then it gives none';
-COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag that its numbers are of; null: snowflake ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.kind IS 'the kind of its ids, snowflake or segment; unreadable if its row is not valid, so that the sequence gives no ids';
+COMMENT ON COLUMN snowflake_ids.sequence_status.tag IS 'the segment tag whose ids the sequence gives; null if it gives snowflake ids';
 COMMENT ON COLUMN snowflake_ids.sequence_status.increment IS 'INCREMENT BY of the sequence';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner IS 'the table whose column owns it';
 COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that owns it';
-COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence itself had given';
-COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'when it was bound';
-COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator that its ids are of; null: the server''s own';
+COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence gave before it was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'the time at which the sequence was bound';
+COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator whose ids the sequence gives, if any';
 
-COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses it';
-COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'its place in the list of that database';
+COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses the registry';
+COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'the position of the registry in the list of that database';
 COMMENT ON COLUMN snowflake_ids.registry_status.server IS 'the foreign server';
 COMMENT ON COLUMN snowflake_ids.registry_status.state IS 'unused (not asked yet), up or failing';
 COMMENT ON COLUMN snowflake_ids.registry_status.identity IS 'the cluster, database and extension that distinguish the registry from others';
-COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline that it was seen on';
-COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to it since the start of the server';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'those of them without an answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'those since the last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.timeline IS 'the latest timeline on which the registry was seen';
+COMMENT ON COLUMN snowflake_ids.registry_status.calls IS 'the number of requests to the registry since the server started';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures IS 'the number of these requests that got no answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.failures_in_a_row IS 'the number of requests without an answer since the last answer';
 COMMENT ON COLUMN snowflake_ids.registry_status.last_answer IS 'the time of its last answer';
-COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of its last answer';
+COMMENT ON COLUMN snowflake_ids.registry_status.last_duration IS 'the duration of the last request that was answered';
 COMMENT ON COLUMN snowflake_ids.registry_status.last_failure IS 'the time of its last failure';
-COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why it fails, or the fault of a tag there';
+COMMENT ON COLUMN snowflake_ids.registry_status.error IS 'the reason why the registry fails, or the fault of a tag on the registry';
 COMMENT ON COLUMN snowflake_ids.registry_status.retry_at IS 'the time of the next attempt';
-COMMENT ON FUNCTION snowflake_ids.status_history() IS 'what this server did in the last hour, a row for each sample';
+COMMENT ON FUNCTION snowflake_ids.status_history() IS 'the activity of this server in the last hour, one row for each sample';
 COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'the number of ids that the tag has left up to its max_value';
-COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the duration of all its refills together';
-COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the duration of all waits for its ids together';
-COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'since when its counts are counted';
+COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the total duration of the tag''s refills';
+COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the total time that calls waited for ids of the tag';
+COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'the time at which the counts of the tag began';
 COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
 COMMENT ON COLUMN snowflake_ids.attention.subject IS 'server, clock, worker id or launcher, or the name of a registry, tag or generator';
 COMMENT ON COLUMN snowflake_ids.attention.problem IS 'the problem';
-COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documents that has more';
+COMMENT ON COLUMN snowflake_ids.attention.action IS 'the remedy, and the section of the documentation that explains it';
 COMMENT ON COLUMN snowflake_ids.attention.since IS 'the beginning of the problem, if it is known';
 COMMENT ON COLUMN snowflake_ids.progress.pid IS 'the process of the call';
 COMMENT ON COLUMN snowflake_ids.progress.datid IS 'the oid of the database of the call';
@@ -8526,25 +8527,25 @@ COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the name of the database of
 COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the oid of the table of the call';
 COMMENT ON COLUMN snowflake_ids.progress.command IS 'the function that runs';
 COMMENT ON COLUMN snowflake_ids.progress.phase IS 'the present phase of the call';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'null: for views of earlier releases';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'null: for views of earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'always null; kept for views that were made with earlier releases';
+COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'always null; kept for views that were made with earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'the number of tables, or partitions, that are done';
 COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'the number of all tables, or partitions';
-COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'when the call began';
-COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'what its ids look like';
-COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'its datacenter';
-COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'its worker id';
-COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'its rollback value';
+COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'the time at which the call began';
+COMMENT ON COLUMN snowflake_ids.metric_node.layout IS 'the layout of the ids of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.datacenter_id IS 'the datacenter of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.worker_id IS 'the worker id of the server';
+COMMENT ON COLUMN snowflake_ids.metric_node.rollback IS 'the rollback value of the server';
 COMMENT ON COLUMN snowflake_ids.metric_node.scope IS 'where the worker id comes from';
-COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'when the later of the two readings was taken';
+COMMENT ON COLUMN snowflake_ids.status_history.sampled_at IS 'the time of the later of two readings';
 COMMENT ON COLUMN snowflake_ids.status_history.elapsed IS 'the time between the readings, by a clock that cannot be stepped';
-COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids';
-COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of tags, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the end';
-COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'calls that found the buffers of a tag used up, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'segments that were fetched, of all databases';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'steps of the clock back';
-COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'steps of the clock forward';
+COMMENT ON COLUMN snowflake_ids.status_history.ids_per_second IS 'snowflake ids per second';
+COMMENT ON COLUMN snowflake_ids.status_history.segment_ids_per_second IS 'ids of segment tags per second, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.drift IS 'the time by which the last id was ahead of the clock at the later reading';
+COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'the number of calls that found the buffers of a tag used up, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'the number of segments fetched, in all databases';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'the number of backward steps of the clock';
+COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'the number of forward steps of the clock';
 COMMENT ON COLUMN snowflake_ids.status_history.clock_ahead IS 'the time by which the clock was ahead of the time that ids followed';
 
 /* Called after all objects exist. */

@@ -4396,3 +4396,202 @@ COMMENT ON COLUMN snowflake_ids.status_history.waits IS 'the number of calls tha
 COMMENT ON COLUMN snowflake_ids.status_history.refills IS 'the number of segments fetched, in all databases';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_back IS 'the number of backward steps of the clock';
 COMMENT ON COLUMN snowflake_ids.status_history.steps_forward IS 'the number of forward steps of the clock';
+
+-- Functions whose messages are reworded.
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    most integer := coalesce(current_setting('snowflake_ids.max_generators', true), '256');
+BEGIN
+    PERFORM snowflake_ids_internal.generator_check(NEW.name, NEW.layout, NEW.modulus, NEW.remainder, NEW.sequence_start,
+        NEW.cache);
+    IF TG_OP = 'INSERT' AND (SELECT count(*) >= most FROM snowflake_ids.generator) THEN
+        RAISE configuration_limit_exceeded USING
+            MESSAGE = 'too many generators',
+            DETAIL = format('This database has reached snowflake_ids.max_generators, which is %s.', most),
+            HINT = 'Drop a generator with snowflake_ids.generator_drop, or raise snowflake_ids.max_generators and restart the server.';
+    END IF;
+    RETURN NEW;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_keep() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION 'cannot truncate snowflake_ids.segment' USING
+        ERRCODE = 'feature_not_supported',
+        DETAIL = 'Sessions would not notice the TRUNCATE, and would continue to give ids of the tags.',
+        HINT = 'Use DELETE FROM snowflake_ids.segment.';
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_set_owner(tag text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'segment tag "%" cannot belong to public', tag USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner must be a role.',
+            HINT = format('To let every role use the tag: SELECT snowflake_ids.segment_grant(%L, ''public'', ''USAGE'').', tag);
+    END IF;
+    PERFORM snowflake_ids_internal.segment_restrict(tag);
+    PERFORM snowflake_ids_internal.segment_remove_privileges(p.tag, p.grantee, 'OWNER')
+    FROM snowflake_ids.segment_privilege AS p WHERE p.tag = segment_set_owner.tag COLLATE "C";
+    PERFORM snowflake_ids_internal.segment_add_privileges(tag, new_owner, 'OWNER');
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    class pg_class;
+BEGIN
+    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
+    IF NOT FOUND THEN
+        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
+    ELSIF class.relkind <> 'S' THEN
+        RAISE wrong_object_type USING
+            MESSAGE = format('"%s" is not a sequence', relation),
+            DETAIL = 'Only sequences can be bound.',
+            HINT = 'For the column of a table, call snowflake_ids.attach.';
+    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
+        RAISE insufficient_privilege USING
+            MESSAGE = format('must be owner of sequence %s', relation),
+            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
+            HINT = 'Ask that role to bind or unbind the sequence.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_set_owner(name text, owner name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    new_owner oid := snowflake_ids_internal.segment_grantee(owner);
+    series_id bigint;
+BEGIN
+    IF new_owner = 0 THEN
+        RAISE EXCEPTION 'series "%" cannot belong to public', left(name, 128) USING
+            ERRCODE = 'invalid_parameter_value',
+            DETAIL = 'Its owner must be a role.',
+            HINT = 'To let every role use the series, grant USAGE to public with snowflake_ids.series_grant.';
+    END IF;
+    UPDATE snowflake_ids.series AS s SET restricted = true WHERE s.name = name COLLATE "C" RETURNING s.id INTO series_id;
+    UPDATE snowflake_ids.series_privilege AS p
+    SET privileges = snowflake_ids_internal.segment_privileges(p.privileges, '', 'OWNER') WHERE p.series = series_id;
+    DELETE FROM snowflake_ids.series_privilege AS p WHERE p.series = series_id AND p.privileges = '';
+    PERFORM snowflake_ids_internal.series_add_privileges(series_id, new_owner, 'OWNER');
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_check_coordinator() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.node_group() <> 0 THEN
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = 'this node is a worker of a Citus cluster',
+            DETAIL = 'A distributed series is changed on the coordinator, which passes the change on to the other nodes.',
+            HINT = 'Connect to the coordinator, and call the function there.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_use(server name, identity text, timeline bigint) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    used  record;
+    found json;
+BEGIN
+    SELECT string_agg(r.identity, ',') AS identity, string_agg(r.server, ',') AS server INTO used FROM snowflake_ids.registry_server AS r;
+    IF used.identity <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'it uses another registry, "%"', used.server USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    -- On this node the name may lead to another server than on the coordinator, or to a former primary.
+    found := snowflake_ids_internal.registry_look(coalesce(used.server, server));
+    IF found ->> 'identity' <> identity COLLATE "C" THEN
+        RAISE EXCEPTION 'registry "%" as seen from this node is not the registry of that name on the coordinator', server USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF (found ->> 'timeline')::bigint < timeline THEN
+        RAISE EXCEPTION 'registry "%" as seen from this node is a former primary: it is on timeline %, but timeline % was seen before', server, found ->> 'timeline', timeline
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF used.server IS NOT NULL THEN
+        UPDATE snowflake_ids.registry_server AS r SET timeline = (found ->> 'timeline')::integer
+        WHERE r.identity = identity COLLATE "C" AND r.timeline < (found ->> 'timeline')::integer;
+        RETURN NULL;
+    END IF;
+    -- Another session may hold the locks, because it also sets the registry.
+    PERFORM set_config('lock_timeout', '20s', true);
+    PERFORM snowflake_ids.use_registry(server);
+    RETURN server;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_column(relation regclass, attribute name, kind text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    found_column pg_attribute;
+    base regtype := snowflake_ids_internal.column_type(relation, attribute);
+BEGIN
+    SELECT * INTO found_column FROM pg_attribute a
+    WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C" AND a.attnum > 0;
+    IF NOT FOUND THEN
+        RAISE undefined_column USING
+            MESSAGE = format('column "%s" of relation "%s" does not exist', attribute, relation);
+    ELSIF base <> 'bigint'::regtype
+        AND NOT (kind COLLATE "C" = 'segment' AND base IN ('integer'::regtype, 'smallint'::regtype)) THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" must be bigint', attribute, relation),
+            DETAIL = format('It is %s; ids have 64 bits.', found_column.atttypid::regtype),
+            HINT = CASE WHEN base IN ('integer'::regtype, 'smallint'::regtype) THEN
+                format('Widen the column, and all columns that reference it, which rewrites their tables: '
+                    'ALTER TABLE %s ALTER COLUMN %I TYPE bigint.', relation, attribute)
+                || ' Or attach the column with kind => ''segment''.'
+                ELSE 'Attach a column of type bigint.' END;
+    ELSIF found_column.attgenerated <> '' THEN
+        RAISE invalid_parameter_value USING
+            MESSAGE = format('column "%s" of relation "%s" is a generated column', attribute, relation),
+            DETAIL = 'Its values are computed.',
+            HINT = 'Attach a column that can be written to.';
+    ELSIF found_column.attidentity <> '' AND snowflake_ids_internal.identity_sequence(relation, attribute) IS NULL THEN
+        -- Since Postgres 17, a partition shares its parent's identity.
+        RAISE object_not_in_prerequisite_state USING
+            MESSAGE = format('column "%s" of relation "%s" is an identity of its partitioned table',
+                attribute, relation),
+            DETAIL = 'The identity cannot be dropped from one partition alone.',
+            HINT = 'Call snowflake_ids.attach for the partitioned table.';
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.drop_sequences(relation regclass, attribute name) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned regclass;
+    users text;
+BEGIN
+    FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s
+        WHERE s.owner IS NOT NULL AND NOT snowflake_ids_internal.sequence_is_bound(s.sequence)
+    LOOP
+        BEGIN
+            PERFORM snowflake_ids_internal.as_owner(owned, format('DROP SEQUENCE %s', owned));
+        EXCEPTION WHEN dependent_objects_still_exist THEN
+            GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
+            RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, because others use it', owned), DETAIL = users;
+        END;
+    END LOOP;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF snowflake_ids_internal.in_transaction_block() THEN
+        RAISE active_sql_transaction USING
+            MESSAGE = format('cannot %s a column of a distributed table in a transaction block', left(function, 16)),
+            DETAIL = format('Table "%s" is changed on each node in a separate transaction.', relation),
+            HINT = format('Call snowflake_ids.%s outside of BEGIN and COMMIT, as a statement of its own.', left(function, 16));
+    END IF;
+END
+$$;

@@ -2496,7 +2496,7 @@ BEGIN
         PERFORM snowflake_ids_internal.layout_change_own(new);
         RETURN;
     END IF;
-    -- Locks the row, so that it does not change between the check and the update.
+    -- Nobody else changes the row between the look at it and the change.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(generator);
@@ -3013,8 +3013,8 @@ DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- A target above all reserved ids needs only the row's lock. A lower target is first compared with the issued ids, so that a
-    -- refused value discards no ids. Then the buffers are emptied, so that no more ids are issued, and the check is repeated.
+    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
+    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
     IF target <= reserved OR force THEN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
@@ -3070,7 +3070,7 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
-    -- Removes the privileges of dropped roles.
+    -- What is left of roles that were dropped.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
@@ -4302,7 +4302,7 @@ BEGIN
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
-    -- A separate UPDATE: setting a key column blocks the workers' reads of the row, even if the value does not change.
+    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
     IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
@@ -4439,7 +4439,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
         AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The column's name must be the second of the trigger's three arguments.
+        -- The second of three arguments.
         AND position(decode('00', 'hex') IN t.tgargs)
             = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
     ORDER BY t.tgname LIMIT 1
@@ -5121,7 +5121,7 @@ BEGIN
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
 
-    -- This node keeps only the distributed series that the coordinator has.
+    -- Of distributed series there are those of the coordinator, and no others.
     DELETE FROM snowflake_ids.series AS s
     WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
     UPDATE snowflake_ids.series AS s
@@ -7131,7 +7131,7 @@ DECLARE
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        -- Looked up in the loop, because dropping a partitioned table's identity also drops its partitions' identities.
+        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
         sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
@@ -7159,7 +7159,7 @@ BEGIN
         RETURN snowflake_ids_internal.create_sequence_for(relation,
             format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
     END IF;
-    -- Citus refuses OWNED BY when a sequence is created, but accepts it in a later ALTER SEQUENCE.
+    -- Citus refuses that, and has nothing against the two one after the other.
     made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
     PERFORM snowflake_ids_internal.as_owner(made,
         format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));

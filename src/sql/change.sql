@@ -9,7 +9,7 @@ BEGIN
         PERFORM snowflake_ids_internal.layout_change_own(new);
         RETURN;
     END IF;
-    -- Locks the row, so that it does not change between the check and the update.
+    -- Nobody else changes the row between the look at it and the change.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM snowflake_ids_internal.generator_unknown(generator);

@@ -92,7 +92,7 @@ BEGIN
     WHERE w.grantee IS NOT NULL
     ON CONFLICT (tag, grantee) DO UPDATE SET privileges = excluded.privileges WHERE p.privileges <> excluded.privileges;
 
-    -- This node keeps only the distributed series that the coordinator has.
+    -- Of distributed series there are those of the coordinator, and no others.
     DELETE FROM snowflake_ids.series AS s
     WHERE s.scope = 'shard' AND NOT EXISTS (SELECT FROM jsonb_array_elements(listed) AS w WHERE (w ->> 'id')::bigint = s.id);
     UPDATE snowflake_ids.series AS s

@@ -361,8 +361,8 @@ DECLARE
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
 BEGIN
-    -- A target above all reserved ids needs only the row's lock. A lower target is first compared with the issued ids, so that a
-    -- refused value discards no ids. Then the buffers are emptied, so that no more ids are issued, and the check is repeated.
+    -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
+    -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
     IF target <= reserved OR force THEN
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, snowflake_ids_internal.segment_issued(tag, reserved))
         WHERE force IS NOT TRUE;
@@ -418,7 +418,7 @@ BEGIN
     IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         PERFORM snowflake_ids_internal.segment_unknown(tag);
     END IF;
-    -- Removes the privileges of dropped roles.
+    -- What is left of roles that were dropped.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
     INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;

@@ -292,7 +292,7 @@ BEGIN
         step = coalesce(step, s.step),
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
-    -- A separate UPDATE: setting a key column blocks the workers' reads of the row, even if the value does not change.
+    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
     IF new_name <> name COLLATE "C" THEN
         UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
     END IF;
@@ -429,7 +429,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT t.tgname FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND t.tgfoid = 'snowflake_ids_internal.series_fill()'::regprocedure AND t.tgnargs = 3
         AND position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs) > 0
-        -- The column's name must be the second of the trigger's three arguments.
+        -- The second of three arguments.
         AND position(decode('00', 'hex') IN t.tgargs)
             = position(decode('00', 'hex') || convert_to(column_name::text, getdatabaseencoding()) || decode('00', 'hex') IN t.tgargs)
     ORDER BY t.tgname LIMIT 1

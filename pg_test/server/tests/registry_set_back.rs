@@ -79,7 +79,7 @@ fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
 
     for client in &mut clients {
         let before: String = client.one(NODE)?;
-        let highest = format!("Ids up to {} were received from it before", received(client, "t")?);
+        let highest = format!("Ids up to {} were received from this registry before", received(client, "t")?);
         refused(&cluster.registry, client, JOIN, "t", &[&highest, "segment_raise('t', id)"])?;
         assert_eq!(client.one::<String>(NODE)?, before);
     }

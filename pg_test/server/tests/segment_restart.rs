@@ -108,7 +108,7 @@ fn a_note_of_a_newer_version_stays_as_it_is(server: &mut Server) -> Result<()> {
     let log = server.log();
     assert!(log.contains("and ignores it: The file has format 98, written by version 99.0"), "{log}");
     assert!(log.contains("Install at least version 99.0."), "{log}");
-    assert!(log.contains("keeps \"snowflake_ids.carry_over.json\" as it is"), "{log}");
+    assert!(log.contains("does not overwrite \"snowflake_ids.carry_over.json\""), "{log}");
     fs::remove_file(note(server))?;
     server.start_again()?;
     ids::growing(&taken)

@@ -88,7 +88,7 @@ DECLARE
     made regclass;
 BEGIN
     FOR member IN SELECT b FROM snowflake_ids_internal.table_and_below(relation) b LOOP
-        -- Looked up in the loop, because dropping a partitioned table's identity also drops its partitions' identities.
+        -- Looked up one by one: with a partitioned table's identity go those of its partitions.
         sequence := snowflake_ids_internal.identity_sequence(member, attribute);
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
@@ -116,7 +116,7 @@ BEGIN
         RETURN snowflake_ids_internal.create_sequence_for(relation,
             format('CREATE SEQUENCE %s %s OWNED BY %s', sequence_name, options, column_name));
     END IF;
-    -- Citus refuses OWNED BY when a sequence is created, but accepts it in a later ALTER SEQUENCE.
+    -- Citus refuses that, and has nothing against the two one after the other.
     made := snowflake_ids_internal.create_sequence_for(relation, format('CREATE SEQUENCE %s %s', sequence_name, options));
     PERFORM snowflake_ids_internal.as_owner(made,
         format('ALTER SEQUENCE %s OWNED BY %s', snowflake_ids_internal.qualified_name(made), column_name));

@@ -24,6 +24,16 @@ impl Held {
         }
     }
 
+    /// Its place in the order in which all are ended. A closed database is opened after the transactions that may lock it, and before
+    /// its prepared transactions, which only a session in it can end.
+    const fn order(&self) -> u8 {
+        match self {
+            Self::Open { .. } => 0,
+            Self::Closed { .. } => 1,
+            Self::Prepared { .. } => 2,
+        }
+    }
+
     /// Whether a crash of the server ends it.
     pub fn is_lost_by_a_crash(&self) -> bool {
         matches!(self, Self::Open { .. })
@@ -52,10 +62,9 @@ impl World {
     pub fn release_all(&mut self, database: Option<usize>) -> Result<()> {
         let held =
             |held: &mut Held| database.is_none() || held.database().is_none() || held.database() == database;
-        for held in self.held.extract_if(.., held).collect::<Vec<_>>() {
-            self.release(held)?;
-        }
-        Ok(())
+        let mut held: Vec<_> = self.held.extract_if(.., held).collect();
+        held.sort_by_key(Held::order);
+        held.into_iter().try_for_each(|held| self.release(held))
     }
 
     /// Ends one thing left open, if there is one.

@@ -29,6 +29,8 @@ impl World {
 
     pub fn dump(&mut self) -> Result<()> {
         let database = self.any();
+        // The limit is for tables that are dumped. For locks on the extension's own tables pg_dump waits without a limit.
+        self.release_all(Some(database))?;
         let name = format!("dump{}", self.fresh());
         let file = self.server.file(&name);
         let mut command = self.server.command("pg_dump");

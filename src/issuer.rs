@@ -1,4 +1,4 @@
-//! This server as the host of the core's [`Issuer`]: files, clocks, lock and settings.
+//! The server's side of the core's [`Issuer`]: access to the files, the clocks, the state lock and the settings.
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
@@ -120,7 +120,7 @@ impl StateStore for Server<'_> {
     }
 
     /// Identifies the directory by its creation time. A copy has a different creation time, but a moved directory keeps its
-    /// own. If the file system stores no creation time, the inode identifies the directory.
+    /// creation time. If the file system stores no creation time, the inode identifies the directory.
     fn data_directory(&self) -> io::Result<DataDirectory> {
         static HOME: OnceLock<DataDirectory> = OnceLock::new();
         if let Some(home) = HOME.get() {

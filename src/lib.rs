@@ -67,7 +67,7 @@ fn memory_made() {
     worker::saved_ranges::restore_high_water_marks();
 }
 
-/// Writes ids that were reserved but not handed out into the saved-range file, for the next start.
+/// Writes the saved-range file for the next start. The file lists the ids that were reserved but not handed out.
 fn server_stopped() {
     worker::saved_ranges::save();
 }
@@ -87,7 +87,7 @@ mod backend_tests;
 /// Functions that `cargo pgrx test` calls.
 #[cfg(test)]
 pub mod pg_test {
-    /// Does nothing. The settings below suffice.
+    /// Does nothing, because the server needs only the settings below.
     pub fn setup(_options: Vec<&str>) {}
 
     /// Returns the lines of the test server's `postgresql.conf`.

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 /// Two counters of changes to the table of generators. The first counts invalidation messages. A session receives these
 /// messages only when it takes a lock, and a long statement may take no lock. The second counter counts committed changes in
-/// all databases. The counter is in shared memory, so every session sees a change at once.
+/// all databases. The counter is in shared memory, so every session sees a change immediately.
 type AsOf = (u64, u64);
 
 /// A named generator in the session's cache, with the ids that the session holds. The entry is never freed.

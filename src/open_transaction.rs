@@ -46,8 +46,8 @@ fn announce_first(shared: &Shared) {
 /// Records the transaction if it took positions and has an xid, so that it may have written rows.
 fn record() {
     let Some(shared) = generator::shared().filter(|_| !transaction::is_of_leader()) else { return };
-    // Nothing is recorded before the first reader. That reader counts all xids below the next xid as dropped from the
-    // record, including every transaction that sees no reader here.
+    // Nothing is recorded before the first reader. The first reader treats all xids below the next xid as missing from the
+    // record. These xids include every transaction that finds no reader here.
     if shared.frontier.position() == Position::ZERO {
         return;
     }

@@ -21,7 +21,7 @@ use std::cell::RefCell;
 /// The answers that the present transaction has received.
 struct Given {
     given: Answers<Option<Safe>>,
-    /// The snapshot that asked last, and its answer.
+    /// The snapshot of the latest request, and the answer to this request.
     latest: Option<(Raw, Option<Safe>)>,
 }
 
@@ -140,8 +140,8 @@ fn find(
     Ok(is_complete.then(safe))
 }
 
-/// Returns the processes of this database whose open transactions took positions. Adds 0, which represents prepared
-/// transactions. Returns nothing before the first reader.
+/// Returns the processes of this database whose open transactions took positions. Adds 0 for prepared transactions. Returns
+/// an empty list before the first call for a safe position.
 pub fn open_processes() -> Vec<i32> {
     let Some(shared) = generator::shared().filter(|shared| shared.frontier.position() > Position::ZERO)
     else {

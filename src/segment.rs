@@ -321,7 +321,7 @@ struct CountedWait<'a> {
 
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, slot_generation: u64, timeout: &'a SegmentTimeout) -> Self {
-        // A wait is no sign of higher demand if the buffers are new, were evicted, or are kept small.
+        // A wait shows no higher demand if the buffers are new, were evicted, or are kept small.
         slot.begin_wait(
             slot.segment.buffer_states().current.is_some() && slot.slow_start().is_none(),
             uptime(),
@@ -359,7 +359,8 @@ fn wait<T>(
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {
         match take() {
             Ok(found) => return Some(Ok(Some(found))),
-            // After the answer `Unknown`, another caller may have freed the slot already. That answer is handled below.
+            // If the answer is `Unknown`, another caller may already have freed the slot. The code below handles the answer
+            // `Unknown`.
             Err(Miss::Gone) if slot.request.answer_to(ticket) != Some(Answer::Unknown) => {
                 return Some(Ok(None));
             }

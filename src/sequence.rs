@@ -62,7 +62,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         check(sequence, SequenceUse::Next)?;
     }
     transaction::refuse_change(c"nextval()");
-    // The sequence was dropped, but not its binding: the server's function reports the error.
+    // The sequence was dropped, but its binding still exists: the server's function reports the error.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     confirm(sequence);
     let increment = Increment::new(terms.increment)?;

@@ -88,7 +88,7 @@ fn record(cached: &CachedSeries, key: &Key, number: i64) {
     LAST.borrow_mut().get_or_insert_default().record(cached.series.id, key, number);
 }
 
-/// Returns the number of a key that this session got last.
+/// Returns the last number that this session got for a key.
 pub fn last(name: &[u8], key: &Key) -> Result<i64, NoNumberError> {
     let cached = look_up(name)?;
     cached.check(Action::Look, role::current())?;

@@ -88,7 +88,7 @@ static NEW_COLUMNS: GucSetting<NewColumnsChoice> = GucSetting::<NewColumnsChoice
 const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
 const DEFAULT_LAYOUT: &CStr = c"41/5/5/12 epoch=2020-01-01";
 
-/// The highest number of ids that a session may take at once.
+/// The highest number of ids that a session may take in one step.
 const MAX_CACHE: i32 = 1_000_000;
 
 /// The settings that are fixed at server start.
@@ -228,7 +228,7 @@ pub fn clock_wait_timeout() -> Duration {
     Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
 }
 
-/// Returns the number of ids that this session takes at once.
+/// Returns the number of ids that this session takes in one step.
 #[inline]
 pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).cast_unsigned()).unwrap_or(NonZeroU32::MIN)

@@ -24,8 +24,8 @@ use snowflake_ids_core::{
 use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
-/// The most ids that `snowflake_nextvals` takes at once. This limits the ids that a cancelled call wastes, and keeps the ids
-/// of all sessions from running seconds ahead of the clock.
+/// The most ids that `snowflake_nextvals` takes in one step. This limits the ids that a cancelled call wastes, and keeps the
+/// ids of all sessions from running seconds ahead of the clock.
 const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();
@@ -155,7 +155,8 @@ fn at_once(shared: &Shared) -> Option<Issued> {
     }
 }
 
-/// Returns the next position when the session's block gave none: the block is empty, or the clock must be checked.
+/// Returns the next position if the session's block cannot give a position: the block is empty, or the clock must be
+/// checked.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
 fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
@@ -243,8 +244,8 @@ fn made(layout: &Layout, issued: Issued) -> Result<Uuid, UuidError> {
     layout.uuid(issued, filler.draw())
 }
 
-/// The highest number of attempts of one call to get consecutive ids. An attempt discards its positions if the rest of the
-/// tick is too short, or if other sessions took ids in between.
+/// The most attempts that one call makes to get consecutive ids. An attempt discards its positions if the rest of the tick
+/// is too short, or if other sessions took ids in between.
 const MAX_TRIES: u32 = 100;
 
 /// Returns the next number of a sequence that is bound to snowflake ids.
@@ -373,12 +374,13 @@ impl Several {
     }
 }
 
-/// Takes a position of the server's own layout, and leaves it unused.
+/// Takes a position of the server's own layout, and leaves the position unused.
 pub fn skip_one(shared: &'static Shared) -> Result<(), SessionError> {
     take_several(shared, None, None, NonZeroU32::MIN).map(|_| ())
 }
 
-/// Takes a position of the server's own layout if that needs no wait, and leaves it unused.
+/// Takes a position of the server's own layout, and leaves the position unused. Does nothing if a position would need a
+/// wait.
 pub fn skip_at_once(shared: &Shared) {
     let _ = session::take(&**shared, &settings::rules(), &SystemClock, NonZeroU32::MIN);
 }

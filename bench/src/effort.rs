@@ -5,7 +5,7 @@
 pub enum Effort {
     /// Enough rounds for narrow quartiles.
     Full,
-    /// Enough to see that everything runs, and the order of magnitude.
+    /// Enough rounds to see that everything runs, and the order of magnitude.
     Quick,
 }
 

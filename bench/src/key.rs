@@ -7,9 +7,9 @@ use crate::rounds::Contestant;
 pub struct Key {
     pub label: &'static str,
     pub table: &'static str,
-    /// The type and default of its column.
+    /// The type and default of the key column.
     column: &'static str,
-    /// Whether the column is the table's primary key.
+    /// Whether the key column is the table's primary key.
     is_primary: bool,
     /// The value of `snowflake_ids.cache`.
     pub cache: u32,
@@ -39,7 +39,7 @@ impl Key {
         Self { label, table, column, is_primary: true, cache: 1 }
     }
 
-    /// The same key in a table of its own, which has no primary key and so no index.
+    /// The same key in a separate table without a primary key, and therefore without an index.
     pub const fn without_index(self, table: &'static str) -> Self {
         Self { table, is_primary: false, ..self }
     }
@@ -63,5 +63,5 @@ pub fn is_ours(name: &str) -> bool {
     ["snowflake", "segment"].iter().any(|kind| name.starts_with(kind))
 }
 
-/// The content of every row beside its key.
+/// The text that every row holds besides its key.
 pub const NOTE: &str = "a note of some thirty characters";

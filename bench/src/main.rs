@@ -1,5 +1,5 @@
-//! Measures snowflake ids against Postgres's own keys, on throwaway servers, in one run. Every figure that
-//! matters is a ratio of two contestants that took turns on the same machine in the same minutes.
+//! Measures snowflake ids against Postgres's own keys, on throwaway servers, in one run. Every important figure is a ratio of
+//! two contestants that took turns on the same machine in the same minutes.
 
 mod effort;
 mod key;

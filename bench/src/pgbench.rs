@@ -51,7 +51,7 @@ pub struct Attempt {
 }
 
 impl Load {
-    /// A run as fast as possible, without settings.
+    /// A run without settings, as fast as possible.
     pub fn new(sessions: usize, statement: impl Into<String>, stop: Stop) -> Self {
         Self {
             sessions,

@@ -50,7 +50,7 @@ fn draw(panel: &Panel, left: f64, top: f64) -> String {
     drawn
 }
 
-/// Draws words of a height in pixels that begin or end at a place.
+/// Draws words with a height in pixels. The words begin or end at a point.
 fn text(words: &str, (x, y): (f64, f64), height: u32, anchor: &str) -> String {
     let words = words.replace('&', "&amp;").replace('<', "&lt;");
     format!(

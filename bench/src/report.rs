@@ -25,7 +25,7 @@ pub struct Outcome {
     pub panels: Vec<Panel>,
 }
 
-/// Figures in rows. Each row has a cell for each head, and the first cell names the row.
+/// Figures in rows. Each row has one cell per head, and its first cell names the row.
 #[derive(Default)]
 pub struct Table {
     pub head: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Goal {
     verdict: Verdict,
 }
 
-/// A picture: a bar for each contestant from top to bottom, by its name and length.
+/// A picture: one bar for each contestant, from top to bottom. Each bar has the contestant's name and a length.
 pub struct Panel {
     /// The title, with the unit.
     pub title: String,
@@ -70,7 +70,7 @@ impl Goal {
         Self { claim, found, verdict: Verdict::of(holds, false) }
     }
 
-    /// The goal that a ratio is at most `bound`. `of` names the ratio, after what was found.
+    /// The goal that a ratio is at most `bound`. `of` names the ratio, after the figure that was found.
     pub fn at_most(claim: &'static str, ratio: Spread, bound: f64, of: &str) -> Self {
         let verdict = Verdict::of(ratio.median <= bound, ratio.low <= bound);
         Self { claim, found: format!("{ratio}{of}"), verdict }
@@ -100,7 +100,7 @@ impl Report {
 }
 
 impl Table {
-    /// The rows of this table, followed by those of another one with the same heads.
+    /// The rows of this table, followed by the rows of another table with the same heads.
     pub fn followed_by(mut self, other: Self) -> Self {
         self.rows.extend(other.rows);
         self

@@ -1,4 +1,4 @@
-//! Contestants that take turns, which makes figures of one run comparable on a machine that is never quiet.
+//! Contestants that take turns. Figures of one run are therefore comparable on a machine that is never quiet.
 
 use crate::report::{Panel, Table};
 use crate::stats::{Spread, median};
@@ -10,7 +10,7 @@ pub struct Measured<T> {
     pub of: Vec<Vec<T>>,
 }
 
-/// A contestant, with the name that it is shown under.
+/// A contestant, with its display name.
 pub trait Contestant {
     fn label(&self) -> String;
 }
@@ -33,8 +33,8 @@ impl<A, B> Contestant for (&str, A, B) {
     }
 }
 
-/// Measures every contestant once a round. Each round starts with the next contestant, so that neither a slow minute nor a place
-/// in the order favours one.
+/// Measures every contestant once per round. Each round starts with the next contestant. A slow minute or a place in the order
+/// therefore favours no contestant.
 pub fn interleave<C: Contestant, T>(
     rounds: usize,
     contestants: &[C],
@@ -71,7 +71,7 @@ impl<T> Measured<T> {
         self.figures(whose, figure).into_iter().sum()
     }
 
-    /// The figure, as a ratio to that of another contestant in the same round.
+    /// The figure of one contestant, divided by the figure of another contestant in the same round.
     pub fn ratio(&self, whose: usize, other: usize, figure: impl Fn(&T) -> f64) -> Spread {
         Spread::of_ratios(&self.figures(whose, &figure), &self.figures(other, &figure))
     }
@@ -84,7 +84,7 @@ impl<T> Measured<T> {
         Measured { labels: self.labels.clone(), of: of.collect() }
     }
 
-    /// A table with a row for each of these contestants, named under `head`. Each further column has a head, and its cells.
+    /// A table with one row for each of these contestants, named under `head`. Each further column has a head and a cell per row.
     pub fn table<const N: usize>(
         &self,
         head: &str,

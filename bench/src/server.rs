@@ -6,7 +6,7 @@ use snowflake_ids_server_tests::Server;
 use std::thread;
 
 /// Settings of all measurements. Commits are durable, as users have them. Nothing starts by itself in the middle of a slice
-/// (checkpoints, autovacuum) or changes a plan (parallel workers, JIT).
+/// (checkpoints, autovacuum), and nothing changes a plan (parallel workers, JIT).
 const SETTINGS: [(&str, &str); 11] = [
     ("fsync", "on"),
     ("synchronous_commit", "on"),

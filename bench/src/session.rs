@@ -48,13 +48,13 @@ impl Session {
         self.execute(&statement)
     }
 
-    /// The one value that a query gives.
+    /// The single value that a query returns.
     pub fn value<T: FromSqlOwned>(&mut self, query: &str) -> Result<T> {
         let row = self.client.query_one(query, &[]).with_context(|| format!("failed: {query}"))?;
         Ok(row.try_get(0)?)
     }
 
-    /// The values of a query's one row.
+    /// The values of the single row that a query returns.
     pub fn values<const N: usize>(&mut self, query: &str) -> Result<[f64; N]> {
         let row = self.client.query_one(query, &[]).with_context(|| format!("failed: {query}"))?;
         let mut values = [0.0; N];
@@ -75,7 +75,7 @@ impl Session {
         Ok(lines.iter().map(|line| line.get::<_, String>(0)).collect::<Vec<_>>().join("\n"))
     }
 
-    /// Runs a statement and gives its cost, without planning.
+    /// Runs a statement and returns its cost, without planning.
     pub fn cost(&mut self, statement: &str) -> Result<Cost> {
         let prepared = self.client.prepare(statement).with_context(|| format!("failed: {statement}"))?;
         let (cpu, start) = (self.cpu()?, Instant::now());

@@ -40,7 +40,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     Spread::of(values).median
 }
 
-/// The value below which this many quarters of the sorted values lie, interpolated between two neighbours.
+/// The value below which this number of quarters of the sorted values lies, interpolated between two neighbours.
 fn quartile(sorted: &[f64], quarters: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let (below, part) = (last * quarters / 4, [0.0, 0.25, 0.5, 0.75][last * quarters % 4]);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_round_by_round() {
-        // The second round is slow for both, so that its ratio is as good as any.
+        // The second round is slow for both contestants, so its ratio is as good as any other.
         let spread = Spread::of_ratios(&[2.0, 20.0, 2.0], &[4.0, 40.0, 4.0]);
         assert_eq!(spread, Spread { low: 0.5, median: 0.5, high: 0.5 });
     }

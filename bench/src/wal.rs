@@ -1,4 +1,4 @@
-//! What a slice of work leaves on the server: WAL, its flushes, transaction ids.
+//! The data that a slice of work leaves on the server: WAL, its flushes, transaction ids.
 
 use crate::session::Session;
 use anyhow::Result;
@@ -23,8 +23,8 @@ pub struct Flushes {
     pub time: f64,
 }
 
-/// Settings for [`flushes`]: the server times flushes, and logs no standby snapshots, which it would do by itself every 15 s. So
-/// a call has caused every flush that is counted.
+/// Settings for [`flushes`]. The server times flushes. It logs no standby snapshots, which it would otherwise log by itself
+/// every 15 s. A call has therefore caused every counted flush.
 pub const ONLY_OURS: [(&str, &str); 3] =
     [("wal_level", "minimal"), ("max_wal_senders", "0"), ("track_wal_io_timing", "on")];
 

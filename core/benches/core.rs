@@ -1,4 +1,4 @@
-//! Costs of the algorithms alone: without Postgres and without a system clock.
+//! Costs of the algorithms alone, without Postgres and without a system clock.
 
 #![allow(clippy::expect_used, reason = "a benchmark of something that fails must stop")]
 #![allow(missing_docs, reason = "criterion_group makes a public function")]
@@ -52,7 +52,7 @@ fn take(generator: &Generator, layout: &Layout, clock: &impl Clock, want: NonZer
     generator.take(layout, &RULES, clock, want).expect("nothing is refused within an hour of drift")
 }
 
-/// Measures taking positions at the rates that lead to different code paths.
+/// Measures the taking of positions at rates that lead to different code paths.
 fn takes(c: &mut Criterion) {
     let layout = Layout::default();
     let mut group = c.benchmark_group("take");
@@ -61,12 +61,12 @@ fn takes(c: &mut Criterion) {
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("same tick", |b| {
-        // One call a microsecond: a thousand calls a tick, which has room for 4096.
+        // One call per microsecond makes a thousand calls per tick. A tick has room for 4096.
         let (generator, clock) = (generator(&layout), Advancing::by(1));
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("borrowed ticks", |b| {
-        // The clock stands still. After the first tick is full, each call runs ahead of the clock, as in a loop.
+        // The clock stands still, as in a fast loop. After the first tick is full, each call runs ahead of the clock.
         let generator = generator(&layout);
         b.iter(|| take(&generator, &layout, &NOW, ONE));
     });

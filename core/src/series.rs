@@ -138,7 +138,7 @@ impl Series {
 
 /// Checks that the bytes can be a name of `chars` characters.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
-    // A control byte is a control character of its own in every server encoding.
+    // A byte in the range of ASCII control characters is never part of a longer character in a server encoding.
     if bytes.is_empty() {
         Err(SeriesError::NoName)
     } else if bytes.len() > MAX_NAME_BYTES || chars > MAX_NAME_CHARS {

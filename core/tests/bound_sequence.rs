@@ -1,4 +1,4 @@
-//! The ids that a call of a bound sequence takes; the numbers that applications derive from them never overlap.
+//! The ids that one call of a bound sequence uses. The numbers that applications derive from them never overlap.
 
 use proptest::prelude::*;
 use snowflake_ids_core::generator::snowflake::TakenPositions;
@@ -34,7 +34,7 @@ fn ids_that_others_broke_are_thrown_away() {
     assert_eq!(run.missing().get(), 10);
     assert_eq!(run.add(range(1, 4)), Ok(None));
     assert_eq!(run.missing().get(), 6);
-    // Another session has taken 5.
+    // Another session took id 5.
     assert_eq!(run.add(range(6, 6)), Ok(None));
     assert_eq!(run.missing().get(), 10);
     assert_eq!(run.add(range(20, 10)), Ok(Some(25)));
@@ -82,8 +82,8 @@ fn snowflake_ids_of_a_block_are_in_one_tick() {
 }
 
 proptest! {
-    /// The ids that applications derive from two calls never overlap. They do not overlap ids of calls before the sequence
-    /// was bound or after it is unbound, either.
+    /// The ids that applications derive from two calls never overlap. They also do not overlap ids of calls before the sequence
+    /// was bound or after it is unbound.
     #[test]
     fn blocks_of_two_calls_never_meet(increment in 2_i64..1_000, first in 1_i64..1_000_000, gap in 0_i64..10) {
         let n = Increment::new(increment).unwrap();
@@ -100,7 +100,7 @@ proptest! {
                 prop_assert!(a.end <= b.start);
             }
         }
-        // Ids from before the sequence was bound, and after it was released, do not overlap them either.
+        // Ids from calls before the sequence was bound, or after it is unbound, do not overlap these ids either.
         prop_assert!(uses(n.reach(first) + 1).iter().all(|ids| ids.start > first + increment - 1));
         let last = first + ids - 1;
         let next = n.resume_above(last) + 1;

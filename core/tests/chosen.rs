@@ -39,7 +39,7 @@ fn here(home: &str) -> Here {
     }
 }
 
-/// The same facts some seconds later.
+/// The facts of `here`, this many seconds later.
 fn after(seconds: u64, here: &Here) -> Here {
     let micros = seconds * 1_000_000;
     let Reading { wall, boot, since_boot } = here.clock.clone();
@@ -57,7 +57,7 @@ fn worker(state: &State) -> u32 {
     state.node.expect("a worker id").worker
 }
 
-/// Issues ids up to 3 s ahead.
+/// Issues ids up to 3 s ahead of the clock.
 fn issue(state: &mut State, here: &Here) {
     let limit = state.reserve(&layout(), here.clock.wall, Position(0), Duration::from_secs(3));
     assert!(limit.is_some_and(|limit| limit > layout().position_at(here.clock.wall)));
@@ -108,7 +108,7 @@ fn a_copy_and_a_promoted_server_look_for_a_registry_and_choose_another() {
     }
 }
 
-/// This holds for all worker ids that each side chooses later.
+/// The shares stay disjoint for all worker ids that each side chooses later.
 #[test]
 fn both_sides_of_a_promotion_choose_from_different_shares() {
     let primary = here("primary");
@@ -122,7 +122,7 @@ fn both_sides_of_a_promotion_choose_from_different_shares() {
         workers
     };
     let ours = all(alone(&primary), &primary);
-    // The standby knows the first worker id from the table, and has no copy of the state.
+    // The standby reads the first worker id from the table, and has no copy of the state.
     let mut state = State::fresh(&standby);
     let first = worker(&alone(&primary));
     let row = Chosen {
@@ -194,7 +194,7 @@ fn a_disposable_worker_id_is_used_by_one_start_only_and_queue_waits_for_the_cloc
     let none = state.no_worker(&start).unwrap();
     assert_eq!(none.message, "no worker id is free");
     assert!(none.detail.contains("has 32 worker ids") && none.hint.contains("worker_id_policy"), "{none:?}");
-    // The clock has passed the ids of every worker id.
+    // The clock is above the ids issued under every worker id.
     let mut state = state.open(&after(600, &here("a"))).unwrap();
     assert!(state.node.is_some());
     assert_eq!(state.no_worker(&here("a")), None);
@@ -237,12 +237,12 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() {
         let ours = in_narrow(&mut state, &original);
         assert_eq!((ours, worker(&state)), (own % 8, own), "the server's stays");
         assert_eq!(state.node_in(&layout()).unwrap().worker, own);
-        // A copy or a promoted standby has a worker id too, and always a different one.
+        // A copy or a promoted standby also has a worker id, which always differs from the original's.
         let copy = Here { timeline: 1 + home % 2, ..here("elsewhere") };
         let mut copied = state.clone().open(&copy).unwrap();
         copied.be_alone(&copy, false);
         assert_ne!(in_narrow(&mut copied, &copy), ours, "home {home}");
-        // This also holds after the clock was stepped back, when both choose again.
+        // The worker ids also differ after both clocks were stepped back, when both servers choose again.
         for (state, here) in [(&mut state, &original), (&mut copied, &copy)] {
             issue(state, here);
             assert_eq!(state.take_another(here, NOW), Some(true));
@@ -251,7 +251,7 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() {
     }
 }
 
-/// As after `pg_upgrade`: the former cluster's row was copied along, and its share may be that of the new cluster.
+/// After `pg_upgrade`, the new cluster has a copy of the former cluster's row. Both clusters may have the same share.
 #[test]
 fn a_layout_without_room_has_a_worker_id_where_the_share_is_another_servers() {
     let mut chosen = 0;
@@ -344,7 +344,7 @@ fn a_number_in_a_copy_is_no_matter_where_no_id_was_issued() {
     let mut state = State::fresh(&fixed("a"));
     let copy = state.clone().open(&fixed("b")).unwrap();
     assert!(copy.node.is_some() && copy.copy_of.is_none());
-    // An early state is put back.
+    // An early copy of the state file is restored.
     let first = fixed("a").with_file(FileIdentity { inode: 1, at: None });
     let put_back = fixed("a").with_file(FileIdentity { inode: 2, at: None });
     let early = State::fresh(&first).open(&put_back);

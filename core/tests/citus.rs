@@ -6,7 +6,7 @@ fn settings(named: &[(&str, &str)]) -> Vec<(String, String)> {
     named.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// The value that libpq uses: the last one given for a name.
+/// The value that libpq uses: the last value given for the name.
 fn last<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
     options.iter().rfind(|(key, _)| key == name).map(|(_, value)| value.as_str())
 }
@@ -48,7 +48,7 @@ fn the_catalog_says_where_to_and_citus_settings_how() {
     );
 }
 
-/// A node of a group, issuing under a worker id; the coordinator is in group 0.
+/// A node of a group, which issues under a worker id. The coordinator is in group 0.
 fn node(group_id: i32, worker_id: i32) -> ClusterNode {
     let registry = if group_id == 0 { "null" } else { "\"citus_coordinator\"" };
     ClusterNode {
@@ -208,8 +208,8 @@ fn a_coordinator_that_uses_a_registry_says_which() {
     assert!(problems(moved)[1].is_some());
 }
 
-/// A standby of the coordinator was promoted, and the former coordinator still runs. Workers that have seen the promotion are in
-/// order.
+/// A standby of the coordinator was promoted, and the former coordinator still runs. Workers that have seen the promotion count
+/// as fault-free.
 #[test]
 fn a_former_coordinator_is_told_of_itself() {
     let mut nodes = cluster();

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};
 
-/// Slots as the hand finds them; None: free. The hand's visits are counted.
+/// Slots as the hand finds them, with a count of the hand's visits. None: the slot is free.
 struct Slots {
     all: Vec<Option<SweptSlot>>,
     hand: usize,
@@ -74,7 +74,7 @@ fn the_database_with_most_slots_gives_one_first() {
     assert_eq!((slots.sweep(), slots.looks), (Some(2), 3), "none has more");
     slots.used(2);
     assert_eq!(slots.sweep(), Some(4));
-    // Calls wait for this database's slots, so the database with the next most gives one.
+    // Calls wait for this database's slots, so the database with the second most slots gives one.
     let busy = SweptSlot { awaited: true, ..of_database(3) };
     let mut slots = Slots::new(vec![Some(of_database(1)), Some(of_database(2)), Some(busy)]);
     assert_eq!(slots.sweep(), Some(1));
@@ -86,7 +86,7 @@ fn the_hand_does_not_look_at_all_of_many_slots() {
     slots.all[9_999] = Some(of_database(2));
     assert_eq!(slots.sweep(), Some(0));
     assert!(slots.looks < 2_000, "{}", slots.looks);
-    // The hand stops early too if all slots were used; it looks further if calls wait.
+    // The hand also stops early if all slots were used. The hand looks further if calls wait for the slots.
     let mut slots = Slots::new(vec![USED; 10_000]);
     assert_eq!((slots.sweep(), slots.looks), (Some(4_095), 4_096));
     slots.all = vec![AWAITED; 10_000];

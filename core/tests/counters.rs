@@ -1,4 +1,4 @@
-//! Generators of layouts beside the server's own: their slots, their high-water marks, and what becomes of them.
+//! Generators of layouts other than the server's own layout: their slots and their high-water marks.
 
 mod memory;
 
@@ -68,7 +68,7 @@ fn at(seconds: i64) -> UnixMicros {
     UnixMicros(NOW.0 + seconds * 1_000_000)
 }
 
-/// A state that has issued in its own layout and in others.
+/// A state that has reserved ids in the server's own layout and in another layout.
 fn used(identity: Identity) -> State {
     let mut state = State::fresh(&here(identity));
     if identity == LEASED {
@@ -132,7 +132,7 @@ fn a_worker_id_that_was_of_another_begins_in_all_layouts_where_that_one_ended() 
         state.take_up(lease(5, Some(since)));
         state.high_water_mark_in(&web(), node(5)) == web().position_at(since)
     });
-    // A lease in a former form does not give the instant within its tick.
+    // A lease in an earlier form has a start position, but no instant within the tick.
     let former = Lease { since: None, ..lease(5, Some(since)) };
     assert!(former.start_in(&web(), &own()) >= web().position_at(since));
     let mut state = State::fresh(&here(LEASED));
@@ -219,7 +219,7 @@ fn worker_ids_are_limited_to_what_all_layouts_in_use_have() {
 #[test]
 fn the_own_layout_changes_where_an_operator_has_said_so() {
     needs(Guard::LayoutRises, || {
-        // Ids of the new layout are above present ids of the old one, but not above all issued ids.
+        // Ids of the new layout are above present ids of the old layout, but not above all issued ids.
         let (former, next): (Layout, Layout) = (
             "34/0/5/2r/6 unit=1s epoch=2024-01-01".parse().unwrap(),
             "34/0/5/9 unit=1s epoch=2020-01-01".parse().unwrap(),
@@ -228,7 +228,7 @@ fn the_own_layout_changes_where_an_operator_has_said_so() {
         state.reserve(&former, NOW, Position(0), 3 * SECOND);
         state.reserve(&next, NOW, Position(0), 3 * SECOND);
         let (old, new) = (state.high_water_mark(node(3)), state.high_water_mark_in(&next, node(3)));
-        // The ids of a node that ran ahead.
+        // This node issued ids far ahead of the clock.
         state.settle(&former, node(4), Position(former.position_at(NOW).0 << 3));
         let last = Position(state.own.highest().0 - 1);
         let changed = Here { layout: next, ..here(FIXED) };
@@ -270,7 +270,7 @@ fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
     assert_eq!(restarted.state().node.unwrap().worker, 5);
 }
 
-// Tests with an issuer.
+// The tests below use an issuer.
 
 fn ids(server: &Server<'_>, layout: &Layout, session: &Session) -> Result<i64, SessionError> {
     let one = NonZeroU32::MIN;
@@ -333,8 +333,8 @@ fn a_slot_is_given_up_after_a_minute_without_ids() {
     assert_eq!(server.issuer().assign_slot(&own()).unwrap(), SlotRef::Own);
 }
 
-/// A database alone gets half of the slots. A later one gets slots until it has one fewer than the database with most. This holds
-/// for any number of databases and layouts.
+/// A single database gets half of the slots. A later database gets slots until it has one fewer than the database with most
+/// slots. Both rules apply to any number of databases and layouts.
 #[test]
 fn databases_share_the_slots() {
     let machine = Machine::new(NOW);
@@ -393,7 +393,7 @@ fn a_slot_that_is_taken_from_a_database_gives_nothing_any_more() {
         .filter(|slot_ref| !server.shared.assigned_at(**slot_ref, &own()).is_held())
         .collect();
     assert_eq!(lost.len(), 1);
-    // A slot of another database is free after a minute. Ids from it are above all earlier ones.
+    // A slot of another database is free after a minute. Its new ids are above all ids issued before.
     machine.set(at(62));
     server.database.set(1);
     let again = [web(), third()].map(|layout| ids(&server, &layout, &former).unwrap());
@@ -401,7 +401,7 @@ fn a_slot_that_is_taken_from_a_database_gives_nothing_any_more() {
 }
 
 proptest::proptest! {
-    /// A database is refused only if it has at least as many slots as are free, and no other database has two more.
+    /// A refused database has at least as many slots as are free, and no other database has two more slots than it.
     #[test]
     fn a_database_finds_a_slot_while_it_has_less_than_its_share(
         slots in 1..40_usize, callers in proptest::collection::vec(1..6_u32, 0..80)
@@ -482,7 +482,8 @@ fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
     ids(&server, &own(), &Session::new()).unwrap();
 }
 
-/// This holds both if the registry refuses, and if it is silent while the server keeps its unfitting worker id.
+/// Other calls pay nothing if the registry refuses. They also pay nothing if the registry is silent while the server keeps its
+/// unfitting worker id.
 #[test]
 fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
     for trouble in [None, Some(LeaseError::yet("All are leased.", "Wait."))] {
@@ -490,7 +491,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         let server = Server::start(&machine, own(), LEASED, 4);
         let nine = || Lease { expiry: at(100_000), ..lease(9, None) };
         server.issuer().change(|state, _| state.take_up(nine())).unwrap();
-        // A call asks again after it hears of a lease, if the worker id still does not fit.
+        // If a call hears of a new lease, and the worker id still does not fit, the call asks again.
         let tries = if trouble.is_some() { 1 } else { 3 };
         server.trouble.replace(trouble);
         let refused = || {
@@ -513,7 +514,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         machine.set(at(601));
         assert_eq!(refused(), (said.clone(), tries, 1), "and after some minutes noted again");
         assert_eq!(refused(), (said, 0, 0));
-        // A fitting worker id is used at once.
+        // A fitting worker id is used immediately.
         server.issuer().change(|state, _| state.take_up(Lease { worker: 5, ..nine() })).unwrap();
         ids(&server, &web(), &Session::new()).unwrap();
     }
@@ -540,7 +541,7 @@ fn a_reset_begins_above_what_was_issued_in_all_layouts() {
     let session = Session::new();
     let first = ids(&server, &web(), &session).unwrap();
     let issuer = server.issuer();
-    // A mistaken operator: sessions have had ids since the server's start.
+    // The operator names an instant that is too early: sessions have received ids since the server's start.
     issuer.reset(Some(at(-1_000))).unwrap();
     assert!(ids(&server, &web(), &Session::new()).unwrap() > first);
     issuer.reset(None).unwrap();
@@ -621,7 +622,7 @@ fn what_is_taken_while_a_slot_changes_hands_is_no_layouts() {
     });
 }
 
-/// Takes this many ids, which run ahead of the clock. Returns the id that readers are told: no later id is below it.
+/// Takes this many ids, which run ahead of the clock. Returns the lower bound that readers are told for all later ids.
 fn told(server: &Server<'_>, taken: u32) -> i64 {
     let session = Session::new();
     for _ in 0..taken {
@@ -646,7 +647,7 @@ fn after_a_restart_as_another_node_ids_are_above_what_readers_were_told() {
     });
 }
 
-/// The next reservation's rollback value has no high-water mark, and would begin at the clock.
+/// The next reservation uses a rollback value without a high-water mark, and would begin at the clock.
 #[test]
 fn with_readers_a_step_back_is_waited_for() {
     needs(Guard::ToldKept, || {

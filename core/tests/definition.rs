@@ -1,4 +1,4 @@
-//! Definitions of tags: which are refused, which ids they give, and how long these last.
+//! Definitions of tags: valid and invalid definitions, their ids, and how long the ids last.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::{
@@ -263,7 +263,7 @@ fn a_range_is_followed_by_the_one_that_goes_on_in_its_steps() {
     assert!(!range.is_followed_by(&Range { first: 35, count: 1, increment: 1 }));
 }
 
-/// A promotion skips ids, wherever the first id is: a row that has given no id skips from its start.
+/// A promotion skips ids even if the row's first id is high. A row that has given no id skips from its start.
 #[test]
 fn a_promotion_skips_ids_and_no_numbers_below_them() {
     let skipped = |definition: Definition| definition.skipped_ahead().max_id;

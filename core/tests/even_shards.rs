@@ -1,4 +1,4 @@
-//! Ids made at a low rate, each the first of its tick: how evenly `id % n` spreads them over shards.
+//! Ids made at a low rate, so that each is the first id of its tick. The tests check how evenly `id % n` spreads them over shards.
 
 use snowflake_ids_core::{Generator, Layout, Node, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::num::NonZeroU32;
@@ -7,14 +7,14 @@ const IDS: u32 = 1 << 18;
 /// The first tick.
 const START: u64 = 200_000_000_000;
 
-/// Ticks between ids: from one id in each tick to one a minute.
+/// Ticks between ids: from one id per tick to one id per minute.
 const PACES: [u64; 8] = [1, 2, 7, 10, 16, 1_000, 1_024, 60_000];
 
-/// Numbers of shards, each with the chi-square that a fair choice exceeds once in 10^9 runs: the upper quantile for 3, 9 and 15
-/// degrees of freedom.
+/// Numbers of shards, each with its limit for chi-square. A fair choice exceeds the limit once in 10^9 runs. The limits are the
+/// upper quantiles for 3, 9 and 15 degrees of freedom.
 const LIMITS: [(u32, f64); 3] = [(4, 44.84), (10, 60.66), (16, 73.63)];
 
-/// The ids of a generator that is asked for this many at each of these ticks.
+/// The ids of a generator from which `asked` requests a number of ids at each tick.
 fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64> {
     let layout = Layout::default();
     let node_bits = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
@@ -61,7 +61,8 @@ fn random_is_even_at_every_pace() {
     }
 }
 
-/// `rotate` is exact. It needs a number of shards that divides the number of sequences, and a rate that leaves ticks half empty.
+/// `rotate` serves the shards exactly in turn. It needs a number of shards that divides the number of sequences, and a rate
+/// that leaves ticks half empty.
 #[test]
 fn rotate_serves_the_shards_in_turn_whatever_the_rate() {
     let bursts = (START..).zip([1, 5, 2, 30].into_iter().cycle()).take(10_000);

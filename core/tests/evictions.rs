@@ -157,7 +157,7 @@ impl<'s> World<'s> {
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// A call for a tag takes an id, or requests a refill and may wait for it.
+    /// A call for a tag either takes an id, or requests a refill and may wait for the refill.
     Call(usize, bool),
     /// A waiting call ends, with or without an id.
     End(prop::sample::Index),
@@ -165,7 +165,7 @@ enum Act {
     Remembered(prop::sample::Index),
     /// The worker finds tasks and reserves for them.
     Begin,
-    /// One of its tasks ends, with or without ids.
+    /// One of the worker's tasks ends, with or without ids.
     Finish(prop::sample::Index, bool),
     /// A transaction hands out an id directly, and is rolled back.
     Rollback(usize),
@@ -250,7 +250,7 @@ proptest! {
     }
 }
 
-/// Each time the tag is empty it gets twice as many ids. With its slot it loses no more than it used.
+/// Whenever the tag is empty, it gets twice as many ids as before. If it loses its slot, it loses no more ids than it used.
 #[test]
 fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     let slots = [Slot::default()];

@@ -80,7 +80,8 @@ fn healths(most: usize) -> impl Strategy<Value = Vec<Health>> {
 }
 
 proptest! {
-    /// The order has every registry that may be asked, once, and no other. Healthy registries come first for a waiting session.
+    /// The order contains each registry that may be asked exactly once, and no other registry. Healthy registries come first
+    /// for a waiting session.
     #[test]
     fn an_order_is_of_all_that_may_be_asked(all in healths(6), after: usize, now in 0_u64..200, waited_for: bool) {
         let order = order(&all, after, secs(now), waited_for);
@@ -98,13 +99,13 @@ proptest! {
         }
     }
 
-    /// In as many rounds as there are healthy registries, each is asked first once.
+    /// The number of rounds equals the number of healthy registries. Each healthy registry is asked first in one round.
     #[test]
     fn each_that_is_well_has_its_turn(all in healths(6), after in 0_usize..6, waited_for: bool) {
         let well: Vec<usize> = (0..all.len()).filter(|one| all[*one].failures == 0).collect();
         let (mut asked, mut firsts) = (after, Vec::new());
         for _ in &well {
-            // The time is long before failed registries are due.
+            // Failed registries are not due for a long time.
             let all: Vec<Health> = all.iter().map(|health| Health { failed_at: secs(1_000), ..*health }).collect();
             asked = order(&all, asked, secs(0), waited_for)[0];
             firsts.push(asked);
@@ -113,7 +114,8 @@ proptest! {
         prop_assert_eq!(firsts, well);
     }
 
-    /// A registry that keeps failing is asked within the longest pause, and not before the shortest.
+    /// A registry that keeps failing is asked again after the shortest pause at the earliest, and after the longest pause at
+    /// the latest.
     #[test]
     fn one_that_fails_is_asked_again(failures in 1_u32.., at in 0_u64..1 << 40, waited_for: bool) {
         let all = [failed(failures, at)];

@@ -95,7 +95,7 @@ fn fuzz(name: &str) {
     TestRunner::new(config).run(&texts(target), check).unwrap();
 }
 
-/// Otherwise fuzzing would only test how texts are refused.
+/// The seeds must be valid. If they were not, fuzzing would only test how texts are refused.
 #[test]
 fn every_target_understands_what_it_begins_with() {
     for target in TARGETS {

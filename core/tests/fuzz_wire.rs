@@ -82,7 +82,7 @@ fn reserve(row: &TagRow, demand: &Demand) {
     let Outcome::Reserved(reserved) = row.reserve(&admitted, 8) else { return };
     let Definition { max_id, start, max_step, increment, .. } = row.definition;
     let (first, last) = (reserved.supply.range.first, reserved.supply.range.last());
-    // A segment begins at most two of the largest segments above the row, and ends at most three above it.
+    // A segment begins at most two largest segments above the row, and ends at most three above the row.
     let from = max_id.max(start - 1).max(510);
     assert!(first > max_id || admitted.saved_range.is_some(), "{row:?} {demand:?}");
     assert!(last <= from + 3 * max_step * increment, "a row is moved to {last}: {row:?} {demand:?}");
@@ -159,7 +159,7 @@ fn answers() -> Vec<String> {
     said.into_iter().map(whole).collect()
 }
 
-/// Acts on a response as a node would. Believed ranges are new to the node, of this day, and of a possible size.
+/// Acts on a response as a node would. Accepted ranges are new to the node, of the present day, and of a possible size.
 fn believe(answer: &Response, demands: &[Demand]) -> usize {
     let mut believed = 0;
     match &answer.said {

@@ -253,7 +253,7 @@ fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     assert_eq!(bench.generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
 }
 
-/// A burst after a small step back, once that is over, counts as a burst.
+/// After a small step back, a burst counts as demand once its ids are above all ids from before the step.
 #[test]
 fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
     let bench = default(SECOND);
@@ -336,7 +336,7 @@ fn nothing_is_taken_by_a_refused_call() {
     assert_eq!(bench.generator.snapshot(), before);
 }
 
-/// An operator may begin a new state below this server's present start, if the server has issued nothing from there.
+/// An operator may begin a new state below this server's present start, if the server has issued nothing above that start.
 #[test]
 fn a_term_in_which_nothing_was_issued_came_nowhere() {
     let bench = default(SECOND);
@@ -350,7 +350,7 @@ fn a_term_in_which_nothing_was_issued_came_nowhere() {
     assert_eq!(bench.generator.furthest(), Position((100 << 12) + 3), "sessions may hold some of these");
 }
 
-/// Positions of the node with the bits 7.
+/// Positions of the node whose bits are 7.
 fn taken(from: u64, to: u64) -> TakenPositions {
     TakenPositions {
         positions: PositionRange { from: Position(from), to: Position(to) },

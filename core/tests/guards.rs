@@ -1,4 +1,4 @@
-//! Each guard needs a test that leaves it out. `docs/guards.md` lists for each guard where the code keeps it, and which tests
+//! Each guard needs a test that leaves the guard out. `docs/guards.md` lists where the code keeps each guard, and which tests
 //! fail without it. `SNOWFLAKE_IDS_WRITE=1` rewrites the list.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Lists of hosts: split as libpq splits them, and left alone if libpq would refuse them.
+//! Lists of hosts: split as libpq splits them, or left unchanged if libpq would refuse them.
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::error::ConnectionError;

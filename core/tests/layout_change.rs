@@ -1,4 +1,4 @@
-//! From when ids of a new layout are above all old ids, compared with trying each instant.
+//! The instant from which ids of a new layout are above all old ids, compared with a trial of each instant.
 
 use proptest::prelude::*;
 use snowflake_ids_core::ids::layout::change::{ChangeError, LayoutChange, Past, check, first_above};
@@ -25,7 +25,7 @@ fn of(old: &str, new: &str) -> LayoutChange {
 fn an_earlier_epoch_is_above_at_once_and_a_later_one_never_is() {
     let change = of("41/5/5/12 epoch=2020-01-01", "41/5/5/12 epoch=2015-01-01");
     assert_eq!((change.above_from, change.ready), (Some(NOW), true));
-    // Old ids reach today's new ids in five years, less the minute.
+    // Old ids reach today's new ids in five years, minus the minute by which ids may be ahead.
     let years = change.old_until.unwrap().since(NOW).as_secs_f64() / 86_400.0 / 365.25;
     assert!((4.9..5.1).contains(&years), "{years}");
     assert!((58.0..59.0).contains(&change.years), "{change:?}");
@@ -36,7 +36,7 @@ fn an_earlier_epoch_is_above_at_once_and_a_later_one_never_is() {
     assert!(matches!(error, ChangeError::Never { .. }) && error.kind() == Kind::NotReady);
 }
 
-/// One more bit below the ticks doubles all ids, whatever the epoch, so they are above the old ones some day.
+/// One more bit below the ticks doubles all ids, whatever the epoch. The new ids are therefore above the old ids some day.
 #[test]
 fn a_layout_that_grows_faster_overtakes() {
     let change = of("41/5/5/11 epoch=2020-01-01", "41/5/5/12 epoch=2025-01-01");
@@ -77,7 +77,7 @@ fn what_was_given_here_counts_however_far_it_is_ahead() {
 }
 
 prop_compose! {
-    /// Layouts small enough for trying all of their instants.
+    /// Layouts small enough that a test can try all of their instants.
     fn small()(
         ticks in 2_u8..=7, worker in 0_u8..=3, sequence in 1_u8..=3, first in any::<bool>(),
         unit in prop::sample::select(&[1_000_u64, 2_000, 5_000, 10_000][..]), epoch in 0_i64..100,
@@ -88,7 +88,7 @@ prop_compose! {
     }
 }
 
-/// The smallest and the largest id that a layout may give between two instants, if there is any.
+/// The smallest and the largest id that a layout may give between two instants. None: the layout gives no id there.
 fn bounds(layout: &Layout, from: UnixMicros, to: UnixMicros) -> Option<(u64, u64)> {
     let mut found: Option<(u64, u64)> = None;
     let nodes = layout.max(Field::Worker);
@@ -147,7 +147,7 @@ proptest! {
         match change.above_from {
             Some(from) => {
                 prop_assert!(is_above(&old, &new, past, from), "not at {from}: {change:?}");
-                // Old ids up to that instant stay below; ids of the tick after it do not.
+                // Old ids up to that instant stay below the new ids. Old ids of the next tick do not.
                 let until = change.old_until.unwrap();
                 let (least, _) = bounds(&new, from, EVER).unwrap();
                 let high = |at: UnixMicros| bounds(&old, NEVER, at.plus(past.ahead)).map(|(_, high)| high);
@@ -158,7 +158,7 @@ proptest! {
                 ticks.iter().filter(|later| *later >= at).all(|later| above.contains(later))
             }) || above.len() <= slack(&old, &new), "{above:?} of {ticks:?}"),
         }
-        // If the result is a later instant, no much earlier one is above for good.
+        // If the result is a later instant, new ids from a much earlier instant are not above for good.
         if let Some(from) = change.above_from.filter(|from| *from > now) {
             let for_good = ticks.iter().rposition(|at| !above.contains(at)).map_or(0, |last| last + 1);
             let said = ticks.iter().position(|at| *at == from).unwrap();

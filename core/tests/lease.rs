@@ -1,4 +1,4 @@
-//! Which worker id a server takes, compared with a plain search; and clocks that must get no lease.
+//! The worker id that a server takes, compared with a plain search; and clocks that must get no lease.
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
@@ -20,7 +20,7 @@ prop_compose! {
     }
 }
 
-/// What may be taken, most wanted first: without a thought for how much work that is.
+/// The choice of a plain search, which saves no work.
 fn wanted(search: &Search<'_>, rows: &[LeaseRow]) -> Option<Choice> {
     let ours = |row: &&LeaseRow| {
         row.token.is_some()
@@ -34,7 +34,8 @@ fn wanted(search: &Search<'_>, rows: &[LeaseRow]) -> Option<Choice> {
     let Preferred { worker, shares, only, first: _ } = search.preferred;
     let is_of_share = |other: &u32| other % shares == worker % shares;
     let of_share: Vec<u32> = (0..search.capacity).filter(is_of_share).collect();
-    // Those of the share first, from the preferred one on and around; then all others, from there on and around.
+    // The worker ids of the share come first: they start at the preferred worker id and wrap around. All others follow in the
+    // same order.
     let from = of_share.get(worker as usize / shares as usize % of_share.len().max(1));
     let from = from.copied().unwrap_or(search.capacity);
     let mut order: Vec<u32> = (0..search.capacity).filter(|worker| !search.except.contains(worker)).collect();
@@ -89,7 +90,7 @@ proptest! {
         }
     }
 
-    /// A server and its next seven successors never share a worker id, however few each can choose from.
+    /// A server and its next seven successors never share a worker id, even if each can choose from only a few.
     #[test]
     fn timelines_share_no_worker_id(
         system_identifier: u64,
@@ -160,7 +161,7 @@ fn a_row_that_was_given_back_is_no_servers_own() {
     assert_eq!(search.choose(&[row]), None, "its expiry has not passed");
 }
 
-/// Each exception and each worker id is looked at only a few times. A slower search would not end here.
+/// The search looks at each exception and each worker id only a few times. A slower search would not end here.
 #[test]
 fn a_search_among_very_many_takes_no_longer_than_reading_them() {
     const MANY: u32 = 1_000_000;
@@ -204,7 +205,7 @@ fn a_clock_may_differ_up_to_the_limit() {
     assert_eq!(check(100, Some(i64::MIN)), Ok(()), "others may be behind");
 }
 
-/// Where the search in a shared registry begins, for a random number.
+/// The worker id at which the search in a shared registry begins, for a random number.
 fn shared(timeline: u32, capacity: u32, random: u32) -> u32 {
     let preferred = Preferred::shared(timeline, capacity, random);
     assert!(!preferred.only, "others may be had when these are taken");
@@ -237,7 +238,8 @@ fn after_a_promotion_one_of_the_next_eighth_is_leased() {
     assert_eq!(choose(2, &full), Some(Choice::New { worker: 256 }), "those of other eighths come last");
 }
 
-/// A recreated registry leases a server only the worker id that it had before, or one that it has here already.
+/// A recreated registry leases a server only the server's former worker id, or a worker id that the server already has in the
+/// registry.
 #[test]
 fn a_registry_that_was_made_anew_leases_what_a_server_has() {
     let held = |worker, expiry| LeaseRow {
@@ -297,7 +299,7 @@ fn a_worker_id_from_elsewhere_is_kept() {
 /// The longest setting.
 const LONGEST: u64 = i32::MAX.cast_unsigned() as u64;
 
-/// Pauses between renewals of a lease that is requested for `asked` and granted for at most `most`; and the length granted.
+/// Pauses between renewals, and the granted length. Each renewal requests `asked`, and the registry grants at most `most`.
 fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Duration) {
     let granted = asked.min(most);
     // The lease was renewed at this instant, so all of it is left.
@@ -312,14 +314,14 @@ fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Du
 }
 
 proptest! {
-    /// However short the leases, and whatever was requested, a quarter of a lease passes before the next renewal.
+    /// At least a quarter of a lease passes before the next renewal, however short the lease and whatever was requested.
     #[test]
     fn a_registry_that_grants_less_is_not_asked_all_the_time(asked in 60..=LONGEST, most in 1..=LONGEST) {
         let (pauses, granted) = renewals(Duration::from_secs(asked), Duration::from_secs(most), 20);
         for pause in pauses {
             prop_assert!(pause >= RENEWAL_PAUSE, "{pause:?}");
             prop_assert!(pause >= granted / 4, "renewed after {pause:?} of {granted:?}");
-            // The renewal comes while three quarters of the lease are left, or after the shortest pause.
+            // The renewal comes when three quarters of the lease are left, or after the shortest pause if that is later.
             prop_assert!(pause <= granted.saturating_sub(granted / 4 * 3).max(RENEWAL_PAUSE), "{pause:?} of {granted:?}");
         }
     }
@@ -335,7 +337,7 @@ fn what_was_granted_counts_where_it_is_known_and_no_more_than_was_asked_for() {
     assert_eq!(due(8, None), Duration::ZERO);
     assert_eq!(due(8, Some(hours(8))), hours(2));
     assert_eq!(due(6, Some(hours(8))), Duration::ZERO);
-    // The row's expiry was requested when the setting was longer.
+    // The expiry in the row dates from a request under a longer setting.
     assert_eq!(due(48, Some(hours(48))), hours(30));
     assert_eq!(
         until_renewal(hours(1), hours(24), None, Some(Duration::from_secs(4))),

@@ -25,7 +25,7 @@ impl Databases for Server {
     }
 }
 
-/// The next action while sessions wait.
+/// The next action of the launcher while sessions wait.
 fn next(launch: &mut Launch, known: KnownRegistry) -> LaunchAction {
     launch.next(true, true, known, NO_CHANGES, &Server(None), ZERO)
 }
@@ -34,7 +34,7 @@ fn looked(found: DatabaseUse) -> End {
     End { arrived: true, found: Some(found) }
 }
 
-/// Looks into databases until another action comes. `used`: the databases that use a registry.
+/// Surveys databases until the launcher chooses another action. `used`: the databases that use a registry.
 fn look(launch: &mut Launch, mut action: LaunchAction, used: &[u32]) -> (Vec<u32>, LaunchAction) {
     let mut seen = Vec::new();
     while let LaunchAction::Start(LeaseTask::Look, database) = action {

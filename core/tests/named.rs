@@ -84,7 +84,7 @@ fn a_name_says_no_other_layout() {
     // `a/b` is no layout; `javascript` is the preset name of this generator's own layout.
     assert_eq!(web.check_name("a/b"), Ok(()));
     assert_eq!(web.check_name("javascript"), Ok(()));
-    // These texts read as layouts, and none is the preset name of this generator's layout.
+    // These texts are valid layouts. None is the preset name of this generator's layout.
     for name in ["twitter", "Javascript", " javascript", "41/0/3/9 epoch=2019-12-24T16:00:00Z", "41/5/5/12"] {
         assert!(matches!(web.check_name(name), Err(NamedError::Layoutlike { .. })), "{name}");
     }

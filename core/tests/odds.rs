@@ -1,4 +1,4 @@
-//! How often servers without a common registry choose the same worker id: the figures in README and docs/guarantees.md.
+//! How often servers without a common registry choose the same worker id. README and docs/guarantees.md state the figures.
 
 use snowflake_ids_core::ids::layout::Layout;
 use snowflake_ids_core::registry::lease::{Preferred, capacity};
@@ -19,7 +19,7 @@ impl Numbers {
         self.0 % end
     }
 
-    /// A system identifier as initdb makes it, for a cluster created some time in a year.
+    /// A system identifier as initdb makes it. The cluster is created at some time in a year.
     fn identifier(&mut self) -> u64 {
         let second = 1_790_000_000 + self.below(31_536_000);
         second << 32 | self.below(1_000_000) << 12 | self.below(4_096)
@@ -33,7 +33,8 @@ impl Numbers {
     }
 }
 
-/// In how many of 1,000 groups of this size two servers choose the same worker id. `image`: all servers come from one image.
+/// The number of groups, out of 1,000 groups of this size, in which two servers choose the same worker id. `image`: all servers
+/// come from one image.
 fn clashes(layout: &str, servers: usize, image: bool) -> u64 {
     let layout: Layout = layout.parse().unwrap();
     let (mut numbers, capacity) = (Numbers(0x1234_5678_9abc_def1), capacity(&layout));

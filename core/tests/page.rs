@@ -1,4 +1,4 @@
-//! The status page: its report is never read as markup or script, and its policy allows only its own two blocks.
+//! The status page. Browsers never read its report as markup or script, and its policy allows only its own two blocks.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,7 +10,7 @@ fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     text.split_once(begin).unwrap().1.split_once(end).unwrap().0
 }
 
-/// The report of a page as a browser reads it.
+/// The report of a page, as a browser reads it.
 fn report(page: &str) -> String {
     between(page, "id=\"report\">", "</script>").to_owned()
 }

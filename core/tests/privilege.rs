@@ -40,7 +40,7 @@ fn what_is_no_privilege_is_refused() {
     assert!(long.is_some_and(|long| long.len() < 200 && !long.contains('\u{7}')));
 }
 
-/// The documentation of GRANT says this of sequences.
+/// The documentation of GRANT states these rules for sequences.
 #[test]
 fn each_privilege_allows_what_it_allows_on_a_sequence() {
     use Action::{Look, Move, Own, Take};

@@ -25,7 +25,7 @@ fn valid_layouts() -> impl Strategy<Value = Layout> {
     layouts().prop_filter_map("widths add up", |layout| layout)
 }
 
-/// A value of a field, out of all that fit.
+/// A value that fits the field, chosen by `any`.
 fn part(layout: &Layout, field: Field, any: u64) -> u32 {
     u32::try_from(any % (layout.max(field) + 1)).unwrap()
 }
@@ -115,8 +115,8 @@ proptest! {
         let _ = format.decode(&text);
     }
 
-    /// Whatever the clock does and however much is requested: positions grow, and stay within the drift of the clock reading that
-    /// allowed them.
+    /// Positions always grow, whatever the clock does and however much is requested. Each position stays within the drift of
+    /// the clock reading that allowed it.
     #[test]
     fn positions_grow_and_stay_within_the_drift(
         layout in valid_layouts(),

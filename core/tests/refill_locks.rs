@@ -1,5 +1,5 @@
-//! Rows that stay locked for long. The shipped refill worker waits for one such row per round, each in its turn, and serves the
-//! other tags in every round.
+//! Rows that stay locked for long. In each round, the shipped refill worker waits for one locked row, in turn, and serves all
+//! other tags.
 
 mod alone;
 pub mod slot;
@@ -92,7 +92,7 @@ impl TagRows for Tx<'_> {
     }
 
     fn create(&mut self, tag: &Tag, _: Share) -> Result<(), Locked> {
-        // Another transaction creates the tag too, and does not end.
+        // Another open transaction creates the tag too.
         self.0.waited.borrow_mut().push(*tag);
         Err(Locked)
     }

@@ -7,13 +7,13 @@
 //! deterministic: it follows from the seed. Every id is compared with all others. After all faults, every node has to issue ids
 //! again.
 //!
-//! One case is not covered, and counted separately: a registry that was restored to an earlier snapshot of itself does not know
-//! its later reservations. A node that received one of them refuses the registry. Another node may get the ids again, until an
-//! operator raises the tag.
+//! One case is not covered, and counted separately. A registry that was restored to an earlier snapshot of itself does not know
+//! its later reservations. A node that received ids from a later reservation refuses the registry. Another node may get these
+//! ids again, until an operator raises the tag.
 //!
-//! Operators do here what the documents ask of them. They cut a former primary off from nodes that do not know its successor.
-//! They raise a registry restored from a dump before they introduce a node to it. Tags are older than a standby's lag. Rows are
-//! made shares of one another, then raised, before a node uses several registries.
+//! Operators act here as the documents ask. They cut a former primary off from nodes that do not know its successor. They raise
+//! a registry restored from a dump before they introduce a node to it. They make rows shares of one another, then raise the
+//! rows, before a node uses several registries. Tags are older than a standby's lag.
 //!
 //! `SNOWFLAKE_IDS_SEEDS` sets the number of runs, `SNOWFLAKE_IDS_FULL=1` sets it to 10,000, and `SNOWFLAKE_IDS_SEED` runs one
 //! seed and shows its events.
@@ -73,12 +73,12 @@ fn one_that_hangs_costs_a_second_where_there_is_another() {
     let wait = longest_wait(300 * SECOND);
     assert!(world.borrow().silent(None).is_empty());
     assert!(wait < 2 * SECOND, "{wait}");
-    // No session waits for the hung registry when it is asked again.
+    // No session waits for the hung registry when a worker asks it again.
     let wait = longest_wait(500 * SECOND);
     assert!(wait < SECOND / 2, "{wait}");
 }
 
-/// However long a registry was gone, waiting sessions are served within a second of its return.
+/// Waiting sessions are served within a second of a registry's return, however long the registry was unreachable.
 #[test]
 fn one_that_was_gone_for_long_is_noticed_within_a_second() {
     let world = World::of_several(1, 1, 3);

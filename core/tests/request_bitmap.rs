@@ -1,4 +1,4 @@
-//! Slots with requests: a look finds all of them and no others, and looks at slots without requests at most once.
+//! Slots with requests: a search finds all of them and no others. It looks at slots without requests at most once.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::request_bitmap::{RequestBitmap, words};
@@ -54,7 +54,7 @@ proptest! {
     }
 }
 
-/// A look finds every request that was recorded before it, whatever is requested and answered meanwhile.
+/// A search finds every request that was recorded before it, whatever is requested and answered during the search.
 #[test]
 fn no_request_is_missed_while_another_is_answered() {
     const CALLS: usize = 20_000;

@@ -104,7 +104,7 @@ fn ids_begin_above_the_high_water_mark_of_the_same_period() {
     assert_eq!(high_water_mark((19_999, 507)), 501, "that was yesterday");
 }
 
-/// A mark from before the tag was dropped and created again, or forced back, belongs to an earlier generation.
+/// A mark belongs to an earlier generation if the tag was later dropped and recreated, or forced back.
 #[test]
 fn a_high_water_mark_counts_in_one_generation_of_the_tag() {
     let recorded = |tag_generation| {
@@ -156,7 +156,7 @@ fn a_row_that_was_set_back_is_refused() {
     );
 }
 
-/// Other servers would get the received ids again.
+/// If the tag were created again, other servers would get the received ids again.
 #[test]
 fn a_tag_that_was_dropped_is_not_made_for_who_has_received_ids_of_it() {
     assert_eq!(demand().unfit_to_create(), None);
@@ -176,7 +176,7 @@ fn a_new_day_is_not_behind_what_was_received_the_day_before() {
     assert_eq!(received(20_001, 1), set_back(1, 500, true), "it is a day behind");
 }
 
-/// Received numbers would repeat, because a column cannot tell numbers of a day from numbers without one.
+/// Received numbers would repeat, because a column stores numbers of a day like numbers without a day.
 #[test]
 fn a_tag_that_becomes_dated_or_undated_is_refused() {
     let received = |day, id| Demand { received: Some((day, id)), ..demand() };
@@ -215,7 +215,7 @@ fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
     assert!(hint.contains("segment_set('it''s', id, true)"), "{hint}");
 }
 
-/// A response from a registry that makes a tag dated or undated.
+/// A response would change a dated tag to undated, or the reverse.
 #[test]
 fn an_answer_that_changes_datedness_is_not_believed() {
     let check = |row: TagRow, received| {
@@ -229,7 +229,7 @@ fn an_answer_that_changes_datedness_is_not_believed() {
     assert_eq!(check(of_today(DEFINITION), Some((19_999, 9_000))), Ok(()), "another day");
     assert!(check(of_today(DEFINITION), Some((20_000, 501))).is_err(), "received before");
     assert!(check(row(DEFINITION), Some((0, 501))).is_err(), "received before");
-    // This holds for any earlier id, because numbers begin anew after a change from dated to undated.
+    // The check fails for any earlier id, because numbers begin anew when a tag becomes dated or undated.
     assert!(check(of_today(DEFINITION), Some((0, 10))).is_err());
     assert!(check(row(DEFINITION), Some((20_000, 10))).is_err());
 }
@@ -278,7 +278,7 @@ fn a_high_water_mark_of_another_server_is_within_two_segments_of_the_row() {
     let too_far = |high_water_mark| Err(Unfit::HighWaterMark { high_water_mark, max_id: 500 });
     assert_eq!(admit(&row, Some((0, 2_501)), None), too_far(2_501));
     assert_eq!(admit(&row, Some((0, i64::MAX)), None), too_far(i64::MAX));
-    // A mark known here counts however far it is, and whatever other servers claim.
+    // A mark known here counts, however far it is and whatever other servers claim.
     assert_eq!(admit(&row, None, Some((0, 9_000))), Ok(Some((0, 9_000))));
     assert_eq!(admit(&row, Some((0, 600)), Some((0, 9_000))), Ok(Some((0, 9_000))));
     assert_eq!(admit(&row, Some((0, 9_100)), Some((0, 9_000))), Ok(Some((0, 9_100))));
@@ -461,7 +461,7 @@ proptest! {
         }
     }
 
-    /// A row is used exactly if it fits the share and is not behind the received ids.
+    /// A row is used exactly if two conditions hold: the row fits the share, and is not behind the received ids.
     #[test]
     fn a_row_is_unfit_for_a_reason(row in rows(), demand in demands()) {
         let Definition { max_id, increment, remainder, .. } = row.definition;
@@ -480,7 +480,7 @@ proptest! {
         }
     }
 
-    /// A saved range is used whole or not at all.
+    /// A saved range is used as a whole or not at all.
     #[test]
     fn what_was_left_over_comes_whole_or_never(row in rows(), demand in demands(), version in 0_i64..3, count in 0_u32..20) {
         let Definition { max_id, increment, .. } = row.definition;
@@ -512,7 +512,7 @@ proptest! {
         }
     }
 
-    /// Registries with different shares give no common id, whatever increments their rows have.
+    /// Registries with different shares never give the same id, whatever increments their rows have.
     #[test]
     fn two_shares_have_no_id_in_common(of in 2_u32..5, index in 0_u32..5, other in 0_u32..5, one in definition(), two in definition()) {
         let (index, other) = (index % of, other % of);
@@ -528,7 +528,7 @@ proptest! {
         prop_assert!(all(index, one).iter().all(|id| !two.contains(id)));
     }
 
-    /// A share accepts terms exactly if all their ids leave the share's remainder.
+    /// A share accepts terms exactly if each of their ids has the share's remainder.
     #[test]
     fn a_share_holds_what_leaves_its_remainder(of in 2_u32..6, index in 0_u32..6, increment in 1_i64..40, any in 0_i64..40) {
         let remainder = any % increment;

@@ -60,7 +60,7 @@ fn request() -> LeaseRequest {
     }
 }
 
-/// Rows as first read. Another server takes one of them before it is locked.
+/// Rows as first read. Another server takes one of the rows before it is locked here.
 struct Rows {
     seen: LeaseRow,
     now: LeaseRow,
@@ -120,7 +120,7 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
     });
 }
 
-/// A registry that has leased no worker id. Its own server uses worker id 0 under another registry's lease.
+/// A registry that has leased no worker id. Its own server uses worker id 0 under a lease of another registry.
 #[test]
 fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     struct Empty(Option<LeaseRow>);
@@ -180,7 +180,7 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
 
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };
 
-/// A clock that lets another node begin to issue while it is read.
+/// A clock whose reading lets another node begin to issue.
 struct Succession<'a> {
     generator: &'a Generator,
     node_bits: NodeBits,

@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 
 const DATABASE: u32 = 5;
 
-/// A record with room for `room` transactions. Each transaction's announcement is a tenth of its xid.
+/// A record that holds up to `room` transactions. Each transaction's announcement is a tenth of its xid.
 fn recorded(room: usize, xids: impl IntoIterator<Item = u64>) -> EndedTransactions {
     let mut ended = EndedTransactions::new(vec![EndedTransaction::default(); room].leak());
     for xid in xids {
@@ -53,7 +53,7 @@ fn a_transaction_that_was_dropped_may_be_one_that_the_snapshot_does_not_see() {
         let unknown = |snapshot| unseen(&ended, &snapshot, DATABASE).1;
         unknown(snapshot(130, &[100])) == Some(vec![100]) && unknown(snapshot(99, &[])) == Some(vec![99, 100])
     });
-    // The record would have any transaction whose xid is above all dropped xids.
+    // If the xid of a transaction is above all dropped xids, the record must contain the transaction.
     let ended = recorded(2, [100, 110, 120]);
     assert_eq!(unseen(&ended, &snapshot(130, &[105]), DATABASE), (None, Some(vec![])));
     assert_eq!(unseen(&ended, &snapshot(130, &[110]), DATABASE), (Some(Position(11)), Some(vec![])));

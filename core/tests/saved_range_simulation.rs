@@ -1,10 +1,10 @@
-//! The saved-range file of a server, the row of a tag, and transactions that change the tag. All of these are set back to
-//! different moments. The shipped code runs as processes that may end between any two of its calls. The run is deterministic: it
+//! The saved-range file of a server, the row of a tag, and transactions that change the tag. Each of the three is set back to a
+//! different moment. The shipped code runs as processes that may end between any two of its calls. The run is deterministic: it
 //! follows from the seed.
 //!
 //! No id comes twice in one history of the tables. No saved id comes twice in all histories together. A rolled-back id does not
-//! come again, unless the server crashed or the tables were set back before the id was recorded. After a tag is forced back, ids
-//! continue from there.
+//! come again, with two exceptions: the server crashed, or the tables were set back, before the id was recorded. After a tag is
+//! forced back, ids continue from the new position.
 
 mod file;
 mod world;

@@ -53,7 +53,8 @@ proptest! {
         prop_assert_eq!(from_text(&text), Ok(records));
     }
 
-    /// The last line may be incomplete on disk. Ranges recorded earlier as consumed stay consumed, and all others are left.
+    /// The last line may be incomplete on disk. Ranges that an earlier line records as consumed stay consumed, and all other
+    /// ranges are left.
     #[test]
     fn what_was_taken_up_is_not_left(records in records(), which: prop::sample::Index, lost in 0_usize..600) {
         prop_assume!(records.left.len() > 1);
@@ -164,7 +165,7 @@ impl Hash for Counted {
     }
 }
 
-/// With 50,000 tags in use and 200,000 records, the steps grow with the sum, not with the product.
+/// The number of steps grows with the sum of 50,000 tags in use and 200,000 records, not with their product.
 #[test]
 fn a_stop_looks_at_each_note_a_few_times() {
     let in_use: FxHashSet<Counted> = (0..50_000).map(|tag| Counted(4 * tag)).collect();

@@ -61,8 +61,8 @@ fn there_is_room_for_one_range_beside_the_present_one() {
     assert_eq!(segment.take(0, ONE, &NOW).unwrap().range.first, 21);
 }
 
-/// Fails if a range may be published that was reserved before the buffers were cleared. Other sessions may have received its ids
-/// since.
+/// Fails if a range may be published that was reserved before the buffers were cleared. Since then, other sessions may have
+/// received ids of the range.
 #[test]
 fn what_was_reserved_before_a_clearing_is_not_published_after_it() {
     let segment = Segment::default();
@@ -139,8 +139,8 @@ fn the_shelves_tell_what_is_used() {
     assert_eq!(segment.take(9, ONE, &NOW), Err(Miss::Empty));
 }
 
-/// Eight takers, and a publisher that also clears at times. No id comes twice, none was unpublished, and each is either taken or
-/// reported as left.
+/// Eight takers, and a publisher that also clears at times. No id comes twice, and each id was published. Each published id is
+/// either taken or reported as left.
 #[test]
 fn threads_share_ranges_without_a_duplicate_or_a_loss() {
     const RANGES: i64 = if cfg!(miri) { 20 } else { 20_000 };

@@ -173,7 +173,7 @@ fn resets() -> impl Strategy<Value = Option<Reset>> {
     prop::sample::select(&EACH[..])
 }
 
-/// Templates for a reset: the fields that the reset needs and the number, in any order, with text between them.
+/// Templates for a reset. They contain the fields that the reset needs and the number, in any order, with text between them.
 fn templates() -> impl Strategy<Value = (String, Option<Reset>)> {
     let fields = resets().prop_flat_map(|reset| {
         let dates: &[&str] = match reset {
@@ -196,7 +196,7 @@ fn templates() -> impl Strategy<Value = (String, Option<Reset>)> {
     )
 }
 
-/// The first day of the period of a day.
+/// The first day of the period that contains a day.
 fn first_day(day: i32, reset: Option<Reset>) -> i32 {
     let date = jiff_date(day);
     match reset {
@@ -217,7 +217,7 @@ proptest! {
         prop_assert_eq!(NumberFormat::parse(&format.to_string(), reset), Ok(format));
     }
 
-    /// Different keys are why templates are checked at all.
+    /// Templates are checked so that different dates or numbers give different keys.
     #[test]
     fn keys_of_different_periods_or_numbers_differ(
         (text, reset) in templates(), made in prop::collection::vec((0_i32..40_000, 0_i64..2_000), 2..40),

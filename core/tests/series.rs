@@ -204,7 +204,7 @@ fn names_are_bounded_and_break_no_lines() {
 const KEYS: i64 = 3_000;
 
 proptest! {
-    /// A session remembers the last number of each key that it used recently, and of few other keys.
+    /// A session remembers the last number of each recently used key, and of few other keys.
     #[test]
     fn the_last_keys_are_remembered(keys in prop::collection::vec(0..KEYS, 1..4_000)) {
         let mut recent = Recent::default();

@@ -1,4 +1,4 @@
-//! Keys of monotonic series in memory: each key's numbers grow, whichever keys leave memory.
+//! Keys of monotonic series in memory: each key's numbers grow, whichever keys lose their place in memory.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::Range;
@@ -29,7 +29,7 @@ struct Model {
     owners: u64,
     last: BTreeMap<(usize, i64), i64>,
     writes: u64,
-    /// After a section was closed: the number above which its next numbers lie.
+    /// For each section that was closed: the number above which its next numbers lie.
     closed: BTreeMap<usize, i64>,
 }
 
@@ -57,7 +57,7 @@ impl Model {
         range
     }
 
-    /// Supplies a section as a session does that got no number.
+    /// Supplies a section, as a session does after it got no number.
     fn supply(&mut self, slot_index: usize, seen: Option<(u64, SectionBounds)>, step: u32, skip: i64) {
         match self.sections[slot_index].need(seen) {
             SectionNeed::Nothing(_) => panic!("there is but one session"),
@@ -131,7 +131,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// There are few buckets, so that keys leave all the time.
+    /// There are few buckets, so that keys constantly lose their place in memory.
     #[test]
     fn numbers_of_a_key_grow(steps in prop::collection::vec(step(), 1..600), buckets_ in 1..4_usize) {
         let mut model = Model::new(buckets_, 3);
@@ -258,7 +258,6 @@ fn numbers_leave_out_those_of_other_registries() {
     assert_eq!([take(), take()], [Some(20), None]);
 }
 
-/// A key in a second section would get its numbers again.
 #[test]
 fn no_range_comes_to_the_last_offset() {
     let (all, section) = (buckets(1), Section::default());
@@ -273,6 +272,7 @@ fn no_range_comes_to_the_last_offset() {
     assert_eq!(taken, (last - 10..last).collect::<Vec<_>>());
 }
 
+/// A key in a second section would get its numbers again.
 #[test]
 fn a_key_stays_in_its_section() {
     let text = |text: &str| Key::text(text.as_bytes()).unwrap();

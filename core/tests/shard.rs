@@ -1,4 +1,4 @@
-//! Which ids belong to a shard, and taking only those.
+//! The ids that belong to a shard. Calls for a shard take only these ids.
 
 use proptest::prelude::*;
 use snowflake_ids_core::ids::shard::MAX_MODULUS;
@@ -154,8 +154,8 @@ fn what_does_not_fit_below_the_drift_and_the_high_water_mark_is_not_taken() {
             }
         };
         assert_eq!(error, GeneratorError::Unreserved);
-        // The high-water mark is raised from the next position on. The raise may be shorter than the way to the next fitting
-        // position.
+        // The high-water mark is raised from the next position on. The raise may be smaller than the distance to the next
+        // fitting position.
         assert_eq!(generator.next(), limit);
     }
     generator.close();
@@ -196,7 +196,7 @@ impl Clock for Interrupted<'_> {
     }
 }
 
-/// Fitting is checked with the bits of the node that issues the id.
+/// The generator checks fitting with the bits of the node that issues the id.
 #[test]
 fn an_id_fits_with_the_bits_of_the_node_that_issues_it() {
     let (layout, shard) = (layout(), shard("3/16"));
@@ -245,8 +245,8 @@ prop_compose! {
 }
 
 proptest! {
-    /// Sessions with and without a shard take ids in turns, from any layout. Each id fits, none comes twice, and none is beyond
-    /// the drift.
+    /// Sessions with and without a shard take ids in turns, from any layout. Each id fits, no id comes twice, and no id is
+    /// beyond the drift.
     #[test]
     fn ids_fit_grow_and_keep_to_the_drift(
         shard in shards(), sequence in 1_u8..14, first in any::<bool>(), node in 0_u64..8,

@@ -227,7 +227,7 @@ fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_pre
     assert_eq!(settled.blocked_workers(0, NOW), [3]);
 }
 
-/// A file system may have no birth times, and begin to keep them. Inodes are always compared.
+/// A file system without birth times may begin to keep them. Inodes are always compared.
 #[test]
 fn without_a_birth_the_inode_tells_a_file() {
     for (written, read, same) in [
@@ -247,7 +247,7 @@ fn without_a_birth_the_inode_tells_a_file() {
     }
 }
 
-/// Form 1 once had no identity of its file.
+/// Early files in form 1 lack the file identity.
 #[test]
 fn a_state_that_names_no_file_is_taken_up_from_any() {
     let (_, state) = include_str!("state/form_1.json").trim_end().split_once(r#""state":"#).unwrap();
@@ -260,7 +260,8 @@ fn a_state_that_names_no_file_is_taken_up_from_any() {
     assert_eq!(read.open(&found).unwrap().node, Some(node(3, 0)));
 }
 
-/// A promotion is stronger evidence than the file: point-in-time recovery, or a base backup that became a standby.
+/// A promotion is stronger evidence than the file identity. The server may come from point-in-time recovery, or from a base
+/// backup that became a standby.
 #[test]
 fn a_state_that_was_put_back_and_promoted_is_promoted() {
     let found = found_in(FIXED, &file_identity(2, "11.5"));
@@ -408,7 +409,7 @@ fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
         assert!(detail.contains(known), "{detail}");
     }
     assert!(hint.contains("at least version 9.1.0") && !hint.contains("reset"), "{hint}");
-    // This holds whatever the checksum and the state look like in that form.
+    // The text is refused whatever the checksum and the state look like in that form.
     let other = br#"{"release":"12.0","version":7,"sealed":{"by":"another rule"}}"#;
     assert!(matches!(State::from_text(other), Err(StateError::Newer(_))));
 }
@@ -461,7 +462,7 @@ fn a_state_says_which_release_wrote_it() {
 }
 
 proptest! {
-    /// A copy of the file stays whole if it was made with the length of a moment before.
+    /// A copy is whole even if the copying program read the file's length before the state changed.
     #[test]
     fn a_state_that_grows_by_some_digits_keeps_its_length(state in states()) {
         let text = state.to_text().unwrap();
@@ -469,8 +470,8 @@ proptest! {
         prop_assert_eq!(State::from_text(text.trim_end().as_bytes()), Ok(state));
     }
 
-    /// A state may be restored, copied, promoted or adopted in any order. No server begins lower than before. Under a number,
-    /// nothing is issued from another server's state.
+    /// A state may be restored, copied, promoted or adopted in any order. No server begins lower than before. A server with a
+    /// number set by an operator issues nothing from another server's state.
     #[test]
     fn what_happens_to_a_file_lowers_no_high_water_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
         let mut state = state.in_file(file_identity(0, "0.5"));
@@ -487,7 +488,7 @@ proptest! {
                 prop_assert!(!own || was_copy, "its own is never refused");
                 continue;
             };
-            // An image from which each server got its number.
+            // The state is an image from which each server got its number.
             let is_unused = state.own.high_water_marks.is_empty() && state.own.minimum == Position(0) && state.others.layouts.is_empty();
             let is_image = is_unused && state.home.identity != here.home.identity;
             let is_own = own || promoted || adopts || was_copy || is_image;
@@ -510,7 +511,7 @@ proptest! {
         prop_assert_eq!(State::from_text(text.as_bytes()), Ok(state));
     }
 
-    /// A changed byte is noticed, unless the state read is still equal.
+    /// A changed byte is noticed, unless the read state is equal to the written state.
     #[test]
     fn no_flipped_byte_goes_unnoticed(state in states(), at in any::<prop::sample::Index>(), flip in 1_u8..=255) {
         let mut text = state.to_text().unwrap().into_bytes();
@@ -559,7 +560,7 @@ fn high_water_marks_that_are_dropped_raise_the_minimum_of_all_others() {
     }
 }
 
-/// The new holder of a returned worker id begins above all ids issued under it, even if its high-water mark was dropped.
+/// The new holder of a returned worker id begins above all ids issued under it, even if the worker id's high-water mark was dropped.
 #[test]
 fn a_worker_id_is_free_above_its_high_water_mark_even_if_that_was_dropped() {
     let mut state = leased();
@@ -604,7 +605,7 @@ fn a_server_goes_on_in_the_layout_that_was_noted() {
         // A layout other than the recorded one is refused.
         let other = Here { layout: "twitter".parse().unwrap(), ..here(identity) };
         assert!(matches!(recorded.open(&other), Err(StateError::Layout { .. })));
-        // The way back leads above the ids of both layouts.
+        // After a change back, ids are above the ids of both layouts.
         let mut back = opened;
         back.reserve(&later(), NOW, Position(0), 3 * SECOND);
         let given = ids(&later(), Position(back.own.highest().0 - 1)).1;

@@ -151,7 +151,7 @@ proptest! {
         prop_assert!(next(false).ids(bounds) <= next(true).ids(bounds));
     }
 
-    /// A segment that lasted longer is never followed by a larger one.
+    /// A segment that lasts longer never makes the next segment larger.
     #[test]
     fn the_size_falls_with_the_time_a_segment_lasted(
         from in any::<u32>(), multiplier in 1_u32..1 << 20, bounds in bounds(), one in lengths(), other in lengths(), waited_lately in any::<bool>(),
@@ -175,7 +175,7 @@ proptest! {
         let at = Pace::prefetch_at(false, percent, ids);
         let later = Pace::prefetch_at(false, percent + 1, ids);
         prop_assert!(at <= later && later <= ids);
-        // The number is rounded up to reach the percentage; one less does not reach it.
+        // The number is rounded up to reach the percentage. One id less does not reach it.
         prop_assert!(u64::from(at) * 100 >= u64::from(ids) * u64::from(percent));
         prop_assert!(at == 0 || (u64::from(at) - 1) * 100 < u64::from(ids) * u64::from(percent));
     }

@@ -13,12 +13,12 @@ const fn at(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// All of these wait for something now.
+/// Databases that all wait for something now.
 fn now<const N: usize>(waiting: [u32; N]) -> impl Iterator<Item = (u32, Urgency)> {
     waiting.into_iter().map(|one| (one, Urgency::Now))
 }
 
-/// All of these are being served and at work, each in the slot of its own number.
+/// Databases that are all being served and at work, each in the slot of its own number.
 fn busy<const N: usize>(served: [u32; N]) -> impl Iterator<Item = (usize, u32, bool)> {
     served.into_iter().map(|one| (usize::try_from(one).unwrap(), one, false))
 }
@@ -100,7 +100,7 @@ fn who_does_not_leave_is_ended_and_is_slow_from_then_on() {
     time_slices.record(now([1, 2]), [], at(2_000));
     let plan = time_slices.plan(2, 1, 0, at(2_000));
     assert_eq!((plan.begin, plan.due), (vec![2], Some(at(2_000) + PAUSE.first)), "not at once");
-    // The slow databases together get two of four slots.
+    // The slow databases together use two of the four slots.
     time_slices.ended(3, SliceEnd::Cut, at(2_000));
     time_slices.ended(4, SliceEnd::OutOfReach, at(2_000));
     time_slices.record(now([1, 3, 4]), [], at(2_001));
@@ -258,8 +258,8 @@ proptest! {
         let sound = ways.iter().filter(|way| matches!(way, Way::Sound(..))).count() as u64;
         let slow = ways.len() as u64 - sound;
         let longest = longest_waits(&ways, slots, 60_000);
-        // A sound database may wait for one time slice of each other database. It waits for slow ones only if there is a single
-        // slot, or while they are not known to be slow.
+        // A sound database may wait for one time slice of each other database. It waits for slow databases only in two cases:
+        // there is a single slot, or the databases are not known to be slow.
         let unknown = slow * bound(GIVE_WAY.0);
         let shared = if slots == 1 { (sound + 1) * bound(GIVE_WAY.1) } else { 0 };
         let for_sound = unknown + shared + sound * 500 + 500;
@@ -270,7 +270,7 @@ proptest! {
         }
     }
 
-    /// Many hanging databases do not keep the others from being served, once they are known to hang.
+    /// Many databases hang. Once they are known to hang, they do not keep the other databases from being served.
     #[test]
     fn the_sound_do_not_wait_for_the_slow(slow in 1_usize..40, sound in 1_usize..8, slots in 2_usize..7) {
         let mut time_slices = Pool::default();

@@ -74,7 +74,7 @@ fn what_no_node_of_a_layout_made_is_refused() {
     );
     assert_eq!(error.kind(), Kind::BadArgument);
     assert!(error.hint().is_some());
-    // Before the first tick, after the last one, and a tick that its millisecond does not have.
+    // The uuids lie before the first tick, after the last tick, or in a tick that its millisecond does not have.
     assert!(layout("41/5/5/12 epoch=2021-01-01").decode_uuid(of_milliseconds).is_err());
     assert!(layout("10/5/5/12 epoch=2019-01-01").decode_uuid(of_milliseconds).is_err());
     let tenths = layout("50/0/3/10 unit=100us epoch=2020-01-01");

@@ -1,4 +1,4 @@
-//! Requests and responses survive the way through text, whatever their content. Texts that cannot be understood are refused.
+//! Requests and responses can be written as text and read back, whatever their content. Texts that cannot be understood are refused.
 
 use proptest::collection::vec;
 use proptest::option::of;
@@ -129,7 +129,7 @@ fn an_answer_has_this_form() {
 const QUESTIONS_0_1_0: &str = include_str!("wire/questions_0_1_0.jsonl");
 const ANSWERS_0_1_0: &str = include_str!("wire/answers_0_1_0.jsonl");
 
-/// Whether a text contains everything of another, in the same places. Older releases ignore additional fields.
+/// Whether one text contains everything of another text, in the same places. Older releases ignore additional fields.
 fn says(new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
@@ -220,7 +220,7 @@ fn tags_with_any_letters_pass_through_ascii() {
     }
 }
 
-/// An outcome that makes no sense leaves the others valid.
+/// One outcome that makes no sense leaves all other outcomes valid.
 #[test]
 fn each_outcome_of_an_answer_is_understood_by_itself() {
     let good = r#"{"Exhausted":{"max_value":7}}"#;
@@ -426,7 +426,7 @@ fn a_question_out_of_bounds_is_refused_and_says_which_field() {
     assert!(Request::accept(&identity.to_text().unwrap()).is_err());
 }
 
-/// Lists that would take more memory than their text are refused while they are read.
+/// Lists that would use more memory than their text are refused while they are read.
 #[test]
 fn lists_that_no_server_sends_are_given_up() {
     let except = vec![0_u32; MAX_EXCEPT + 1];

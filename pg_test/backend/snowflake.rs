@@ -77,7 +77,7 @@ mod tests {
     #[pg_test]
     fn every_id_taken_is_counted_once() {
         Spi::run("SET snowflake_ids.cache = 1").unwrap();
-        // Uses up ids that an earlier test left in this process, because they are already counted.
+        // Uses up ids that an earlier test left in this process, because the server has already counted them.
         Spi::run("SELECT snowflake_nextvals(10000)").unwrap();
         let before: i64 = one("SELECT ids_issued FROM snowflake_ids.status");
         Spi::run("SELECT snowflake_nextval() FROM generate_series(1, 1000)").unwrap();

@@ -6,9 +6,9 @@ use std::env;
 /// Environment variables that turn on backtraces.
 const VARIABLES: [&str; 2] = ["RUST_BACKTRACE", "RUST_LIB_BACKTRACE"];
 
-/// Turns off the backtraces that pgrx would add to the DETAIL of errors. Capturing a backtrace takes far longer than
-/// raising an error. Rust reads the environment variables once, at the first capture. Therefore the function removes the
-/// variables, captures a backtrace, and restores the variables for other libraries. Call when the library is loaded.
+/// Turns off the backtraces that pgrx would add to the DETAIL of errors. Capturing a backtrace takes far longer than raising
+/// an error. Rust reads the environment variables once, at the first capture. Therefore the function removes the variables,
+/// captures a backtrace, and restores the variables for other libraries. Call this function when the library is loaded.
 pub fn suppress() {
     let given = VARIABLES.map(|name| (name, env::var_os(name)));
     for (name, value) in &given {

@@ -134,8 +134,8 @@ impl Table {
     }
 
     /// Opens the table and locks it for reading. The lock keeps other sessions from dropping the extension. This session
-    /// itself may drop the extension, so each call checks that the table is still the one that was found. Throws 55000 if a
-    /// column is missing or has another type.
+    /// itself may drop the extension, so each call checks that the found table still exists under this OID. Throws 55000 if
+    /// a column is missing or has another type.
     pub fn open(&'static self, wait: Wait) -> Result<Open, Unseen> {
         loop {
             let table = self.find().ok_or(Unseen::NoTable)?;
@@ -187,7 +187,8 @@ impl Table {
     /// Returns the attribute numbers of the columns. Once for each relcache entry, checks that the relation is an ordinary
     /// table and that the columns have the declared types.
     ///
-    /// # Safety The relation is open.
+    /// # Safety
+    /// The relation is open.
     unsafe fn compare(&self, relation: pg_sys::Relation) -> [i16; MOST_COLUMNS] {
         self.numbers.get().unwrap_or_else(|| {
             // SAFETY: the caller has opened the relation.
@@ -322,8 +323,8 @@ impl Source {
         role::with_rights(self.owner(), false, RoleSettings::Stay, work)
     }
 
-    /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if a lock is not available at
-    /// once, or if the table does not belong to the extension.
+    /// Does the same as [`Self::as_owner`], and locks the table for writing. Returns None if a lock is not available without
+    /// a wait, or if the table does not belong to the extension.
     pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let found = self.extension()?;
         let mode = pg_sys::RowExclusiveLock.cast_signed();
@@ -368,7 +369,8 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-/// Returns the function with this name and argument types in the schema of `other`. Call only within a transaction.
+/// Returns the function with this name and argument types in the schema of the function `other`. Call only within a
+/// transaction.
 pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
     let count = i32::try_from(arguments.len()).unwrap_or_default();
     // SAFETY: the caller is within a transaction. The argument vector is allocated in the caller's memory context.

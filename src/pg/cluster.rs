@@ -27,7 +27,7 @@ pub fn timeline() -> u32 {
     timeline
 }
 
-/// Returns whether the server was shut down cleanly, so that only the postmaster still runs.
+/// Returns whether the server was shut down cleanly. In that case, only the postmaster still runs.
 pub fn is_shut_down() -> bool {
     control_file(|control| control.state == pg_sys::DBState::DB_SHUTDOWNED) == Some(true)
 }

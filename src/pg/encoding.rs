@@ -48,7 +48,7 @@ fn converted(text: &str) -> Vec<u8> {
     }
 }
 
-/// Returns whether a conversion to UTF-8 would keep the bytes of the text, or this database converts no text.
+/// Returns true if a conversion to UTF-8 would keep the bytes of the text, or if this database converts no text.
 pub fn is_as_utf8(bytes: &[u8]) -> bool {
     is_passed_on() || bytes.is_ascii()
 }

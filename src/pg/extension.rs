@@ -23,7 +23,7 @@ pub fn lock(extension: pg_sys::Oid) {
     unsafe { pg_sys::LockDatabaseObject(pg_sys::ExtensionRelationId, extension, 0, mode) };
 }
 
-/// Takes the same lock as [`lock`] if it is available at once. Returns whether the lock was taken.
+/// Takes the same lock as [`lock`] if the lock is available without a wait. Returns whether the lock was taken.
 pub fn lock_at_once(extension: pg_sys::Oid) -> bool {
     let mode = pg_sys::AccessShareLock.cast_signed();
     // SAFETY: the caller is within a transaction; any OID can be locked.

@@ -142,8 +142,8 @@ pub fn impose(name: &CStr, value: &CStr) {
     }
 }
 
-/// Returns the value of any setting, or None if nothing has set it. Works before the setting is defined. Returns only the
-/// beginning of a value that is too long.
+/// Returns the value of any setting, or None if nothing has set it. Also works before the setting is defined. Returns only
+/// the beginning of a value that is too long.
 pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call. The value is copied before the setting can change.
     unsafe {

@@ -2,11 +2,11 @@
 //!
 //! libpq is not linked. The first connection loads libpq into the process ([`functions`]). This module uses libpq's
 //! asynchronous calls. Between the calls the process sleeps on its latch and the socket ([`timeout`]), so cancel,
-//! `statement_timeout` and SIGTERM end a wait at once. Only libpq's lookup of a host name would still block, so a thread
+//! `statement_timeout` and SIGTERM end a wait immediately. Only libpq's lookup of a host name would still block, so a thread
 //! looks up the name ([`names`]).
 //!
 //! An interrupt throws an error, which unwinds like a panic. Unwinding drops the connection that is being opened or used,
-//! and dropping closes it. If the process ends instead, the kernel closes the connection.
+//! and the drop closes the connection. If the process ends instead, the kernel closes the connection.
 //!
 //! Closing never waits: unsent data is discarded. A silent server gets no cancel request, because that would need another
 //! connection. The server notices the lost client at its next read or write.
@@ -44,7 +44,8 @@ impl Connection {
     /// time, and nothing could interrupt libpq's lookup of the names. Use
     /// [`hosts::each`](snowflake_ids_core::registry::hosts::each) to try several hosts.
     ///
-    /// # Errors [`ConnectionError`]. An error is thrown if libpq cannot be loaded, or if the wait is interrupted.
+    /// # Errors
+    /// [`ConnectionError`]. An error is thrown if libpq cannot be loaded, or if the wait is interrupted.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, ConnectionError> {
         let mut timeout = Timeout::new(limit);
         let options = names::looked_up(options, &mut timeout)?;
@@ -64,8 +65,9 @@ impl Connection {
     /// Fails if the value has more than `most` bytes. libpq holds a message twice in memory before the caller can see the
     /// length. Therefore the memory of libpq is limited, too ([`ceiling`]).
     ///
-    /// # Errors [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Unreachable`] if the connection
-    /// was already closed, so that nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
+    /// # Errors
+    /// [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Unreachable`] if the connection was already
+    /// closed, so that nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
     /// [`ConnectionError::TooLong`] close the connection. An interrupt also closes the connection, and throws an error.
     pub fn ask(
         &mut self,

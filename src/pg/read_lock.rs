@@ -4,7 +4,7 @@ use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// The permitted wait for a lock that is not available at once.
+/// The permitted wait for a lock that another process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// No wait.

@@ -77,7 +77,8 @@ const INT2: u32 = 714;
 /// Returns whether the current role may call the server function that the statement named originally. Like the server,
 /// checks the privilege once for each call expression of a plan, and not for each row.
 ///
-/// # Safety The server has passed `call` to the function that it calls.
+/// # Safety
+/// The server has passed `call` to the function that it calls.
 pub unsafe fn may_call(call: pg_sys::FunctionCallInfo, called: Called) -> bool {
     // SAFETY: the caller passes the server's argument. `fn_extra` belongs to the called function, and is only a flag.
     unsafe {
@@ -170,7 +171,8 @@ unsafe extern "C-unwind" fn call_for_node(
 /// function records the id as the current value of the column's sequence, because applications call `currval`
 /// afterwards.
 ///
-/// # Safety The query is valid and may be changed.
+/// # Safety
+/// The query is valid and may be changed.
 unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
     // SAFETY: the query is valid, so its lists hold nodes of the expected types.
     unsafe {
@@ -200,7 +202,8 @@ unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
     }
 }
 
-/// # Safety The list holds the target entries of a row; `tables` is the range table of the query.
+/// # Safety
+/// The list holds the target entries of a row; `tables` is the range table of the query.
 unsafe fn record_columns(
     columns: *mut pg_sys::List,
     tables: &pgrx::PgList<pg_sys::RangeTblEntry>,
@@ -240,8 +243,8 @@ unsafe fn record_columns(
     }
 }
 
-/// # Safety The slot holds the value of this column: a node or null. The new node is allocated in the planner's memory
-/// context.
+/// # Safety
+/// The slot holds the value of this column: a node or null. The new node is allocated in the planner's memory context.
 unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, targets: &Targets) {
     // SAFETY: the slot holds a node or null.
     unsafe {
@@ -274,7 +277,8 @@ fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<p
     None
 }
 
-/// # Safety The pointer is a node or null.
+/// # Safety
+/// The pointer is a node or null.
 unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
     // SAFETY: the pointer is a node or null.
     unsafe { !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == tag }
@@ -282,7 +286,8 @@ unsafe fn is_node(node: *mut c_void, tag: pg_sys::NodeTag) -> bool {
 
 /// Strips the casts to integer, smallint, `snowflake_id` and domains. Returns the slot of the value below the casts.
 ///
-/// # Safety The slot holds a node or null.
+/// # Safety
+/// The slot holds a node or null.
 unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
     // SAFETY: the slot holds a node or null; the tag of a node names its struct.
     unsafe {
@@ -310,7 +315,8 @@ unsafe fn unconverted(mut slot: *mut *mut c_void) -> *mut *mut c_void {
 
 /// Returns whether a node is a call of a function that creates ids in column defaults.
 ///
-/// # Safety The pointer is a node or null.
+/// # Safety
+/// The pointer is a node or null.
 unsafe fn gives_id(node: *mut c_void, targets: &Targets) -> bool {
     // SAFETY: the pointer is a node or null; the tag of a node names its struct.
     unsafe {
@@ -321,7 +327,8 @@ unsafe fn gives_id(node: *mut c_void, targets: &Targets) -> bool {
 
 /// Builds a call that returns a bigint. Its arguments are the sequence and, if given, one more node.
 ///
-/// # Safety The argument is a node. The result is allocated in the current memory context.
+/// # Safety
+/// The argument is a node. The result is allocated in the current memory context.
 unsafe fn make_call(
     function: pg_sys::Oid,
     sequence: pg_sys::Oid,
@@ -382,7 +389,8 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
 
 /// Replaces a `NextValueExpr` with a call.
 ///
-/// # Safety The slot holds a node or null.
+/// # Safety
+/// The slot holds a node or null.
 unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
     // SAFETY: the slot holds a node or null.
     unsafe {
@@ -402,7 +410,8 @@ const IDENTITY: c_int = -1_574;
 /// Builds the call that replaces a `NextValueExpr`, with a cast to the type of the column. Returns None if the type is not
 /// bigint, integer or smallint.
 ///
-/// # Safety The node is a `NextValueExpr`.
+/// # Safety
+/// The node is a `NextValueExpr`.
 unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg_sys::Node> {
     // SAFETY: the node is a `NextValueExpr`; the result is allocated in the planner's memory context.
     unsafe {
@@ -429,7 +438,8 @@ unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg
 /// Returns whether a call replaces the default of an identity column. The server checks no privileges on the sequence of
 /// such a default. No user can write such a call.
 ///
-/// # Safety The server has passed `call` to the function that it calls.
+/// # Safety
+/// The server has passed `call` to the function that it calls.
 pub unsafe fn is_of_identity(call: pg_sys::FunctionCallInfo) -> bool {
     // SAFETY: the caller passes the server's argument. The expression is null, or a node whose tag names its struct.
     unsafe {

@@ -175,7 +175,8 @@ pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::O
 
 /// Runs a utility statement, as if a user had sent it.
 ///
-/// # Safety `planned` holds the parse tree of a utility statement.
+/// # Safety
+/// `planned` holds the parse tree of a utility statement.
 unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
     let context = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY;
     let (nothing, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());

@@ -69,7 +69,7 @@ pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> Er
     ErrorReport::new(code, message.into(), function_name!()).set_detail(detail)
 }
 
-/// Returns the error for a state of the server or the database in which a call is not possible.
+/// Returns the error for a call that the state of the server or the database does not permit.
 #[cold]
 pub fn not_ready(
     message: impl Into<String>,

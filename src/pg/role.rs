@@ -115,7 +115,7 @@ unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, _cache: i32, _hash
 /// The lifetime of the settings that `work` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RoleSettings {
-    /// The old values return when `work` ends.
+    /// The old values are restored when `work` ends.
     End,
     /// The new values stay until the transaction ends. Only for the extension's own code.
     Stay,

@@ -72,7 +72,7 @@ pub fn unlock(sequence: pg_sys::Oid) {
     unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
 }
 
-/// Takes a read lock if it is available at once. Locks that this transaction already holds do not conflict.
+/// Takes a read lock if the lock is available without a wait. Locks that this transaction already holds do not conflict.
 pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
     // SAFETY: the caller is within a transaction; any OID can be locked.
     unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }

@@ -87,7 +87,7 @@ pub fn leader_number() -> usize {
     leader.and_then(|number| usize::try_from(number).ok()).unwrap_or_else(process_number)
 }
 
-/// Returns the number of processes that can run SQL at once.
+/// Returns the number of processes that can run SQL concurrently.
 pub fn max_processes() -> usize {
     // SAFETY: a plain variable, fixed before shared memory is sized.
     #[cfg(not(feature = "pg14"))]
@@ -103,7 +103,7 @@ pub fn max_processes() -> usize {
     processes
 }
 
-/// Returns the highest number of background workers that can run at once.
+/// Returns the highest number of background workers that can run concurrently.
 pub fn max_workers() -> usize {
     // SAFETY: a plain variable, fixed before libraries are loaded.
     let workers = unsafe { pg_sys::max_worker_processes };

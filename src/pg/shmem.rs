@@ -71,7 +71,8 @@ pub trait SharedBlock: Sync {
     fn size(&self) -> usize;
     /// Creates the value, unless it exists.
     ///
-    /// # Safety Only the startup hook may call this function.
+    /// # Safety
+    /// Only the startup hook may call this function.
     unsafe fn lay_out(&self);
 }
 

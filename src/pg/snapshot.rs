@@ -32,7 +32,7 @@ impl Raw {
 }
 
 fn of_statement() -> Option<(u32, &'static [pg_sys::TransactionId])> {
-    // SAFETY: the caller is within a transaction, and uses the slice at once. An active snapshot lives as long as the
+    // SAFETY: the caller is within a transaction, and uses the slice immediately. An active snapshot lives as long as the
     // statement. The snapshot's array has `xcnt` xids.
     unsafe {
         if !pg_sys::ActiveSnapshotSet() {
@@ -62,7 +62,7 @@ pub fn runs_in_process(xid: u64) -> bool {
     unsafe { pg_sys::BackendXidGetPid(low_half(xid).into()) != 0 }
 }
 
-/// Returns whether a transaction was rolled back. A current snapshot must not see the transaction.
+/// Returns whether a transaction was rolled back. Call only for a transaction that a current snapshot does not see.
 pub fn was_rolled_back(xid: u64) -> bool {
     // SAFETY: the server keeps the status of every transaction that a current snapshot does not see.
     unsafe { pg_sys::TransactionIdDidAbort(low_half(xid).into()) }

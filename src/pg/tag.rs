@@ -67,9 +67,11 @@ impl TagText {
 
 /// Returns the bytes of a text that should be a tag. The bytes live as long as the call.
 ///
-/// # Errors [`TagError`] if the text is too long. The bytes of such a text are not read.
+/// # Errors
+/// [`TagError`] if the text is too long. The bytes of such a text are not read.
 ///
-/// # Safety The datum is a text.
+/// # Safety
+/// The datum is a text.
 pub unsafe fn tag_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], TagError> {
     // SAFETY: the caller passes a text.
     unsafe {
@@ -134,7 +136,8 @@ pub struct TagArg<'a>(pub &'a [u8]);
 impl_sql_translatable!(TagArg<'_>, arg_only = "text");
 
 impl TagArg<'_> {
-    /// # Safety The datum is a text.
+    /// # Safety
+    /// The datum is a text.
     unsafe fn of(datum: pg_sys::Datum) -> Self {
         // SAFETY: the caller passes a text.
         Self(unsafe { tag_of(datum) }.unwrap_or_else(|error| raise(report(&error))))

@@ -124,7 +124,8 @@ impl IntoDatum for Length {
 
 /// Returns the number of bytes of a text after decompression. Reads only its header.
 ///
-/// # Safety The datum is a text.
+/// # Safety
+/// The datum is a text.
 pub unsafe fn length_of(text: pg_sys::Datum) -> usize {
     // SAFETY: the caller passes a text.
     unsafe { pg_sys::toast_raw_datum_size(text) }.saturating_sub(pg_sys::VARHDRSZ)
@@ -132,7 +133,8 @@ pub unsafe fn length_of(text: pg_sys::Datum) -> usize {
 
 /// Returns the bytes of a text. The bytes live as long as the call.
 ///
-/// # Safety The datum is a text; its length was checked.
+/// # Safety
+/// The datum is a text; its length was checked.
 #[inline]
 pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
     // SAFETY: the datum is a text. Compressed or external text is fetched into new memory; other text stays in place.
@@ -147,7 +149,8 @@ pub unsafe fn bytes_of<'a>(datum: pg_sys::Datum) -> &'a [u8] {
 
 /// Returns whether the bytes of a text can be read in place, without detoasting.
 ///
-/// # Safety The pointer is a text.
+/// # Safety
+/// The pointer is a text.
 #[inline]
 pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
     // SAFETY: the caller passes a text.

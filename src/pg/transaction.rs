@@ -62,7 +62,7 @@ pub fn watch(hooks: &'static Hooks) {
     });
 }
 
-/// Raises the server's error for `command` if the transaction is read-only, or in a parallel query.
+/// Raises the server's error for `command` if the transaction is read-only, or if a parallel query is running.
 pub fn refuse_change(command: &CStr) {
     // SAFETY: the caller is within a transaction; the name ends with a zero byte.
     unsafe {

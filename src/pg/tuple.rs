@@ -29,7 +29,8 @@ pub(super) fn cached<T>(
 
 /// Returns a column of a syscache entry; None if it is null.
 ///
-/// # Safety The row belongs to this cache, and is not released yet.
+/// # Safety
+/// The row belongs to this cache, and is not released yet.
 pub(super) unsafe fn cached_column(
     cache: pg_sys::SysCacheIdentifier::Type,
     row: pg_sys::HeapTuple,
@@ -44,7 +45,8 @@ pub(super) unsafe fn cached_column(
 /// Calls `each` for the rows that match the keys, until `each` returns false. Scans the index, or the whole relation if the
 /// OID of the index is invalid.
 ///
-/// # Safety The caller is within a transaction. The relation is open, and the index belongs to it. The snapshot is null or valid.
+/// # Safety
+/// The caller is within a transaction. The relation is open, and the index belongs to it. The snapshot is null or valid.
 pub(super) unsafe fn scan(
     relation: pg_sys::Relation,
     index: pg_sys::Oid,

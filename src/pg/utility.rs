@@ -38,8 +38,8 @@ pub struct Watch {
     pub session_discarded: fn(),
     /// Returns whether new tables and columns are watched. Must not fail.
     pub watches_columns: fn() -> bool,
-    /// CREATE TABLE has created this relation (column 0), or ADD COLUMN has added this column. The change may be undone
-    /// already, by an error that an event trigger has caught.
+    /// CREATE TABLE has created this relation (column 0), or ADD COLUMN has added this column. An error that an event
+    /// trigger caught may already have undone the change.
     pub columns_created: fn(pg_sys::Oid, c_int),
 }
 
@@ -216,7 +216,8 @@ enum After {
 }
 
 impl After {
-    /// # Safety The pointer is a node or null.
+    /// # Safety
+    /// The pointer is a node or null.
     unsafe fn of(statement: *const c_void) -> Self {
         use pg_sys::{DiscardMode, NodeTag, VariableSetKind};
         if statement.is_null() {

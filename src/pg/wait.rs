@@ -99,7 +99,7 @@ pub fn until_woken_or_ready(event: Event, socket: c_int, events: u32, limit: Dur
     }
 }
 
-/// Makes the next sleep of this process end at once.
+/// Makes the next sleep of this process end immediately.
 pub fn wake() {
     // SAFETY: this process's own latch.
     unsafe { pg_sys::SetLatch(pg_sys::MyLatch) };

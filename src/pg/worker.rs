@@ -30,7 +30,8 @@ pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBac
 
 /// Starts a lease worker, which serves a database or only inspects it. Only the launcher may call this function.
 ///
-/// # Errors `max_worker_processes` is reached.
+/// # Errors
+/// `max_worker_processes` is reached.
 pub fn start_lease_worker(task: LeaseTask, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
     start(
         "snowflake_ids lease worker",

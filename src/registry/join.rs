@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 /// reached, the worker id becomes free when the lease expires. If the transaction is rolled back, the server leases a worker
 /// id again.
 pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
-    // The server may hold its lease through another of its databases.
+    // The server may hold its lease through another database of this server.
     let Some(shared) = shared().filter(|shared| shared.status.registry() == Some(server::database())) else {
         return Ok(());
     };
@@ -123,7 +123,7 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
         return Ok(());
     }
     leave_alone(shared)?;
-    // A node without a lease checks again before its next id.
+    // A session of a node without a lease checks again before its next id.
     HAS_LOOKED.set(!may_choose(shared) || shared.status.expiry().is_some() || !citus::is_there());
     Ok(())
 }

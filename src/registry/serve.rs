@@ -38,9 +38,9 @@ pub fn this() -> Option<wire::RegistryName> {
     Some(wire::RegistryName { identity, timeline: cluster::timeline() })
 }
 
-/// Returns the worker ids that this server uses itself. These must not be leased to the requesting server, whose lease
-/// tokens are `tokens`. First makes this server lease its own worker id from this registry, so that a promoted standby finds
-/// that worker id in the table.
+/// Returns the worker ids that this server uses itself. The registry must not lease these worker ids to the requesting
+/// server. `tokens` are the lease tokens of the requesting server. First makes this server lease its own worker id from this
+/// registry, so that a promoted standby finds that worker id in the table.
 pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
     let Some((shared, this)) = shared().zip(this()) else { return Ok(Vec::new()) };
     let taken = || {

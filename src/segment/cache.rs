@@ -102,8 +102,8 @@ pub fn written(format: Option<&NumberFormat>, day: i32, number: i64) -> String {
     format.map_or_else(|| number.to_string(), |format| format.render(day, number))
 }
 
-/// Parses a format from a row. Tries each reset period. The format fits one of the periods, because it was checked when it
-/// was written.
+/// Parses a format from a row. Tries each reset period. The format fits one of the periods, because the format was checked
+/// when the row was written.
 pub fn format_of(text: &str) -> Option<NumberFormat> {
     let resets = Reset::ALL.into_iter().map(Some).chain([None]);
     resets.into_iter().find_map(|reset| NumberFormat::parse(text, reset).ok())

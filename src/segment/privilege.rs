@@ -62,7 +62,8 @@ fn permit(
     Ok(allowed.then_some(Permit::of(role)))
 }
 
-/// Returns whether a role manages all tags of this database. Superusers do, and roles that may write to the table of tags.
+/// Returns whether a role manages all tags of this database. Superusers and roles that may write to the table of tags manage
+/// all tags.
 pub fn administers(role: Oid) -> bool {
     is_superuser(role) || SEGMENT.find().is_some_and(|source| role::may_update(role, source.oid()))
 }

@@ -273,14 +273,14 @@ fn set_free(segments: &Segments, slot_index: usize) {
     }
 }
 
-/// Records the highest id that this transaction took from the row of a tag that it changed. A rollback restores the former
+/// Records the highest id that this transaction took from a tag's row after changing the row. A rollback restores the former
 /// row, which does not cover this id. Returns false if there is no memory for the record.
 pub fn raise_high_water_mark(source: Source, tag: &Tag, high_water_mark: HighWaterMark) -> bool {
     segments()
         .is_none_or(|segments| segments.high_water_marks.write().raise(&key(source, tag), high_water_mark))
 }
 
-/// Returns the highest id of a tag that rolled-back transactions handed out, with the tag's generation.
+/// Returns the highest id that rolled-back transactions handed out for a tag, with the tag's generation.
 pub fn high_water_mark(source: Source, tag: &Tag) -> Option<HighWaterMark> {
     segments()?.high_water_marks.read().get(&key(source, tag))
 }
@@ -302,8 +302,8 @@ pub fn clear_high_water_mark(source: Source, tag: &Tag, known: Option<Reached>) 
     }
 }
 
-/// Frees the slot of a tag that does not exist, so that misspelt names do not fill the slots. Keeps the slot if it has had
-/// ids.
+/// Frees the slot of a tag that does not exist, so that misspelt names do not fill the slots. Keeps the slot if its buffers
+/// have had ids.
 pub fn leave_unused(source: Source, tag: &Tag) {
     leave_if(source, tag, |slot| slot.is_unused());
 }

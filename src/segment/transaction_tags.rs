@@ -158,17 +158,17 @@ pub fn is_quiet() -> bool {
 }
 
 /// Returns whether the transaction has changed the tag but may still use the tag's buffers. The transaction may use the
-/// buffers if its changes leave them valid, and if it took no id from the row.
+/// buffers if its changes leave the buffers valid, and if the transaction took no id from the row.
 pub fn leaves_buffers(tag: &Tag) -> bool {
     name(tag).is_some_and(|name| OWN.borrow().leaves_buffers(&name))
 }
 
-/// Returns the last id that the transaction took from the row of a tag that it changed.
+/// Returns the last id that the transaction took from the tag's row, if the transaction has changed this tag.
 pub fn issued(tag: &Tag) -> Option<i64> {
     OWN.borrow().issued(&name(tag)?)
 }
 
-/// Returns the tag with its table; returns None at once if the transaction has changed no tag at all.
+/// Returns the tag with its table; returns None without a look-up if the transaction has changed no tag at all.
 fn name(tag: &Tag) -> Option<TagOfTable> {
     if is_empty() {
         return None;

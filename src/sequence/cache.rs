@@ -167,7 +167,7 @@ pub fn stands_at_end(sequence: Oid) -> bool {
     terms.zip(position).is_some_and(|(terms, at)| is_sentinel(at.last_value, at.is_called, terms.max))
 }
 
-/// The table is locked, and the sequence is not cached.
+/// The error that the table is locked and the sequence is not cached.
 pub struct Locked;
 
 /// Returns the row of a sequence. Does not wait for locks. Needs a transaction.

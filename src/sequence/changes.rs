@@ -121,8 +121,8 @@ fn at_commit() {
 }
 
 pub fn altered(of: Oid) {
-    // Only this transaction can have bound a sequence that it created. If another transaction has locked the table, this
-    // transaction has not written to the table, so the sequence is not bound.
+    // Only this transaction can have bound a sequence that this transaction created. If another transaction has locked the
+    // table, this transaction has not written to the table, so the sequence is not bound.
     if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
         || cache::binding_of(of).is_none()
     {

@@ -56,7 +56,7 @@ type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
 type RegistriesInUse = Option<(u64, Vec<String>)>;
 
 static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
-/// The series that the session used last. The next call mostly needs the same series.
+/// The series that the session used last. Most calls need the series of the previous call.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
 /// Number of invalidation messages for the table of series.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
@@ -83,7 +83,7 @@ impl CachedSeries {
         self.series.key_of(key, &self.shown())
     }
 
-    /// Returns whether this is the series of that name, and the table has not changed since the look-up.
+    /// Returns true if this series has that name, and the table has not changed since the look-up.
     #[inline]
     pub(super) fn is(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
@@ -168,7 +168,7 @@ impl CachedSeries {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
     }
 
-    /// Returns the error for a value below a number that was given for the key, or may have been given.
+    /// Returns the error for a value below the key's last number, or below a number that may have been given.
     pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
         SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
     }
@@ -177,7 +177,7 @@ impl CachedSeries {
     /// transaction.
     pub(super) fn day(&self) -> Result<i32, NoNumberError> {
         let Some(reset) = self.series.reset else { return Ok(0) };
-        // Read before SQL reads the clock, so that the period's age is never underestimated.
+        // The time is read before SQL reads the clock, so that the period's age is never underestimated.
         let now = SystemClock.now();
         if let Some((day, since)) = self.period.get()
             && (0..store::PERIOD_BELIEVED_MICROS).contains(&(now.0 - since.0))
@@ -185,8 +185,8 @@ impl CachedSeries {
             return Ok(day);
         }
         let (day, then) = store::period(reset, &self.series.time_zone)?;
-        // Not cached if another period is current a few seconds later. The present period is then about to end, or the time
-        // zone's clocks are about to be put back over midnight.
+        // The period is not cached if another period is current a few seconds later. The present period is then about to
+        // end, or the time zone's clocks are about to be put back over midnight.
         self.period.set((day == then).then_some((day, now)));
         Ok(day)
     }
@@ -240,8 +240,8 @@ impl CachedSeries {
     }
 }
 
-/// Returns whether a role manages all series of this database. Superusers do, and roles that may write to the table of
-/// series.
+/// Returns whether a role manages all series of this database. Superusers and roles that may write to the table of series
+/// manage all series.
 fn administers(table: Source, role: Oid) -> bool {
     catalog::is_superuser(role) || role::may_update(role, table.oid())
 }

@@ -53,8 +53,8 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
     Ok(Number { number, day: 0 })
 }
 
-/// Raises the counters of all keys in the key's section to a value. A number that was given once is never given again, so
-/// `force` is refused.
+/// Raises the counters of all keys in the key's section to a value. `force` is refused, because a number must never be given
+/// twice.
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
     if force {
         return Err(SeriesError::NoForce { series: cached.shown() }.into());
@@ -198,7 +198,7 @@ fn supply(
 }
 
 /// Returns the section in its tag's slot. Opens a closed section with the next range from the buffers. An open section also
-/// gets the next range if its owner and range still equal `seen`, in which the caller found no number. Also returns whether
+/// gets the next range if its owner and range still equal `seen`: the caller found no number in `seen`. Also returns whether
 /// the caller must request more ids.
 fn open(
     sections: &Sections,

@@ -6,8 +6,8 @@ use crate::pg::server;
 use crate::pg::shmem::Shmem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of counters. If there are more databases, some share a counter. Sessions in these databases read their bindings
-/// more often than needed.
+/// Number of counters. If there are more databases, some databases share a counter. Sessions in these databases read their
+/// bindings more often than needed.
 const COUNTERS: usize = 256;
 
 pub struct Changes([AtomicU64; COUNTERS]);

@@ -1,5 +1,5 @@
-//! The health of the registries of all databases, in shared memory. The status view reads this data, and so do processes
-//! before they send a request to a registry.
+//! The health of the registries of all databases, in shared memory. The status view reads this data. Processes also read
+//! this data before they send a request to a registry.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The highest number of registries with an entry. The server keeps no history of further registries.
 const MOST: usize = 64;
 
-/// The history, since server start, of one registry of one database. Several workers may write to the entry at once.
+/// The history, since server start, of one registry of one database. Several workers may write to the entry concurrently.
 #[derive(Default)]
 pub struct RegistryEntry {
     /// The OID of the database in the low half, and the position of the registry plus 1 in the high half. A free entry has
@@ -212,7 +212,7 @@ pub fn first(database: u32) -> Option<String> {
     find(database, 0).map(RegistryEntry::server)
 }
 
-/// Frees the entries of a database. Concurrent writes of its workers are lost.
+/// Frees the entries of a database. Concurrent writes of the database's workers are lost.
 pub fn forget(database: u32) {
     for entry in of_database(database) {
         entry.write(&entry.server, "");
@@ -264,7 +264,8 @@ fn key(database: u32, position: u32) -> u64 {
     (u64::from(position) + 1) << 32 | u64::from(database)
 }
 
-/// Takes an entry for `key`. Returns whether `key` has the entry now; another process may have taken it for the same key.
+/// Takes an entry for `key`. Returns whether `key` has the entry now; another process may have taken the entry for the same
+/// key.
 fn claim(place: &AtomicU64, key: u64) -> bool {
     place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
 }

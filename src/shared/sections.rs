@@ -31,8 +31,8 @@ impl Sections {
         Hash::of(self.keys.secret(), series, key)
     }
 
-    /// Removes the keys of sections that have lost their slot to another tag. Does nothing if `needs` returns false once
-    /// the lock is held.
+    /// Removes the keys of sections that have lost their slot to another tag. Does nothing if `needs` returns false after
+    /// the lock was taken.
     #[cold]
     pub fn sweep(&self, slots: &[Slot], needs: impl Fn() -> bool) {
         let _alone = self.sweeping.write();

@@ -46,9 +46,9 @@ pub struct Segments {
     pub directory: RwLock<LwLock, Directory<'static>>,
     pub worker_slots: &'static [WorkerSlot],
     pub launcher: WorkerLatch,
-    /// True if databases wait for a worker slot. Workers without work then end at once.
+    /// True if databases wait for a worker slot. Workers without work then end immediately.
     pub crowded: AtomicBool,
-    /// The last messages about tags in the log, from all workers. Serves to limit repetition.
+    /// The last messages about tags in the log, from all workers. The record limits repeated messages.
     pub logged: RwLock<LwLock, LogLimit>,
     /// The last generation that was assigned. Each time a slot gets another tag, the slot gets a new generation.
     slot_generations: AtomicU64,

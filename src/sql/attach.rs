@@ -6,10 +6,10 @@ use crate::segment::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Keeps the extension from being dropped until the transaction ends. Functions that run with more rights than the caller's
-/// call this function first. Without this call, the extension could be dropped while such a function waits for a lock. Names
-/// in the function's code could then mean objects of other roles. Nobody can replace this function, because it is in
-/// `pg_catalog`.
+/// Keeps the extension from being dropped until the transaction ends. Each function that runs with more rights than its
+/// caller calls this function first. Without this call, the extension could be dropped while such a function waits for a
+/// lock. Names in the function's code could then mean objects of other roles. Nobody can replace this function, because it
+/// is in `pg_catalog`.
 #[pg_extern(name = "snowflake_extension_keep", volatile, parallel_unsafe)]
 fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
@@ -30,8 +30,8 @@ mod snowflake_ids_internal {
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode, function_name};
 
-    /// Locks a table against all other sessions until the transaction ends. The argument is an oid, because another table may
-    /// have the name after the wait for the lock. The caller must check the table again afterwards.
+    /// Locks a table against all other sessions until the transaction ends. The argument is an oid, because the name may
+    /// belong to another table after the wait for the lock. The caller must check the table again afterwards.
     #[pg_extern(volatile, parallel_unsafe, strict)]
     fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
         let relation = found(relation)?;

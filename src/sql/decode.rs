@@ -29,7 +29,7 @@ macro_rules! with_and_without_layout {
 pub(super) use with_and_without_layout;
 
 with_and_without_layout! {
-    /// Returns the time at which an id was generated, which is the beginning of its tick.
+    /// Returns the time at which an id was generated: the beginning of the id's tick.
     "snowflake_timestamp" timestamp_of timestamp_of_layout (id: i64) -> (TimestampWithTimeZone) = timestamp
 }
 with_and_without_layout! {

@@ -12,14 +12,14 @@ use std::ffi::CStr;
 /// The highest number of ids in one call. The limit protects against typing errors.
 const MAX_COUNT: i32 = 10_000_000;
 
-/// Returns several ids at once, in ascending order.
+/// Returns several ids in ascending order.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let several = snowflake::several("snowflake_nextvals", None, checked_count(count)?);
     Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
 }
 
-/// Returns several ids of a named generator at once, in ascending order.
+/// Returns several ids of a named generator in ascending order.
 #[pg_extern(name = "snowflake_nextvals", volatile, strict, parallel_safe)]
 fn snowflake_nextvals_of_generator(
     count: i32,

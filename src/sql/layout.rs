@@ -58,7 +58,7 @@ const fn is_no_name(error: &NamedError) -> bool {
     matches!(error, Unknown { .. } | NoName | LongName { .. } | ControlName)
 }
 
-/// Parses a layout, or returns the last layout if its text was the same. The text must be short, because it is cached.
+/// Parses a layout, or returns the last layout if its text was identical. The text must be short, because it is cached.
 fn read(text: &str) -> Result<Layout, LayoutError> {
     READ_LAST.with_borrow_mut(|last| match last {
         Some((known, layout)) if known == text => Ok(*layout),

@@ -89,9 +89,9 @@ mod snowflake_ids_internal {
         SetOfIterator::new(PRESETS.iter().map(|(name, _)| *name))
     }
 
-    /// Describes the layout in a text, the layout of a named generator, or for null the server's layout. Returns the
-    /// layout's largest id, the highest id that can exist by now, and the width and shift of each field in bits. Durations
-    /// are in microseconds; points in time are in microseconds since 1970.
+    /// Describes a layout: the layout that the text describes, the layout of the generator that the text names, or the
+    /// server's layout if the text is null. Returns the layout's largest id, the highest id that can exist by now, and the
+    /// width and shift of each field in bits. Durations are in microseconds; points in time are in microseconds since 1970.
     #[pg_extern(volatile, parallel_safe)]
     fn layout_parts(
         generator: Option<Text<'_>>,

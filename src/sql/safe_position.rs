@@ -7,8 +7,9 @@ use crate::safe_position::{self, Safe};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Returns an id of the server's layout. This statement misses no row of this server with a lower id: no such row can become
-/// visible later. Null if no such id is known. RESTRICTED, so that all processes of a parallel query share one answer.
+/// Returns an id of the server's layout. This statement misses no row of this server with a lower id: a row with a lower id
+/// cannot become visible later. Null if no such id is known. RESTRICTED, so that all processes of a parallel query share one
+/// answer.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_id() -> Result<Option<i64>, ErrorReport> {
     Ok(found("snowflake_safe_id", false)?.map(|safe| safe.id))

@@ -27,7 +27,7 @@ fn segment_nextvals(
     Ok(SetOfIterator::new((0..count).map(next)))
 }
 
-/// Returns the last id of this tag that the session got. RESTRICTED, because parallel workers have sessions of their own.
+/// Returns the last id that the session got for this tag. RESTRICTED, because parallel workers have sessions of their own.
 #[pg_extern(volatile, parallel_restricted)]
 fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
     Ok(segment::last(tag.ok_or(SegmentError::NoTag)?.0)?)

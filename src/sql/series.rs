@@ -109,7 +109,7 @@ for_each_key_type! {
     "series_nextval_text" series_nextval_text series_nextval_text_of_text series_nextval_text_of_uuid () () -> TextOut = next_text
 }
 for_each_key_type! {
-    /// Returns the last number of a key that this session got.
+    /// Returns the last number that this session got for a key.
     "series_currval" series_currval series_currval_of_text series_currval_of_uuid () () -> i64 = last
 }
 

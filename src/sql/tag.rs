@@ -192,7 +192,7 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::sequence::privilege::Privileges;
 
-    /// Adds privileges to a list and removes others; all lists are in the stored form.
+    /// Adds the privileges in `more` to `held`, and removes the privileges in `less`. All lists are in the stored form.
     #[pg_extern(immutable, parallel_safe, strict)]
     fn segment_privileges(held: Text<'_>, more: Text<'_>, less: Text<'_>) -> Result<String, ErrorReport> {
         let read = |list: Text<'_>| Ok::<_, ErrorReport>(Privileges::stored(&list.read("privileges")?));

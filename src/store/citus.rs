@@ -8,7 +8,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::citus::{Coordinator, NoCoordinatorError};
 use snowflake_ids_core::registry::client::Options;
 
-/// The coordinator has group 0, and so has a server outside a cluster.
+/// Group 0 is the coordinator. A server outside a cluster also has group 0.
 static IS_WORKER: Statement = Statement::new(
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid OPERATOR(pg_catalog.<>) 0)",
     &[],

@@ -9,8 +9,8 @@ use snowflake_ids_core::generator::named::{GeneratorRow, Named, NamedError};
 use snowflake_ids_core::sequence::directory::Tag;
 use std::time::Duration;
 
-/// Returns the generator with this name; None if there is no row. Waits at most `limit` for a lock on the table. Call
-/// only within a transaction, whose own uncommitted changes are visible.
+/// Returns the generator with this name; None if there is no row. Waits at most `limit` for a lock on the table. Call only
+/// within a transaction. The transaction's own uncommitted changes are visible.
 pub fn read(name: &Tag, limit: Duration) -> Result<Option<Result<Named, NamedError>>, Unseen> {
     let mut found = None;
     let each = |row: &rows::Row<'_>| found = Some(named_of(row));

@@ -1,6 +1,6 @@
 //! SQL for registries, the databases from which other databases get ids. Each of these other databases records its
-//! registries and the ids received from each registry. Segment tags can be handed over to another registry, as table rows in
-//! JSON. SPI errors are returned; SQL errors are thrown.
+//! registries, and the ids that it received from each registry. Segment tags can be handed over to another registry, as
+//! table rows in JSON. SPI errors are returned; SQL errors are thrown.
 
 use super::segment::definition_of;
 use super::tables::REGISTRY_SERVER;
@@ -31,7 +31,7 @@ static ENDPOINTS: Statement = Statement::new(
 
 static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
 
-/// Conflicts with the lock that [`LOCK`] takes on this table.
+/// Takes a lock that conflicts with the lock that [`LOCK`] takes on this table.
 static KEEP_ENDPOINTS: Statement =
     Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE", &[]);
 
@@ -142,7 +142,7 @@ static DEFINITION: Statement = Statement::of_many(
     &[BYTEAOID],
 );
 
-/// Conflicts with the lock that a session takes on this table to change the registries in use.
+/// Takes a lock that conflicts with the lock of a session that changes the registries in use.
 static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 
@@ -224,8 +224,8 @@ pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
     })
 }
 
-/// Records the highest id of each tag in this database as received from every registry in use. This reveals a registry that
-/// was restored from an earlier backup, because the registry's own highest id is lower.
+/// Records the highest id of each tag in this database as received from every registry in use. These records later reveal a
+/// registry that was restored from an earlier backup, because the registry's own highest id is then lower.
 pub fn record_all() -> Result<(), SpiError> {
     RECORD_ALL.run(&[])
 }
@@ -235,8 +235,8 @@ pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// Returns the highest id of a tag that was received from a registry, and the version of the registry's row after that
-/// reservation. Returns None if no id was received.
+/// Returns the highest id of a tag that this database received from a registry, and the version of the registry's row after
+/// that reservation. Returns None if no id was received.
 pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
     let read = |row: &SpiHeapTupleData<'_>| {
         let day = row.get::<i32>(1)?.unwrap_or_default();
@@ -251,8 +251,8 @@ pub fn lock_received() -> Result<(), SpiError> {
     LOCK_RECEIVED.run(&[])
 }
 
-/// Records ids of a tag as received from a registry. Records nothing if a higher id is already recorded, because a session
-/// has attached a column to the tag. The received ids are then not handed out.
+/// Records ids of a tag as received from a registry. Records nothing if a higher id is already recorded. In that case, a
+/// session has attached a column to the tag, and the received ids are not handed out.
 pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
     let Supply { range, period, .. } = reserved.supply;
     let (identity, tag) = (identity.to_owned(), TagText(*tag));
@@ -261,7 +261,7 @@ pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Spi
 }
 
 /// Returns rows of tags in JSON, in the order of the tags. Begins after the tag `after`, and returns as many rows as fit
-/// into a response. After a promotion, highest ids that may lag behind the previous primary's are increased.
+/// into a response. After a promotion, increases highest ids that may lag behind the ids that the previous primary reserved.
 pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
     let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
     let after = TagText(Tag::new(&after).unwrap_or_default());

@@ -168,8 +168,8 @@ pub fn counters(of: KeyType) -> Option<Source> {
     counters_of(of).table.find()
 }
 
-/// Returns the table of series. If the table has a row of this name, also returns the series, and whether its use
-/// requires privileges. Waits at most `limit` for a lock on the table. Call only within a transaction, whose own
+/// Returns the table of series. If the table has a row of this name, also returns the series, and whether its use requires
+/// privileges. Waits at most `limit` for a lock on the table. Call only within a transaction. The transaction's own
 /// uncommitted changes are visible.
 #[allow(clippy::type_complexity, reason = "a row that may be missing, or wrong")]
 pub fn read(

@@ -1,8 +1,8 @@
 //! The counters of a series on a Citus cluster. The counters are in a distributed table. The row of a key is on the same
 //! shard as the user's rows of this key. Citus routes each change to this shard, within the caller's transaction.
 //!
-//! Statements run with the caller's rights, because the caller also writes its rows on this shard. Citus refuses two roles
-//! that write to one shard in the same transaction.
+//! Statements run with the caller's rights, because the caller also writes its rows on this shard. Citus refuses a
+//! transaction in which two roles write to one shard.
 
 use super::series::{Number, datum, number};
 use crate::pg::catalog::Source;
@@ -65,8 +65,8 @@ impl KeyTable {
         Ok(put?.is_some())
     }
 
-    /// Inserts the row of a key with the value `$2` and the day `$3`. If the row exists, sets its value to `last_value` if
-    /// `condition` holds or if the row's period is over. Otherwise returns None.
+    /// Inserts the row of a key with the value `$2` and the day `$3`. If the row exists, sets the row's value to
+    /// `last_value`, but only if `condition` is true or the row's period is over. Returns None if the row stays unchanged.
     fn put(
         &self,
         last_value: &str,

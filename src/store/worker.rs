@@ -57,7 +57,7 @@ static LOCK: Statement = Statement::new(
     &[INT4OID, INT4OID],
 );
 
-/// The highest worker id of a datacenter, and the latest time in the ids of other clusters that hold leases there.
+/// The highest worker id of a datacenter, and the latest time in ids of other clusters that hold leases in this datacenter.
 static OVERVIEW: Statement = Statement::new(
     "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3)
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1",

@@ -18,7 +18,7 @@ use std::ffi::CStr;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
-/// The longest wait for a lock. It is short, because the database's other tags must wait meanwhile.
+/// The longest wait for a lock. The limit is short, because the database's other tags must wait meanwhile.
 const LOCK_TIMEOUT: &CStr = c"20ms";
 static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::new(Cell::new(None));
 

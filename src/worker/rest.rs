@@ -8,7 +8,8 @@ use std::time::Duration;
 /// The time that a worker stays in a database without work.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sleeps if the last work ended recently; `last_work` is an uptime. Returns false if the worker must leave.
+/// Sleeps if the last work ended recently. `last_work` is the uptime at the end of that work. Returns false if the worker
+/// must leave.
 pub fn rest(event: Event, last_work: Duration) -> bool {
     let idle = uptime().saturating_sub(last_work);
     let stays = idle < TIMEOUT;

@@ -1,4 +1,4 @@
-//! The cost of one call, beyond the row it is made for.
+//! The cost of one call, beyond the cost of the row for which it is made.
 
 use super::marginal::{self, Call, ROW, ROWS, TAGGED_ROW};
 use super::prelude::*;
@@ -10,7 +10,7 @@ const SEGMENT_OF_100: usize = 6;
 const CLOCK: usize = 7;
 const NEXTVAL: usize = 8;
 const NEXTVAL_1000: usize = 10;
-/// The contestant left out of the picture, where it would flatten all the others.
+/// The contestant that the picture leaves out, because its bar would flatten all other bars.
 const UUID: usize = 11;
 const SEGMENT_GRANTED: usize = 12;
 
@@ -30,10 +30,8 @@ const CALLS: [Call; 13] = [
     Call::of("segment_nextval('tag'), with privileges on it", "segment_nextval('granted')"),
 ];
 
-/// The tags, and the table in which they take turns. The tags give many ids first, until the steps of their segments have grown
-/// and no slice waits for a segment. Without the vacuum, the first session to read the table would write down that its rows are
-/// committed.
-/// write down that its rows are committed.
+/// The tags, and the table in which they take turns. The tags first give many ids, until the steps of their segments have grown
+/// and no slice waits for a segment. Without the vacuum, the first session to read the table would set the rows' hint bits.
 const PREPARE: [&str; 7] = [
     "select snowflake_ids.segment_create('tag ' || i) from generate_series(0, 99) i",
     "select count(id) from generate_series(0, 99) i, segment_nextvals('tag ' || i, 100000) id",

@@ -1,6 +1,6 @@
 //! A table filled by one statement, `INSERT ... SELECT` or `COPY`. Postgres gathers rows into batches (multi-insert) unless a
-//! column default is volatile and not `nextval`. COPY keeps the batches with this extension's ids, and the section shows what
-//! that saves.
+//! column default is volatile and not `nextval`. COPY keeps the batches with this extension's ids. The section shows what the
+//! batches save.
 
 use super::prelude::*;
 
@@ -10,7 +10,7 @@ const SEGMENT: usize = 2;
 const COPIED: [Key; 5] = [Key::SNOWFLAKE, Key::SNOWFLAKE_64, Key::SEGMENT, Key::IDENTITY, Key::PLAIN];
 /// The place of the identity column in both lists.
 const IDENTITY: usize = 3;
-/// Keys in tables without an index. The index otherwise takes more than half of the time.
+/// Keys in tables without an index. An index would take more than half of the time.
 const COPIED_BARE: [Key; 3] = [
     Key::SNOWFLAKE.without_index("bare_snowflake"),
     Key::SEGMENT.without_index("bare_segment"),
@@ -18,7 +18,7 @@ const COPIED_BARE: [Key; 3] = [
 ];
 const BARE_IDENTITY: usize = 2;
 
-/// The cost of filling a table, and what it left on disk.
+/// The cost of filling a table, and the data left on disk.
 struct Load {
     cost: Cost,
     wal: f64,
@@ -49,7 +49,7 @@ pub fn copy(effort: Effort) -> Result<Outcome> {
     let server = server::start(&[])?;
     let mut session = Session::open(&server)?;
     let rows = rows(effort);
-    // The file is in the data directory: the server may write there, and the file goes away with it.
+    // The file is in the data directory. The server may write there, and the file is deleted with the directory.
     let folder: String = session.value("select current_setting('data_directory')")?;
     let source = format!("from generate_series(1, {rows})");
     session.execute(&format!("copy (select '{NOTE}' {source}) to '{folder}/notes.txt'"))?;
@@ -104,7 +104,7 @@ fn fill(
     in_turns(effort.pick(7, 3))
 }
 
-/// Empties the key's table, writes out what earlier work left in memory, and runs the statement.
+/// Empties the key's table, writes out changes that earlier work left in memory, and runs the statement.
 fn load(session: &mut Session, key: &Key, statement: &str) -> Result<Load> {
     session.execute(&format!("truncate {}", key.table))?;
     session.execute("checkpoint")?;

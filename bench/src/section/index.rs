@@ -1,4 +1,4 @@
-//! The size of the primary key's index after 8 sessions have inserted rows side by side. Keys that arrive in order fill the index
+//! The size of the primary key's index after 8 concurrent sessions have inserted rows. Keys that arrive in order fill the index
 //! pages. Blocks of ids for each session arrive out of order, and leave pages half empty.
 
 use super::prelude::*;
@@ -48,7 +48,7 @@ fn insert(key: &Key, rows: usize) -> Load {
     let statement = format!("insert into {} (note) values {values}", key.table);
     let settings = vec![
         ("snowflake_ids.cache", key.cache.to_string()),
-        // Only the order in which rows arrive matters here. Without waits at commit the order is tighter.
+        // Only the order in which rows arrive matters here. The order is tighter if commits do not wait.
         ("synchronous_commit", "off".into()),
     ];
     Load { settings, ..Load::new(SESSIONS, statement, Stop::Statements(rows / SESSIONS / ROWS_PER_INSERT)) }

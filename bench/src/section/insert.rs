@@ -1,4 +1,4 @@
-//! Inserts of one row each, as an application makes them, from 1, 8 and 32 sessions.
+//! Single-row inserts, as an application makes them, from 1, 8 and 32 sessions.
 
 use super::prelude::*;
 
@@ -23,7 +23,7 @@ struct Slice {
     wal: f64,
 }
 
-/// What a key's inserts left behind.
+/// The data that a key's inserts left behind.
 struct Left {
     rows: f64,
     index: f64,

@@ -1,4 +1,4 @@
-//! The cost of an expression, beyond the row that it is evaluated for.
+//! The cost of an expression, beyond the cost of the row for which it is evaluated.
 
 use super::prelude::*;
 use std::thread;
@@ -18,13 +18,14 @@ pub struct Call {
 /// The number of rows in one slice.
 pub const ROWS: f64 = 100_000.0;
 
-/// The place of the rows alone. A constant, or the tag itself, replaces the call there, so that the call is the only difference.
+/// The index of the rows without a call. A constant, or the tag itself, replaces the call there, so that the call is the only
+/// difference.
 pub const ROW: usize = 0;
-/// The place of the rows with tags, if calls take a tag of the row.
+/// The index of the rows with tags, if calls use the row's tag.
 pub const TAGGED_ROW: usize = 1;
 
-/// Measures in turns what calls cost, rows included. The first call has to be [`ROW`]. The second is [`TAGGED_ROW`] if there are
-/// rows with tags.
+/// Measures in turns what calls cost, rows included. The first call must be [`ROW`]. The second call is [`TAGGED_ROW`] if there
+/// are rows with tags.
 pub fn measure(session: &mut Session, calls: &[Call], rounds: usize) -> Result<Measured<Cost>> {
     for call in calls {
         let row = &calls[call.row()];
@@ -35,7 +36,7 @@ pub fn measure(session: &mut Session, calls: &[Call], rounds: usize) -> Result<M
     in_turns(rounds)
 }
 
-/// The cost of a call beyond its row without the call, round by round, in nanoseconds.
+/// The cost of a call minus the cost of its row without the call, round by round, in nanoseconds.
 pub fn above_row(calls: &[Call], costs: &Measured<Cost>) -> Measured<Cost> {
     costs.map(|whose, round, cost| {
         let row = costs.of[calls[whose].row()][round];
@@ -60,7 +61,7 @@ impl Call {
         Self { label, expression, tagged: false, cache: None }
     }
 
-    /// A call that takes the tag of the row.
+    /// A call that uses the row's tag.
     pub const fn by_tag(label: &'static str, expression: &'static str) -> Self {
         Self { tagged: true, ..Self::of(label, expression) }
     }
@@ -70,12 +71,12 @@ impl Call {
         Self { cache: Some(cache), ..self }
     }
 
-    /// The place of the row without the call.
+    /// The index of the row without the call.
     const fn row(&self) -> usize {
         if self.tagged { TAGGED_ROW } else { ROW }
     }
 
-    /// The query that evaluates the expression once a row. `count` has to evaluate it, to see whether it is null.
+    /// The query that evaluates the expression once per row. `count` has to evaluate the expression, to see whether it is null.
     fn query(&self) -> String {
         let source =
             if self.tagged { "tagged" } else { "generate_series(1, 1000) a, generate_series(1, 100) b" };
@@ -93,8 +94,8 @@ impl Call {
     }
 }
 
-/// Waits until the clock has caught up. A loop takes ids faster than the layout's ticks hold them, but each slice starts without
-/// a lead.
+/// Waits until the clock has caught up, so that each slice starts without a lead. A loop takes ids faster than the layout's
+/// ticks hold them.
 fn let_the_clock_catch_up(session: &mut Session) -> Result<()> {
     let ahead: f64 = session.value(
         "select coalesce(extract(epoch from greatest(drift, (select max(drift) from snowflake_ids.generator_status))), 0)::float8

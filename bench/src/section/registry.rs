@@ -1,4 +1,4 @@
-//! The load that a registry can bear: requests for ids of tags, from as many sessions at once as there would be nodes.
+//! The load that a registry can bear: requests for ids of tags. Each session acts as one node.
 
 use super::prelude::*;
 use std::fs;
@@ -25,7 +25,7 @@ const ASKING: [Asking; 8] = [
 const ONE: usize = 0;
 const ONE_OF_16: usize = 2;
 const TEN_OF_16: usize = 5;
-/// The number of tags. Each request draws from all of them.
+/// The number of tags. Each request takes its tags from all of these.
 const TAGS: usize = 5_000;
 
 impl Contestant for Asking {
@@ -64,7 +64,7 @@ pub fn measure(effort: Effort) -> Result<Outcome> {
     Ok(outcome(&in_turns(rounds, seconds)?))
 }
 
-/// Makes a table of two thousand requests as nodes send them. Each request has this number of tags.
+/// Makes a table of two thousand requests, as nodes send them. Each request names this number of tags.
 fn requests(tags: usize) -> String {
     let share = TAGS / tags;
     format!(
@@ -88,7 +88,7 @@ fn slice(server: &Server, postmaster: i32, asking: Asking, stop: Stop) -> Result
     let load = Load::new(nodes, ask, stop);
     let before = effort_of(postmaster)?;
     let done = load.run(server)?;
-    // The postmaster knows the time that sessions took once they have ended.
+    // The postmaster knows the processor time of sessions once they have ended.
     thread::sleep(Duration::from_secs(1));
     let effort = effort_of(postmaster)? - before;
     let asked = done.statements * f64::from(u32::try_from(tags)?);

@@ -1,11 +1,11 @@
-//! The cost for calls of reserving time durably before its ids are issued: how often the state is synced, by whom, and whether a
-//! call has to wait for it.
+//! The cost that calls pay for reserving time durably before its ids are issued. The figures are how often the state is synced,
+//! by which process, and whether a call has to wait for the sync.
 
 use super::prelude::*;
 use std::time::Instant;
 
 const SESSIONS: usize = 32;
-/// The time after which a call must have waited for something, in milliseconds.
+/// The duration in milliseconds after which a call must have waited for something.
 const LATE: u32 = 50;
 const CALLS: [&str; 2] = ["select snowflake_nextval()", "select 1"];
 const OURS: usize = 0;

@@ -1,5 +1,5 @@
-//! Ids that 32 sessions get from one tag: after its steps have adapted to the sessions, and from the first moment. Also their
-//! cost in WAL.
+//! Ids that 32 sessions get from one tag, first after the tag's steps have adapted to the sessions, then from a new tag's first
+//! moment. Also the ids' cost in WAL.
 
 mod cold;
 mod durable;

@@ -56,7 +56,7 @@ fn outcome(slices: &Measured<Slice>) -> Outcome {
     let in_thousand = |whose, figure: &dyn Fn(&Slice) -> f64| {
         format!("{:.2}", slices.sum(whose, figure) / slices.sum(whose, |slice| slice.calls) * 1e3)
     };
-    // The time of one session's flush decides how much a call that flushes loses.
+    // The duration of one session's flush decides how much time a call that flushes loses.
     let flush = slices.sum(NEXTVAL, |slice| slice.flushes.time) / slices.sum(NEXTVAL, flushes) * 1e3;
     let ours = |figure: &dyn Fn(&Slice) -> f64| -> f64 {
         slices.all().step_by(CALLS.len()).map(|first| slices.sum(first + SNOWFLAKE, figure)).sum()

@@ -1,4 +1,4 @@
-//! Numbers of each kind of series, beside `nextval` and a counter that is written by hand.
+//! Numbers of each kind of series, compared with `nextval` and a counter written by hand.
 
 mod by_hand;
 mod crowded;

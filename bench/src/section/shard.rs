@@ -1,10 +1,10 @@
-//! Ids of one shard: how many a session gets in a second, and how far they are ahead of the clock.
+//! Ids of one shard: how many a session gets per second, and how far the ids are ahead of the clock.
 
 use super::prelude::*;
 use std::thread;
 use std::time::Duration;
 
-/// A generator that gives one of `modulus` ids.
+/// A generator that gives one of every `modulus` ids.
 #[derive(Clone, Copy)]
 struct Part {
     modulus: u32,

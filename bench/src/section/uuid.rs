@@ -1,11 +1,11 @@
-//! The cost of a UUID beyond the row it is made for, beside UUIDs that Postgres makes.
+//! The cost of a UUID beyond the cost of the row for which it is made, compared with Postgres's own UUIDs.
 
 use super::marginal::{self, Call, ROW, ROWS};
 use super::prelude::*;
 
 const UUID: usize = 1;
 const RANDOM: usize = 5;
-/// The place of `uuidv7()`, which some servers have.
+/// The index of `uuidv7()`, which only some servers have.
 const OF_SERVER: usize = 6;
 
 const CALLS: [Call; 7] = [

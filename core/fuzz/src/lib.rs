@@ -1,5 +1,5 @@
-//! Properties that must hold for any bytes from other processes or files. cargo-fuzz (`make fuzz`) runs them, and
-//! core/tests/fuzz.rs does so with stable Rust. A target panics only if its property does not hold.
+//! Properties that must hold for any bytes from other processes or files. cargo-fuzz (`make fuzz`) checks the properties;
+//! core/tests/fuzz.rs checks them with stable Rust. A target panics only if its property does not hold.
 
 use snowflake_ids_core::error::EXCERPT_CHARS;
 use snowflake_ids_core::registry::hosts;
@@ -152,7 +152,7 @@ fn is_fit(error: &impl Explain) {
     }
 }
 
-/// Checks that a layout survives the way through text, and that its ids decode to their parts.
+/// Checks that a layout reads back from its text, and that its ids decode to their parts.
 fn layout(bytes: &[u8]) {
     match text(bytes).parse::<Layout>() {
         Ok(layout) => {
@@ -191,7 +191,7 @@ fn id_text(bytes: &[u8]) {
     PrefixedFormat::new(Format::Hex, &text).map_or_else(|error| is_fit(&error), drop);
 }
 
-/// Checks that a format survives the way through text, and that keys differ for two numbers and for two periods.
+/// Checks that a format reads back from its text, and that two numbers or two periods give different keys.
 fn serial_format(bytes: &[u8]) {
     let text = text(bytes);
     text.parse::<Reset>().map_or_else(|error| is_fit(&error), drop);
@@ -229,7 +229,7 @@ fn host_list(bytes: &[u8]) {
     }
 }
 
-/// Checks that an accepted request survives the way through text, which is ASCII and fits any encoding.
+/// Checks that an accepted request reads back from its text. The text is ASCII and fits any encoding.
 fn question(bytes: &[u8]) {
     // A refusal is explained in few words.
     if let Err(bad) = Request::accept(&text(bytes)) {
@@ -243,7 +243,7 @@ fn question(bytes: &[u8]) {
     }
 }
 
-/// Checks the same of a response.
+/// Checks that an accepted response reads back from its text. The text is ASCII and fits any encoding.
 fn answer(bytes: &[u8]) {
     if let Ok(answer) = Response::from_text(&text(bytes)) {
         let said = answer.to_text().expect("plain data");
@@ -255,7 +255,7 @@ fn answer(bytes: &[u8]) {
     }
 }
 
-/// Checks that an accepted state can be written and read again, also after its checksum was corrected.
+/// Checks that an accepted state can be written and read again, even after its checksum was corrected.
 fn state(bytes: &[u8]) {
     let read = |bytes: &[u8]| match State::from_text(bytes) {
         Ok(state) => {

@@ -13,7 +13,7 @@ use std::num::NonZeroU32;
 pub const MAX_NAME_CHARS: usize = 128;
 /// The longest name, in bytes of any server encoding.
 pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
-/// The most ids that a session may take at once.
+/// The largest cache: the number of ids that a session takes in advance.
 pub const MAX_CACHE: u32 = 1_000_000;
 
 /// A generator's row, as stored in the table.
@@ -103,7 +103,7 @@ fn shard_of(layout: &Layout, row: &GeneratorRow<'_>) -> Result<Option<Shard>, Na
     shard.map(Some).map_err(|_| NamedError::Remainder { remainder, modulus })
 }
 
-/// Returns the largest modulus of a layout, with which a tick still has one id for each shard on average.
+/// Returns the largest modulus for a layout. A tick must have at least one id for each shard on average.
 fn room_of(layout: &Layout) -> u32 {
     (1_u32 << layout.sequence_bits()).min(MAX_MODULUS)
 }

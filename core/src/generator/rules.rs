@@ -24,11 +24,11 @@ impl Rules {
 /// The reaction to a clock that stepped back by more than the largest allowed drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockRollback {
-    /// The call fails at once.
+    /// The call fails immediately.
     Error,
     /// The call waits for the clock, within its timeout.
     Wait,
-    /// The call issues as another node whose high-water mark the clock has passed, or waits if none exists.
+    /// The call issues as another node whose high-water mark the clock has passed, or waits if no such node exists.
     Switch,
 }
 
@@ -38,10 +38,10 @@ pub enum SequenceStart {
     /// Zero: a tick holds as many ids as possible.
     #[default]
     Zero,
-    /// A number in the lower half that depends on the tick. With a start at zero, ids at a low rate all end in the same
-    /// bits, so `id % n` does not spread them over shards.
+    /// A number that depends on the tick, in the lower half of the sequence. If every tick started at zero, ids issued
+    /// at a low rate would all end in the same bits, and `id % n` would not spread these ids over shards.
     Random,
-    /// The number after the last one of the previous tick, within the lower half. This choice spreads ids evenly over
-    /// shards.
+    /// The number after the previous tick's last sequence number, within the lower half of the sequence. This choice
+    /// spreads ids evenly over shards.
     Rotate,
 }

@@ -25,8 +25,8 @@
 //! announcement or the record. A record counts if the reader's snapshot does not see its xid. Rolled-back transactions
 //! need no record, because they have no rows.
 //!
-//! *Dropping.* The memory has room for a fixed number of records. There is no safe position while an old snapshot or a
-//! prepared transaction needs a dropped record, and the reader then gets no rows.
+//! *Dropping.* The memory has room for a fixed number of records. While an old snapshot or a prepared transaction needs
+//! a dropped record, there is no safe position. The reader then gets no rows.
 //!
 //! *Other nodes.* Terms of other nodes begin in a later tick than all published positions, also after a restart: see
 //! [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
@@ -160,8 +160,8 @@ pub struct EndedTransactions {
     dropped: u64,
 }
 
-/// The largest number of xids from a snapshot's `xmax` to the highest dropped xid. A snapshot with more of them has no
-/// safe position.
+/// The largest number of xids from a snapshot's `xmax` to the highest dropped xid. A snapshot with more such xids has
+/// no safe position.
 const MAX_LATER: u16 = 64;
 
 impl EndedTransactions {
@@ -192,9 +192,9 @@ impl EndedTransactions {
         }
     }
 
-    /// Looks up the recorded transactions that a snapshot does not see. `found` gets the xids that are not above the
-    /// highest dropped one. `found` never grows beyond its capacity, because nothing may be allocated under the record's
-    /// lock. Returns the lowest announcement of these transactions in a database, and the highest dropped xid.
+    /// Looks up the recorded transactions that a snapshot does not see. `found` gets those xids that are at or below
+    /// the highest dropped xid. `found` never grows beyond its capacity, because nothing may be allocated under the
+    /// record's lock. Returns the lowest announcement of these transactions in a database, and the highest dropped xid.
     pub fn unseen_by(
         &self,
         snapshot: &SnapshotXids,
@@ -259,8 +259,8 @@ impl SnapshotXids {
     }
 }
 
-/// The answers that one transaction was given, one for each snapshot. A snapshot always gets the same answer. A scan may
-/// ask for each row, and a rising bound would then hide a row and show a later one.
+/// The answers that one transaction was given, one for each snapshot. A snapshot always gets the same answer. A scan
+/// may ask once for each row. If the answer rose during the scan, the scan could hide a row and show a later row.
 #[derive(Debug, Default)]
 pub struct Answers<T>(Vec<((u64, Reverse<usize>), T)>);
 

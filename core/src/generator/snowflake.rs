@@ -113,7 +113,7 @@ pub struct StepBack {
 /// A copy of a generator's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The last position issued in this term; None before the first one.
+    /// The last position issued in this term; None before the first position.
     pub last: Option<Position>,
     /// The bits of the node that issues.
     pub node_bits: NodeBits,
@@ -179,8 +179,8 @@ impl Generator {
         next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
     }
 
-    /// Ends the term. No session takes positions from now on, and the positions that sessions hold become stale. Returns
-    /// the exact position after the last one issued. Only one process may call this at a time.
+    /// Ends the term. No session takes positions from now on, and the positions that sessions hold become stale.
+    /// Returns the exact position after the last issued position. Only one process may call this at a time.
     pub fn close(&self) -> Position {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
         // The term becomes odd before anything else changes.
@@ -230,8 +230,8 @@ impl Generator {
     }
 
     /// Takes positions in one atomic step. The first position's id belongs to the shard. The range is long enough for
-    /// `want` ids of the shard on average. The limits of [`Generator::take`] can shorten the range. Skipped positions
-    /// before the first one are used up.
+    /// `want` ids of the shard on average. The limits of [`Generator::take`] can shorten the range. Positions that are
+    /// skipped before that first position are used up.
     pub fn take_fitting(
         &self,
         layout: &Layout,
@@ -356,7 +356,8 @@ impl Generator {
     fn first_at(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> (u64, bool) {
         let base = now << layout.sequence_bits();
         // If `next` is the first position of tick `now`, the previous tick is full and this tick is still fresh. The
-        // first sequence may be chosen only in a fresh tick. A choice later in the tick would skip or repeat positions.
+        // first sequence number may be chosen only in a fresh tick. A choice later in the tick would skip or repeat
+        // positions.
         if next > base {
             return (next, false);
         }
@@ -427,8 +428,8 @@ impl Generator {
             self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed)
             && found < now
         {
-            // Another session recorded a slightly older reading, or a reading after a step back. In the second case `now`
-            // was the highest tick.
+            // Another session recorded a slightly older reading, or a reading after a step back. If the clock stepped
+            // back, `now` was the highest tick before the step.
             self.highest.fetch_max(now, Ordering::AcqRel);
         }
     }
@@ -484,14 +485,14 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Records a step back that happened before this generator existed. The clock is behind a position that was issued or
-    /// reserved then, so the clock has stepped back since.
+    /// Records a step back that happened before this generator existed. The clock is behind a position that was issued
+    /// or reserved at that earlier time, so the clock has stepped back since.
     pub fn blame_clock(&self, position: Position, layout: &Layout) {
         self.highest.fetch_max(layout.tick_of(position).0, Ordering::AcqRel);
     }
 
-    /// Returns a number that grows with each step back of the wall clock and each change of the term. Positions that were
-    /// taken under another number need a clock check before they are handed out.
+    /// Returns a number that grows with each step back of the wall clock and each change of the term. A session that
+    /// took positions under another number must check the clock before it hands out these positions.
     #[inline]
     pub fn generation(&self) -> u64 {
         // Acquire: positions taken after this load are at or above the frontier for which the generation was changed.
@@ -503,7 +504,7 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns the position after the last one issued in the open term. If no term is open, the last term counts.
+    /// Returns the position after the last issued position of the open term, or of the last term if no term is open.
     pub fn next(&self) -> Position {
         Position(match self.next.load(Ordering::Acquire) {
             CLOSED => self.closed_at.load(Ordering::Acquire),

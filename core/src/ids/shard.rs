@@ -12,7 +12,7 @@ use std::fmt;
 use std::str::FromStr;
 use strength_reduce::StrengthReducedU64;
 
-/// The largest modulus. A larger one would make the search for an id of the shard too long.
+/// The largest modulus. With a larger modulus, the search for an id of the shard would take too long.
 pub const MAX_MODULUS: u32 = 65_536;
 
 /// Number of positions that one search scans, as a multiple of the modulus. The probability that no scanned position fits

@@ -9,7 +9,8 @@ use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Time limit of the wait for a tag's row lock. The limit suffices even if many servers request ids of the tag at once.
+/// Time limit of the wait for a tag's row lock. The limit suffices even if many servers request ids of the tag at the
+/// same time.
 const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// libpq's connection options for a registry.

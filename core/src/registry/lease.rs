@@ -1,9 +1,9 @@
 //! Leases of worker ids: the search for a worker id among the registry's rows.
 //!
-//! A row of the registry identifies the holder of a worker id by a random *lease token*. The row also has an *expiry*: the
-//! holder may issue only ids of ticks before that instant. The next holder begins at or after the expiry. So two holders
-//! never issue the same id, even if the first holder is paused, is cut off or has a wrong clock. Clocks only decide when a
-//! worker id is free.
+//! A row of the registry identifies the holder of a worker id by a random *lease token*. The row also has an *expiry*:
+//! the holder may issue only ids of ticks before that instant. The next holder begins at or after the expiry. So two
+//! holders never issue the same id, even if the first holder is paused, has no network or has a wrong clock. Clocks
+//! only decide when a worker id is free.
 //!
 //! Each change of a row is a compare-and-swap on the lease token. The server first writes the next token into its state
 //! file, as the *pending token*. If the server stops before the registry's response arrives, the server later recognizes its
@@ -326,7 +326,8 @@ pub struct Preferred {
 impl Preferred {
     /// The number of shares.
     const SHARES: u32 = 8;
-    /// If there are fewer worker ids than this, they form a single share. Each of eight shares would have fewer than four.
+    /// Fewer worker ids than this number form a single share, because each of eight shares would have fewer than four
+    /// worker ids.
     const FEW: u32 = 32;
 
     /// Returns the preference for a server that chooses its worker id alone. `capacity`: the number of worker ids of its own
@@ -356,9 +357,10 @@ impl Preferred {
         Self { worker, shares, only: shares > 1, first: None }
     }
 
-    /// Returns the preference for a registry that several servers share: a `random` worker id. A rebuilt registry does not
-    /// know the leases of the previous registry, and a random worker id is rarely in use. A promoted standby may lack the last
-    /// leases of its primary. Each of eight consecutive timelines therefore prefers another eighth of the worker ids.
+    /// Returns the preference for a registry that several servers share: a `random` worker id. A rebuilt registry does
+    /// not know the leases of the previous registry, and a random worker id is rarely in use. A promoted standby may
+    /// lack the last leases of its primary. Each of eight consecutive timelines therefore prefers a different eighth of
+    /// the worker ids.
     pub fn shared(timeline: u32, capacity: u32, random: u32) -> Self {
         let (begin, end) = Self::eighth(timeline, capacity);
         Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }
@@ -371,7 +373,8 @@ impl Preferred {
         (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
     }
 
-    /// Returns the range of worker ids that a timeline prefers: an eighth of all worker ids, or all if there are few.
+    /// Returns the range of worker ids that a timeline prefers: an eighth of all worker ids, or all worker ids if there
+    /// are few.
     fn eighth(timeline: u32, capacity: u32) -> (u32, u32) {
         let eighths = Self::shares(capacity);
         let length = (capacity / eighths).max(1);

@@ -215,7 +215,7 @@ impl Launch {
         self.found = self.found.filter(|_| !is_recorded);
         let is_unknown = match known {
             // A running transaction may change the registry, so a survey waits for the transaction's end. If a session
-            // waits for a worker id, the survey begins at once.
+            // waits for a worker id, the survey begins immediately.
             KnownRegistry::Nothing => pending || !changes.under_way,
             KnownRegistry::By(database) => pending && !databases.may_be_used(database),
             KnownRegistry::Alone => false,
@@ -273,7 +273,7 @@ impl Launch {
         }
     }
 
-    /// Delays the next start. Each delay is twice the last one, up to the limit of [`BACKOFF`].
+    /// Delays the next start. Each delay is twice the previous delay, up to the limit of [`BACKOFF`].
     fn back_off(&mut self, now: Duration) {
         let delay = BACKOFF.next(self.refused.map(|(_, delay)| delay));
         self.refused = Some((now + delay, delay));

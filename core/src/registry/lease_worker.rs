@@ -174,7 +174,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 Some(lease) if is_of(&lease, endpoint.as_ref()) && !lease.is_chosen() && !behind => {
                     let uptime = host.uptime();
                     let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
-                    // Ids may run ahead of the clock, and reach the expiry long before the clock does.
+                    // Ids may run ahead of the clock, and then reach the lease's expiry long before the clock.
                     let is_used_up = state.comes_to(lease.expiry);
                     let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
                     // The worker id is too large if a layout with fewer worker ids came into use. The worker id is kept if

@@ -35,7 +35,7 @@ pub struct RegistryName {
 }
 
 impl RegistryName {
-    /// Checks that this is the registry that was seen before, even if its standby was promoted since.
+    /// Checks that this is the registry that was seen before. The registry's standby may have been promoted since.
     pub fn check(&self, seen: &Self) -> Result<(), Stranger> {
         if self.identity != seen.identity && holds(Guard::Identity) {
             Err(Stranger::Another)
@@ -47,7 +47,7 @@ impl RegistryName {
     }
 }
 
-/// The reason why a registry is not the one that was seen before.
+/// The reason why a registry is not the registry that was seen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Stranger {
     /// The registry has another identity.
@@ -176,8 +176,8 @@ pub struct LeaseRequest {
     /// Worker ids that the server cannot use now, even if they are free.
     #[serde(deserialize_with = "bounded::exceptions")]
     pub except: Vec<u32>,
-    /// The number of worker ids that may be chosen. The layout has more worker ids if another layout of the server has fewer
-    /// worker ids.
+    /// The number of worker ids that may be chosen. This number is lower than the layout's own number if another layout
+    /// of the server has fewer worker ids.
     pub capacity: u32,
     /// The worker ids to try first. None: the registry decides.
     pub preferred: Option<Preferred>,
@@ -231,7 +231,7 @@ pub struct LeaseError {
     pub detail: String,
     /// The HINT.
     pub hint: String,
-    /// The holders of the worker ids, only for users that may see other servers. Empty if the holders are not the reason.
+    /// The holders of the worker ids, only for users that may see other servers. Empty if the error has another reason.
     #[serde(default)]
     pub holders: String,
 }

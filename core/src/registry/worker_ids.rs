@@ -14,8 +14,8 @@ use std::time::Duration;
 const CROWD: usize = 64;
 /// Number of holders that an error message lists.
 const LISTED: usize = 20;
-/// The largest number of worker ids that one server may hold at once, including unused worker ids whose leases have not
-/// expired. A server needs one worker id, and another worker id after a failover or if its clock is behind.
+/// The largest number of worker ids that one server may hold at the same time, including unused worker ids whose leases
+/// have not expired. A server needs one worker id, and another worker id after a failover or if its clock is behind.
 const MAX_HELD: u64 = 64;
 
 /// The rows of worker ids, within one transaction.
@@ -29,8 +29,8 @@ pub trait WorkerRows {
         entry: &Entry,
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
-    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but`: tokens of rows that do not
-    /// count.
+    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but`: tokens of rows that
+    /// are left out of the count.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
     /// Returns the rows of a datacenter, ordered by worker id. If `all` is false, only the rows with the tokens `own`.
     fn rows(

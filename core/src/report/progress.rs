@@ -1,8 +1,8 @@
 //! The progress of long calls, for the progress view.
 //!
 //! Each process has a [`ProgressSlot`] in shared memory, and only that process writes it. The slot shows the outer call
-//! if a call runs inside another one. A reader gets all fields of one call, or nothing. A mixture of two calls could show
-//! one role's call to another role.
+//! if a call runs inside another call. A reader gets all fields of one call, or nothing. A mixture of two calls could
+//! show one role's call to another role.
 
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};

@@ -40,7 +40,7 @@ pub enum BoundSequenceError {
         hint = "Alter the sequence to INCREMENT BY 1, or bind it to a segment tag."
     )]
     Layout(u32),
-    /// Other sessions took ids in between, in all attempts.
+    /// In every attempt, other sessions took ids in between.
     #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
     #[explain(detail = "The sequence has increment {}, so clients may also use the ids just below or above each returned number.",
@@ -88,13 +88,13 @@ impl Increment {
         if self.0 == 1 { first } else { first.wrapping_add(self.0 as i64) }
     }
 
-    /// Returns the highest id that an application may use for a number that the sequence returned while it was not bound.
+    /// Returns the highest id that an application may use for `number`, which the sequence returned while unbound.
     pub const fn reach(self, number: i64) -> i64 {
         number.saturating_add(self.0 as i64 - 1)
     }
 
-    /// Returns the number above which an unbound sequence must continue, so that the application uses no id up to
-    /// `highest`. A block may begin below its number.
+    /// Returns the number above which an unbound sequence must continue, so that the application uses only ids above
+    /// `highest`. An application's block of ids may begin below the number that the sequence returned.
     pub const fn resume_above(self, highest: i64) -> i64 {
         if self.0 == 1 { highest } else { highest.saturating_add(self.0 as i64) }
     }

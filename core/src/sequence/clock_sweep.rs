@@ -7,7 +7,8 @@
 use crate::sequence::reservation::HighWaterMark;
 use crate::sequence::segment::{BufferStates, Period};
 
-/// Number of visits after the first reusable slot, in search of a slot whose database has more slots.
+/// Number of further visits after the sweep has found a reusable slot. The sweep then looks for a slot whose database
+/// has more slots.
 const LOOK_ON: usize = 1_024;
 
 /// Number of visits after which a recently used slot is taken, because other processes wait for the sweep.

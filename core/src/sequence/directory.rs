@@ -64,8 +64,9 @@ pub struct Directory<'m, V = ()> {
 }
 
 impl<'m, V> Directory<'m, V> {
-    /// Returns an empty directory that overwrites this memory. The length of the index is rounded down to a power of two.
-    /// At most half as many entries are used. `shares` counts the slots of each database, as far as its memory suffices.
+    /// Returns an empty directory that overwrites this memory. The length of the index is rounded down to a power of
+    /// two. The directory uses at most half that number of entries. `shares` counts the slots of each database, as far
+    /// as its memory suffices.
     pub fn new(
         entries: &'m mut [DirectoryEntry<V>],
         index: &'m mut [u32],

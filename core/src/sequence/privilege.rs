@@ -120,7 +120,8 @@ impl Privileges {
         self.0 & one.bit() != 0
     }
 
-    /// Returns true if the set contains the privilege that names this action in a call of `has_segment_privilege`.
+    /// Returns true if the set contains the privilege that a call of `has_segment_privilege` uses as the name of this
+    /// action.
     pub const fn names(self, action: Action) -> bool {
         match action {
             Action::Take => self.has(Privilege::Usage),

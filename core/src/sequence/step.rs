@@ -5,10 +5,10 @@
 //! beyond a bound is set to the bound; Leaf leaves the step unchanged in this case.
 //!
 //! One doubling for each segment is slow if demand rises suddenly to thousands of ids a second. A tag is therefore
-//! treated as busy for [`WAITED_LATELY`] after a call had to wait, as in `CosId`'s `SegmentChainId` (`PrefetchJob`). The
-//! *multiplier* is the number of steps reserved at once. For a busy tag the multiplier doubles with every segment, and
-//! the next segment is requested at once. For other tags the multiplier is halved with every segment. The step has grown
-//! with the demand by then.
+//! treated as busy for [`WAITED_LATELY`] after a call had to wait, as in `CosId`'s `SegmentChainId` (`PrefetchJob`).
+//! The *multiplier* is the number of steps reserved at once. For a busy tag the multiplier doubles with every segment,
+//! and the next segment is requested immediately. For other tags the multiplier is halved with every segment, because
+//! their step has grown with the demand by then.
 
 use crate::sequence::definition::limits::MAX_STEP;
 use serde::{Deserialize, Serialize};
@@ -34,8 +34,8 @@ impl Default for Pace {
     }
 }
 
-/// The row's `step` and `max_step` at this refill, so a change takes effect at once. Values below 1 count as 1. `max`
-/// applies if `min` is above `max`.
+/// The row's `step` and `max_step` as read at this refill, so a change takes effect with the next refill. Values below
+/// 1 count as 1. `max` applies if `min` is above `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Number of ids in the smallest segment: 1 or more.
@@ -104,8 +104,9 @@ impl Pace {
     }
 }
 
-/// A slow start, for a tag that came into use while no slot was free. The first grant has as many ids as callers wait for.
-/// Each further grant doubles, up to the tag's step. If the tag loses its slot, about as many ids are lost as were used.
+/// A slow start, for a tag that came into use while no slot was free. The first grant has as many ids as callers wait
+/// for. The size then doubles with each grant, up to the tag's step. A tag that loses its slot thus loses about the
+/// same number of ids as it used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowStart {
     /// Number of ids in the last grant; 0 before the first grant.

@@ -29,9 +29,10 @@ pub enum Create {
 pub struct StoredRow {
     /// The properties of the tag's ids.
     pub definition: Definition,
-    /// The current period by the server's clock and the row's time zone, but never a period before the row's own one.
+    /// The current period by the server's clock and the row's time zone. Never earlier than the period that the row
+    /// stores.
     pub period: Period,
-    /// True if the row's own period has ended.
+    /// True if the period that the row stores has ended.
     pub is_over: bool,
     /// True if the row may lack ids that the previous primary reserved.
     pub may_lag: bool,
@@ -109,8 +110,8 @@ pub fn reserve<R: TagRows>(
     Ok(outcome)
 }
 
-/// Gives reserved ids back to the row. None of them may have been published. Changes nothing if the row has changed since
-/// the reservation.
+/// Gives reserved ids back to the row. None of these ids may have been published. Changes nothing if the row has
+/// changed since the reservation.
 pub fn give_back<R: TagRows>(rows: &mut R, tag: &Tag, reserved: &Reserved) -> Result<(), R::Error> {
     let range = reserved.supply.range;
     rows.set_back(tag, range.first.saturating_sub(1), range.last(), reserved.version)

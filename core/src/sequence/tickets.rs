@@ -2,8 +2,8 @@
 //! moment.
 //!
 //! Callers draw ascending tickets. The worker answers all tickets that were drawn before its work began. A request
-//! without an answer stays pending, and the next worker answers it. An answer only counts for callers that asked before
-//! that time, so no caller gets an outdated answer.
+//! without an answer stays pending, and the next worker answers it. A caller that draws its ticket after the work began
+//! must wait for the next answer, so no caller gets an outdated answer.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -56,7 +56,7 @@ impl Tickets {
     }
 
     /// Returns true if a caller without an answer wants a missing tag to be created. If [`Tickets::pending`] was called
-    /// before, the result covers all tickets up to the one that it returned.
+    /// before, the result covers all tickets up to the ticket that `pending` returned.
     pub fn creates(&self) -> bool {
         let answered = self.answered.load(Ordering::Acquire) >> ANSWER_BITS;
         self.creating.load(Ordering::Acquire) > answered

@@ -42,7 +42,7 @@ pub trait TransactionTagsHost<T> {
     /// Writes to the row that ids up to `max_id` are handed out or reserved.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
     /// Returns the highest id that transactions handed out from a row that they had changed. These transactions were
-    /// rolled back, or may be.
+    /// rolled back, or may still be rolled back.
     fn high_water_mark(&self, tag: &T) -> Option<HighWaterMark>;
     /// Records an id that this transaction handed out and may roll back.
     fn raise_high_water_mark(&self, tag: &T, high_water_mark: HighWaterMark);

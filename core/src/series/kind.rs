@@ -23,9 +23,9 @@ pub struct SeriesRow<'a> {
     pub time_zone: &'a str,
     /// The format of numbers as text.
     pub format: Option<&'a str>,
-    /// The initial count of numbers that are reserved at once; None for a gapless series.
+    /// The initial count of numbers in one reservation; None for a gapless series.
     pub step: Option<i32>,
-    /// The largest count of numbers that are reserved at once; None for a gapless series.
+    /// The largest count of numbers in one reservation; None for a gapless series.
     pub max_step: Option<i32>,
     /// The number of sections; None for a gapless series.
     pub sections: Option<i32>,

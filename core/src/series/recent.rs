@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 
 type KeyOfSeries = (i64, Key);
 
-/// The last numbers that a session got. Remembers at least the [`Recent::KEYS`] keys used last, and at most twice as
-/// many.
+/// The last numbers that a session got. Remembers at least the [`Recent::KEYS`] keys used last, and at most twice that
+/// number of keys.
 #[derive(Debug, Default)]
 pub struct Recent {
     /// The key used last, and its number. The maps below get this entry only when another key is used, because many calls

@@ -11,8 +11,8 @@ pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The head of every file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The form's number. Every change of the format raises the number. An older release then refuses the file, and does not
-    /// drop fields that the release does not know.
+    /// The form's number. Every change of the format raises the number. An older release then refuses the file. If it
+    /// accepted the file, it would drop fields that it does not know.
     pub version: u32,
     /// The release that wrote the file.
     pub release: String,

@@ -35,8 +35,9 @@ use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The lead of a raise. The launcher raises the high-water mark this long before ids reach the mark, and by this much more
-/// than `reserve`. The time suffices for the launcher to wake up and for the disk to write.
+/// The lead of a raise. The launcher raises the high-water mark this long before ids reach the mark. Each raise
+/// reserves this time in addition to `reserve`. The time suffices for the launcher to wake up and for the disk to
+/// write.
 pub const LEAD: Duration = Duration::from_millis(100);
 
 /// The launcher's shortest pause between two checks of the high-water mark.
@@ -58,8 +59,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(slot_ref)
     }
 
-    /// Raises the high-water marks of open terms before ids reach them. Called by the launcher. Returns the time until
-    /// the next call is due; None if no open term can be raised.
+    /// Raises the high-water marks of open terms before ids reach these marks. Called by the launcher. Returns the time
+    /// until the next call is due; None if no open term can be raised.
     pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
         let mut issuing = self.host.lock();
         self.observe_slots(&mut issuing);
@@ -76,8 +77,8 @@ impl<H: Host> Issuer<'_, H> {
             let mut state = self.open(&mut issuing)?;
             self.advance(&mut issuing, &mut state, None)?;
         }
-        // Near the expiry of a lease, raises are short, and the next check could be due at once. The launcher pauses
-        // nevertheless.
+        // Near the expiry of a lease, raises are short, and the next check could be due immediately. The launcher still
+        // pauses for `BREATH`.
         Ok(Some(if is_burst { BREATH } else { until_due().max(BREATH) }))
     }
 

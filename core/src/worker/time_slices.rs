@@ -268,7 +268,7 @@ impl DatabaseWait {
     }
 }
 
-/// Returns the number of slow databases that may be served at once.
+/// Returns the number of slow databases that may be served at the same time.
 fn most_slow(slots: usize) -> usize {
     (slots / 2).max(1)
 }

@@ -14,7 +14,7 @@ use std::io;
 use std::ops::DerefMut;
 use std::time::Duration;
 
-/// The clock and the file, which outlive the server.
+/// The clock and the state file, which survive the server's end.
 pub struct Machine {
     now: Cell<UnixMicros>,
     since_boot: Cell<u64>,
@@ -44,7 +44,7 @@ pub struct Server<'a> {
     pub settings: Cell<Duration>,
     pub switches: Cell<bool>,
     offered: RefCell<Option<Lease>>,
-    /// Why no lease is offered.
+    /// The reason why no lease is offered.
     pub trouble: RefCell<Option<LeaseError>>,
     /// How often a lease was requested.
     pub asked: Cell<u32>,

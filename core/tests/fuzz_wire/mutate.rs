@@ -1,4 +1,4 @@
-//! Texts tampered with by a seed. The module needs no libraries, so that tests with servers can use it as well.
+//! Texts that a seed mutates. The module needs no libraries, so that tests with servers can use it as well.
 
 /// Requests as servers send them.
 pub const QUESTIONS: [&str; 15] = [
@@ -74,7 +74,7 @@ impl Mutator {
         usize::try_from(self.next()).unwrap_or(0) % bound.max(1)
     }
 
-    /// Mutates one of these texts up to three times. One text in four stays as it is.
+    /// Mutates one of these texts up to three times. One text in four stays unchanged.
     pub fn mutate(&mut self, texts: &[&str]) -> String {
         let mut text = texts[self.below(texts.len())].as_bytes().to_vec();
         for _ in 0..self.below(4) {
@@ -93,7 +93,7 @@ impl Mutator {
             2 => text.insert(at, b"{}[]\":,0129eE-\\xn\x00\x7f\xff"[self.below(20)]),
             3 => text.truncate(at),
             4 => {
-                // Its beginning and the end of another text.
+                // The text's beginning, followed by the end of another text.
                 let other = texts[self.below(texts.len())].as_bytes();
                 text.truncate(at);
                 text.extend_from_slice(&other[self.below(other.len())..]);
@@ -109,7 +109,7 @@ impl Mutator {
                 text.splice(at..at, std::iter::repeat_n(letter, long));
             }
             _ => {
-                // Another value in place of the next one.
+                // Another value replaces the next value.
                 let value = VALUES[self.below(VALUES.len())].as_bytes();
                 let begins = (at..text.len()).find(|slot| text[*slot] == b':').map_or(0, |slot| slot + 1);
                 let ends = (begins..text.len()).find(|slot| b",}]".contains(&text[*slot])).unwrap_or(begins);

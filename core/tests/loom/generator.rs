@@ -35,8 +35,7 @@ fn begun() -> Arc<Generator> {
     Arc::new(generator)
 }
 
-/// Runs one thread per list of ticks. Each thread takes `want` positions at each of its ticks. Returns the positions of each
-/// thread.
+/// Runs one thread per list of ticks. Each thread takes `want` positions at each tick of its list. Returns each thread's positions.
 fn run(schedule: [&'static [u64]; 2], want: u32) -> (Arc<Generator>, Vec<Vec<u64>>) {
     let generator = begun();
     let threads = schedule.map(|ticks| {
@@ -97,8 +96,7 @@ impl Clock for Steady {
     }
 }
 
-/// Fails if the clock is read before the last observation is loaded: the old reading of a slow thread then looks like a step
-/// back.
+/// Fails if the clock is read before the last observation is loaded. A slow thread's old reading then looks like a step back.
 #[test]
 fn a_steady_clock_never_looks_like_a_step_back() {
     loom::model(|| {
@@ -145,8 +143,8 @@ impl Clock for Set {
     }
 }
 
-/// Fails if a later reading is recorded by a plain store. A reading from before the step may then be stored after the step, and
-/// the next reading looks like another step.
+/// Fails if a later reading is recorded by a plain store. A slow thread may then store its reading from before the step after
+/// the step, so that the next reading looks like another step.
 #[test]
 fn a_reading_from_before_a_step_back_does_not_hide_it() {
     loom::model(|| {
@@ -187,7 +185,7 @@ fn try_one(generator: &Generator) -> Option<TakenPositions> {
     }
 }
 
-/// Lets a thread take a position during `act`, and then takes one here. Returns both.
+/// Lets another thread take a position during `act`, and then takes a position on this thread. Returns both positions.
 fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> Vec<TakenPositions> {
     let taker = {
         let generator = Arc::clone(generator);
@@ -213,8 +211,8 @@ fn a_position_is_made_with_the_bits_of_its_own_term() {
     });
 }
 
-/// Fails for the same reasons as the test above, and if the end of a term is not read and closed in one step. The two terms have
-/// the same positions, so that a confusion of terms repeats an id.
+/// Fails in the two cases of the test above. Also fails if the end of a term is not read and closed in one step. The two terms
+/// have the same positions, so that a confusion of terms repeats an id.
 #[test]
 fn two_terms_over_the_same_positions_share_no_id() {
     model(|| {
@@ -234,7 +232,7 @@ fn two_terms_over_the_same_positions_share_no_id() {
     });
 }
 
-/// Fails if `close` reads the end and keeps takers out in two steps.
+/// Fails if `close` uses two steps to read the end and to keep takers out.
 #[test]
 fn nothing_is_handed_out_at_or_above_what_close_said() {
     model(|| {
@@ -269,9 +267,9 @@ fn nothing_is_handed_out_at_or_above_the_high_water_mark_before_it_is_raised() {
     });
 }
 
-/// The second layout replaces the first in a slot, and each session gets positions of its own layout. Fails if the generation is
-/// not read again after the take, or changes only after the generator has begun for the second layout. Allows one preemption less
-/// than other tests, because the reuse of a slot takes many steps.
+/// The second layout replaces the first layout in a slot, and each session gets positions of its own layout. Fails if the
+/// generation is not read again after the take. Also fails if the generation changes only after the generator has begun for the
+/// second layout. Allows one preemption fewer than other tests, because the reuse of a slot takes many steps.
 #[test]
 fn a_position_is_of_the_layout_that_has_the_slot() {
     model_with(2, || {

@@ -1,7 +1,7 @@
 //! Bounds for loom's exploration.
 
-/// Explores every interleaving with up to three preemptions, which are enough to reveal the faults that the tests look for. Without
-/// a bound, a test of three steps takes hours.
+/// Explores every interleaving with up to three preemptions. These are enough to reveal the faults that the tests look for.
+/// Without a bound, a test of three steps takes hours.
 pub fn model(test: impl Fn() + Sync + Send + 'static) {
     model_with(3, test);
 }

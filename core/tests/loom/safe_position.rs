@@ -26,7 +26,7 @@ fn now() -> UnixMicros {
     layout().instant(Tick(2))
 }
 
-/// A server with one writer, whose session has positions left from an earlier transaction.
+/// A server with one writer. The writer's session has positions left from an earlier transaction.
 struct Server {
     generator: Generator,
     frontier: Frontier,

@@ -36,8 +36,9 @@ fn sorted(lists: impl IntoIterator<Item = Vec<i64>>) -> Vec<i64> {
     all
 }
 
-/// Fails if a take compares only a part of the generation. The third range is in the first range's buffer. A delayed taker with
-/// the first range's cursor would then succeed when as many ids of the third range are taken as the cursor shows.
+/// Fails if a take compares only a part of the generation. The third range uses the first range's buffer. A delayed taker may
+/// still have the first range's cursor. Its take would succeed as soon as the third range's cursor shows the same number of
+/// taken ids.
 #[test]
 fn an_old_cursor_is_never_accepted_against_a_new_range() {
     model(|| {

@@ -96,8 +96,8 @@ fn a_key_that_leaves_comes_back_above() {
     fails_without(Guard::BaseFirst, a_key_leaves_while_it_is_used);
 }
 
-/// Numbers 3 to 10 belong to another server. Fails if the two ends of a range are separate values that are read in the order
-/// of writing.
+/// Numbers 3 to 10 belong to another server. Fails if the two ends of a range are separate values, and readers load them in the
+/// order in which they are written.
 #[test]
 fn no_number_between_two_ranges_is_given() {
     model(|| {
@@ -134,7 +134,7 @@ fn who_knows_the_old_section_gets_nothing_of_the_new_one() {
     fails_without(Guard::SectionHeld, a_slot_changes_hands);
 }
 
-/// The key is not in memory when the slot changes hands.
+/// The key is not in memory when another section gets the slot.
 fn a_key_comes_to_a_slot_that_changes_hands() {
     let memory = Memory::new(2);
     let old = spawn(&memory, |memory| memory.takes(A, 2));

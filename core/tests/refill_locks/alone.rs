@@ -1,4 +1,4 @@
-//! A server that draws from no registry.
+//! A server that uses no registry.
 
 use snowflake_ids_core::registry::error::{Complaint, RegistryError};
 use snowflake_ids_core::registry::failover::Health;

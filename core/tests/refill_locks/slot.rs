@@ -1,4 +1,4 @@
-//! A tag's slot, in the memory of a test.
+//! A tag's slot in the test's memory.
 
 use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! How a node joins registries, attaches columns and leaves registries: the shipped code, on tables in memory.
+//! How a node joins registries, attaches columns and leaves registries. The shipped code runs on tables in memory.
 
 use super::database::{DEFINITION, Line, Lock, Locked, Tx, record_received};
 use super::network::Net;
@@ -54,13 +54,13 @@ impl World {
         true
     }
 
-    /// Joins these registries, from others or from its own rows, and hands over what it knows of its tags.
+    /// Makes a node use these registries instead of other registries or its own rows. The node hands over what it knows of its tags.
     pub fn join(&mut self, node: usize, registries: Vec<usize>) -> bool {
         self.operate_at(node, move |env, live| join(env, node, &live, &registries))
     }
 
-    /// Attaches a column to a tag, which then continues above the column's ids. The ids may lie below or above those in the
-    /// buffers.
+    /// Attaches a column to a tag, which then continues above the column's ids. The column's ids may lie below or above the ids
+    /// in the buffers.
     pub fn attach(&mut self, node: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let above = self.chance.between(-ATTACHED, ATTACHED);
@@ -69,7 +69,7 @@ impl World {
         true
     }
 
-    /// Leaves its registries, and continues above all ids that it received.
+    /// Makes a node leave its registries, and continue above all ids that it received.
     pub fn leave(&mut self, node: usize) -> bool {
         let alone = self.store_of(node, |store| store.endpoints.is_empty());
         !alone && self.operate_at(node, move |env, live| leave(env, &live))
@@ -107,7 +107,7 @@ fn join(env: &Env<'_>, node: usize, live: &Rc<Live>, registries: &[usize]) {
     }
     let is_new = |registry: &usize| env.with(|world| world.registries[*registry].is(Trouble::Dump));
     if registries.iter().any(is_new) {
-        // The registry was replaced meanwhile, and is not raised yet.
+        // The registry was replaced meanwhile, and the new registry is not raised yet.
         return;
     }
     env.with(|world| {
@@ -134,7 +134,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
     match handover::seed(&mut here, &mut there(env, live), TAGS[tag], highest) {
         Ok(true) => seeded.add(tag, highest, clear),
         Ok(false) => {
-            // The transaction locks the node's own row to its end, and discards earlier reservations under that lock.
+            // The transaction locks the node's own row until the transaction ends. Under that lock, it discards earlier reservations.
             if here.tx.lock(Lock::Row(tag), true).is_err() {
                 return;
             }
@@ -200,7 +200,7 @@ impl Tx<'_> {
         })
     }
 
-    /// The next row after a tag, with the highest id that may have been given.
+    /// The next row after a tag, with the highest id that may have been issued for the row's tag.
     pub fn page(&self, after: Option<&str>) -> Vec<Box<RawValue>> {
         let (cluster, timeline) = self.env().with(|world| {
             let server = &world.servers[self.env().server];
@@ -224,8 +224,8 @@ impl Tx<'_> {
     }
 }
 
-/// Creates rows that the registry lacks, and raises the others. A row keeps its timeline, so that a reservation still skips ids
-/// after a promotion.
+/// Creates rows that the registry lacks, and raises rows that it has. A raised row keeps its timeline, so that a reservation
+/// still skips ids after a promotion.
 impl RegistryTags for Tx<'_> {
     type Error = Locked;
 
@@ -295,7 +295,7 @@ impl RegistryTags for Here<'_> {
     }
 }
 
-/// Either error lets the transaction fail.
+/// Both errors make the transaction fail.
 impl From<UnusableRegistry> for Locked {
     fn from(_: UnusableRegistry) -> Self {
         Self
@@ -397,7 +397,7 @@ impl NodeTables for Here<'_> {
     }
 
     fn max_clock_skew(&self) -> Duration {
-        // All servers' clocks agree, but a response may take long.
+        // The clocks of all servers agree, but a response may take long.
         Duration::from_mins(1)
     }
 }

@@ -1,5 +1,5 @@
-//! A server's tables, and transactions on them. Each call of the core's traits is a statement: other processes run before it, and
-//! this process may be killed after it.
+//! A server's tables, and transactions on the tables. Each call of the core's traits is a statement. Other processes run before
+//! the statement, and this process may be killed after it.
 
 use super::world::{Env, TAGS, Tag, World};
 use snowflake_ids_core::registry::link::Endpoint;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Every tag's definition at first.
+/// The initial definition of every tag.
 pub const DEFINITION: Definition = Definition {
     max_id: 0,
     start: 1,
@@ -35,7 +35,7 @@ pub const SOURCE: u32 = 1;
 pub struct Line {
     pub definition: Definition,
     pub version: i64,
-    /// The cluster that reserved last, followed by its timeline.
+    /// The cluster that made the last reservation, followed by its timeline.
     pub cluster: i64,
     pub timeline: u32,
 }
@@ -74,9 +74,9 @@ impl Line {
 pub struct Store {
     /// The table of tags.
     pub rows: BTreeMap<Tag, Line>,
-    /// The registries that are used instead.
+    /// The registries that the database uses instead of its rows.
     pub endpoints: Vec<Endpoint>,
-    /// How far ids of each registry and tag were received.
+    /// The highest received ids of each registry and tag.
     pub received: BTreeMap<(String, Tag), Received>,
 }
 
@@ -101,7 +101,7 @@ pub enum Lock {
 #[derive(Default)]
 pub struct Db {
     pub store: RefCell<Store>,
-    /// The transactions that hold each lock, and whether a hold is exclusive.
+    /// The transactions that hold each lock, and whether each hold is exclusive.
     locks: RefCell<BTreeMap<Lock, Vec<(u64, bool)>>>,
     transactions: Cell<u64>,
 }
@@ -137,7 +137,7 @@ impl Db {
     }
 }
 
-/// The error of a statement that waited for a lock in vain.
+/// The error of a statement that waited for a lock too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locked;
 
@@ -192,12 +192,12 @@ impl<'e> Tx<'e> {
         look(&store)
     }
 
-    /// Writes a change. The transaction holds the lock for it.
+    /// Writes a change. The transaction already holds the lock for the change.
     pub fn change(&mut self, change: impl Fn(&mut Store) + 'static) {
         self.written.push(Rc::new(change));
     }
 
-    /// Waits for a lock, and holds it to the transaction's end.
+    /// Waits for a lock, and holds it until the transaction ends.
     pub fn lock(&mut self, lock: Lock, alone: bool) -> Result<(), Locked> {
         let until = self.env.now() + self.lock_timeout;
         while !self.db.take(lock, self.number, alone) {
@@ -209,12 +209,12 @@ impl<'e> Tx<'e> {
         Ok(())
     }
 
-    /// Commits all changes at once. This process learns of the commit some time later.
+    /// Commits all changes in one step. This process learns of the commit some time later.
     pub fn commit(self) {
         self.commit_and(|_| ());
     }
 
-    /// Commits, and calls `and` before the locks are released.
+    /// Commits. Calls `and` before the locks are released.
     pub fn commit_and(mut self, and: impl FnOnce(&mut World)) {
         self.env.turn();
         let slow = self.env.with(|world| !world.calm && world.chance.once_in(20));
@@ -385,7 +385,7 @@ impl refill::Tables for Tx<'_> {
     }
 }
 
-/// Records how far ids were received. The record never falls.
+/// Records the highest received ids. The record never falls.
 pub fn record_received<'s>(
     store: &'s mut Store,
     identity: &str,

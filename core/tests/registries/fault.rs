@@ -98,11 +98,11 @@ impl World {
         }
     }
 
-    /// An operator replaces the share of a row by its former terms.
+    /// Restores the former terms of a row that is a share, by an operator's mistake.
     fn alter(&mut self, registry: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let troubled = self.registries[registry].trouble.is_some();
-        // Nodes of the first registry may use no other, and know of no shares.
+        // Some nodes may use only the first registry. Such nodes know of no shares.
         if !self.shared || registry == 0 || troubled || !self.is_free(registry) {
             return false;
         }
@@ -114,7 +114,7 @@ impl World {
         true
     }
 
-    /// Crashes a node at once, or after some more calls of its worker.
+    /// Crashes a node immediately, or after some more calls of its worker.
     fn crash_somewhere(&mut self, node: usize) -> bool {
         let worker = self.nodes[node].live.as_ref().and_then(|live| live.worker.get());
         match worker.filter(|_| self.chance.once_in(2)) {

@@ -1,4 +1,4 @@
-//! A record of every issued id, to notice repeated ones.
+//! A record of every issued id, used to detect repeated ids.
 
 use super::world::TAGS;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -10,17 +10,17 @@ type Taker = (usize, u64);
 /// All ids of a run.
 #[derive(Default)]
 pub struct Ledger {
-    /// The ids of each node, from any registry: none may repeat.
+    /// The ids of each node, from any registry. No id may repeat.
     own: FxHashMap<(usize, usize, i64), u64>,
-    /// Ids of columns that a node attached. The node may not issue them from then on.
+    /// Ids of columns that a node attached. The node may not issue these ids after the attachment.
     attached: FxHashSet<(usize, usize, i64)>,
-    /// How often ids of registries were issued, and by which node last.
+    /// How often each id of a registry was issued, and the node that issued it last.
     shared: FxHashMap<(usize, i64), (u32, Taker)>,
-    /// How often a registry that had been set back reserved an id.
+    /// How often each id was reserved by a registry that had been set back.
     doubtful: FxHashMap<(usize, i64), u32>,
     pub issued: u64,
     pub twice: u64,
-    /// Ids issued twice in the case that is not covered.
+    /// The number of ids issued twice in the case that is not covered.
     pub again: u64,
     pub first_twice: Option<String>,
 }
@@ -33,7 +33,7 @@ impl Ledger {
         }
     }
 
-    /// Records that a node's column has these ids. Ids that the node issued itself belong to another column.
+    /// Records that a node's column has these ids. Ids that the node issued earlier belong to another column.
     pub fn attach(&mut self, node: usize, tag: usize, ids: std::ops::RangeInclusive<i64>) {
         let ids = ids.map(|id| (node, tag, id)).filter(|id| !self.own.contains_key(id));
         self.attached.extend(ids);

@@ -75,7 +75,7 @@ impl World {
         self.wake(client);
     }
 
-    /// Closes a connection. Each end notices when it next looks.
+    /// Closes a connection. Each end notices at its next check.
     pub fn close(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.closed = true;
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// A message's delay: short or long; None: it is lost.
+    /// A message's delay, which is short or long. None: the message is lost.
     fn travel(&mut self) -> Option<u64> {
         if !self.calm && self.chance.once_in(30) {
             return None;
@@ -208,7 +208,7 @@ fn refused() -> ConnectionError {
 }
 
 impl Tx<'_> {
-    /// Records ranges of a registry that was set back, because it may have reserved them before.
+    /// Records ranges of a registry that was set back. The registry may have reserved these ranges before.
     fn doubt(&self, tags: &[usize], outcomes: &[Outcome]) {
         self.env().with(|world| {
             let server = self.env().server;
@@ -238,7 +238,7 @@ impl<'e> Network for Net<'e> {
         Duration::from_millis(self.env.now())
     }
 
-    /// Lists all servers that are or were the registry, as an administrator's host list does.
+    /// Lists the present primary and the former primary of a registry, as an administrator's host list does.
     fn options(&self, server: &str) -> Result<Options, RegistryError> {
         let hosts = self.env.with(|world| {
             let this = &world.registries[registry_of(server)];
@@ -284,7 +284,7 @@ impl<'e> Network for Net<'e> {
             if let Some(delay) = world.travel() {
                 world.send(id, delay, statement, argument.to_owned());
             }
-            // A pooler in between may send the request again. No node waits for that response.
+            // A pooler between node and server may send the request again. No node waits for the second response.
             let server = world.connections.get(&id).map(|connection| connection.server);
             if let Some(server) = server
                 && statement == RemoteStatement::Serve

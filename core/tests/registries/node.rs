@@ -25,7 +25,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long a worker stays when it has no work.
+/// How long a worker without work stays.
 const STAY: u64 = 2 * SECOND;
 /// The number of sessions per node.
 const SESSIONS: usize = 2;
@@ -36,14 +36,14 @@ pub struct Node {
     cluster: usize,
     /// The node's database in the cluster.
     database: u32,
-    /// Everything that a crash loses.
+    /// The memory that a crash loses.
     pub live: Option<Rc<Live>>,
-    /// The cluster's saved-range file after the last stop, and an earlier state of it in a backup.
+    /// The cluster's saved-range file after the last stop. The next field is an earlier state of the file in a backup.
     pub saved_range: Rc<RefCell<Option<Vec<u8>>>>,
     pub former_saved_range: Option<Vec<u8>>,
     /// The time of the last id of each tag.
     pub last: [u64; TAGS.len()],
-    /// Until then, an operator keeps the node away from registries.
+    /// The time until which an operator keeps the node away from registries.
     pub alone_until: u64,
     /// Whether the node should use all registries once their rows are shares.
     pub wants_all: bool,
@@ -143,7 +143,7 @@ impl World {
         (0..self.nodes.len()).filter(|other| self.nodes[*other].cluster == cluster).collect()
     }
 
-    /// Adds a node that starts later, in a new cluster or as another database of a present one.
+    /// Adds a node that starts later. The node is in a new cluster, or is another database of an existing cluster.
     pub fn add_node(&mut self, start: u64, cluster: Option<usize>) -> usize {
         let (node, server) = (self.nodes.len(), self.add_server());
         let cluster = cluster.unwrap_or(node);
@@ -178,7 +178,7 @@ impl World {
         true
     }
 
-    /// Saves the buffers' ids at a stop. The next reservation uses them if no other reservation came in between.
+    /// Saves the buffers' ids at a stop. The next reservation uses these ids if no other reservation was made in between.
     pub fn stop(&mut self, node: usize) -> bool {
         let mut in_use = Vec::new();
         for node in self.cluster_of(node).into_iter().map(|node| &self.nodes[node]) {
@@ -201,7 +201,7 @@ impl World {
         look(&self.servers[self.nodes[node].server].db.store.borrow())
     }
 
-    /// Wakes the refill worker of a node, or starts one.
+    /// Wakes a node's refill worker, or starts a refill worker.
     fn call_worker(&mut self, node: usize, live: &Rc<Live>) {
         live.called.set(true);
         if let Some(pid) = live.worker.get().filter(|pid| self.runs(*pid)) {
@@ -212,7 +212,7 @@ impl World {
         live.worker.set(Some(pid));
     }
 
-    /// Takes the slot of a tag for another tag. When the tag gets a slot again, it starts slowly.
+    /// Gives a tag's slot to another tag. When the first tag gets a slot again, it starts slowly.
     pub fn evict(&mut self, node: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let Some(live) = self.nodes[node].live.clone() else { return false };
@@ -221,7 +221,7 @@ impl World {
         true
     }
 
-    /// Takes a tag's slot away, with the ids in its buffers. Callers look for a slot again.
+    /// Takes a tag's slot away, together with the ids in its buffers. Callers then look for a slot again.
     pub fn vacate(&mut self, live: &Live, tag: Tag) {
         let slot = &live.slots[tag];
         slot.hand_over(self.number(), UnixMicros(0));
@@ -245,7 +245,7 @@ fn session(env: &Env<'_>, node: usize, live: &Rc<Live>) {
     }
 }
 
-/// Takes ids of a tag, and waits until there are some.
+/// Takes ids of a tag. Waits if there are none.
 fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32) {
     let (slot, since) = (&live.slots[tag], env.now());
     let mut ticket = None;
@@ -304,7 +304,7 @@ impl Clock for Host<'_> {
     }
 }
 
-/// The uptime is never zero, because zero means never.
+/// The uptime is never zero, because zero means "never".
 fn uptime(env: &Env<'_>) -> Duration {
     Duration::from_millis(env.now() + 1)
 }
@@ -436,7 +436,7 @@ impl TagSlot for Slot {
     fn set_format(&self, _: &str) {}
 }
 
-/// The saved-range file of a node. `env`: the process that uses it; None after the processes have ended.
+/// The saved-range file of a node. `env`: the process that uses the file; None after the processes have ended.
 struct File<'e> {
     env: Option<&'e Env<'e>>,
     text: Rc<RefCell<Option<Vec<u8>>>>,

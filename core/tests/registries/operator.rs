@@ -6,8 +6,8 @@ use super::world::{Event, SECOND, TAGS, World, registry_of};
 use snowflake_ids_core::registry::wire::Stranger;
 use snowflake_ids_core::sequence::reservation::Share;
 
-/// The time until operators notice a fault. It is longer than any wait for a response, because responses under way would not be
-/// known.
+/// The time until operators notice a fault. It is longer than any wait for a response, because an operator would not know of
+/// responses that are still on their way.
 const NOTICE: u64 = 14 * SECOND;
 /// The pause before operators try again when rows are locked.
 const AGAIN: u64 = 7;
@@ -53,7 +53,7 @@ impl World {
         change(line)
     }
 
-    /// Raises a registry above the highest ids in use, and restores the terms of its rows.
+    /// Raises a registry above the highest ids in use, and restores the terms of the registry's rows.
     pub fn repair(&mut self, registry: usize) {
         self.record(|| format!("registry {registry} is repaired"));
         let share = self.share(registry).filter(|_| self.shared);
@@ -75,7 +75,7 @@ impl World {
         (of > 1).then_some(Share { index, of })
     }
 
-    /// Makes the rows of all registries shares of one another. A node that joins several registries raises the rows.
+    /// Makes the rows of all registries shares of one another. The rows are raised when a node joins several registries.
     fn make_shares(&mut self) {
         self.record(|| "rows become shares".into());
         self.shared = true;
@@ -87,17 +87,17 @@ impl World {
         }
     }
 
-    /// Makes a node use the registries that it should.
+    /// Makes a node use the right registries.
     fn direct(&mut self, node: usize) {
         let this = &self.nodes[node];
         let (alone_until, wants_all) = (this.alone_until, this.wants_all);
         let all: Vec<usize> = (0..self.registries.len()).collect();
         let mut wanted = if self.shared && wants_all { all } else { vec![0] };
         if self.calm && !wanted.iter().all(|registry| self.works(*registry)) {
-            // Some registries are gone for good; one that is left will do.
+            // Some registries are gone for good. One working registry is enough.
             wanted.retain(|registry| self.works(*registry));
             wanted.truncate(1);
-            // That registry may not have been raised, because no node has joined several registries yet.
+            // The working registry may not have been raised, because no node has joined several registries yet.
             if let Some(alone) = wanted.first().copied().filter(|alone| !self.registries[*alone].raised) {
                 if self.is_free(alone) {
                     self.repair(alone);
@@ -114,13 +114,13 @@ impl World {
             .collect();
         let used = endpoints.iter().map(|endpoint| registry_of(&endpoint.server));
         let right = used.eq(wanted.iter().copied()) && strangers.is_empty();
-        // An operator raises a registry restored from a dump before introducing any node to it.
+        // An operator raises a registry restored from a dump before introducing a node to the registry.
         let known = wanted.iter().all(|registry| !self.registries[*registry].is(Trouble::Dump));
         if right || !known || wanted.is_empty() || self.now < alone_until {
             return;
         }
-        // A registry may have been restored to its files from before a failover. The node cannot tell it from a former primary
-        // while the node remembers later timelines.
+        // A registry may have been restored to its files from before a failover. The node remembers later timelines. It cannot
+        // tell the restored registry from a former primary.
         if strangers.iter().any(|stranger| *stranger != Stranger::Another) {
             self.leave(node);
         } else {

@@ -1,4 +1,4 @@
-//! A registry: the servers that have its rows, and earlier states on standbys and in backups.
+//! A registry: the servers that have its rows, and earlier states of the rows on standbys and in backups.
 
 use super::database::Store;
 use super::world::World;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 /// A fault that an operator mends after noticing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The registry is in an earlier state of itself.
+    /// The registry was set back to an earlier state of itself.
     SetBack,
     /// The registry is a new one, made from an earlier state.
     Dump,
-    /// The terms of a row are not those of its share.
+    /// The terms of a row differ from the terms of the row's share.
     Altered,
 }
 
@@ -21,35 +21,35 @@ pub enum Trouble {
 pub enum Origin {
     /// A copy of its files: the same registry, on the timeline of the copy.
     Copy,
-    /// A copy and an archive: point-in-time recovery gives it a new timeline.
+    /// A copy and an archive: point-in-time recovery gives the registry a new timeline.
     Archive,
-    /// A dump: it becomes another registry.
+    /// A dump: the restored registry is another registry.
     Dump,
 }
 
-/// An earlier state of a server, from which it may be restored.
+/// An earlier state of a server, kept for a restore.
 #[derive(Clone)]
 pub struct Backup {
     pub who: wire::RegistryName,
     pub store: Store,
 }
 
-/// A registry, over all of its servers in time.
+/// A registry, with all of its servers over time.
 pub struct Registry {
     pub primary: usize,
     /// The latest timeline of any of its servers.
     pub timeline: u32,
-    /// The former primary, and the time until which it can be reached.
+    /// The former primary, and the time until which nodes can reach it.
     pub former: Option<(usize, u64)>,
     /// Earlier states of the primary that a standby may be in.
     pub past: Vec<Store>,
     /// Earlier states that the registry may be restored to.
     pub backups: Vec<Backup>,
-    /// The highest id of each tag that any of its servers knew.
+    /// The highest id of each tag that any server of the registry knew.
     pub highest: BTreeMap<usize, i64>,
-    /// Whether its rows, as shares, are above all ids from before they were shares.
+    /// Whether the rows were raised after they became shares: above all ids from before.
     pub raised: bool,
-    /// The present fault, and its beginning.
+    /// The present fault, and the time when it began.
     pub trouble: Option<(Trouble, u64)>,
 }
 
@@ -83,7 +83,7 @@ impl Registry {
         }
     }
 
-    /// Standbys' states that lag by no more than a promotion skips.
+    /// The states of standbys whose lag is at most the number of ids that a promotion skips.
     pub fn standbys(&self, primary: &Store) -> Vec<&Store> {
         let covers = |store: &&Store| {
             primary.rows.iter().all(|(tag, line)| {

@@ -1,4 +1,4 @@
-//! Every guard is needed: without it, some run issues an id twice or leaves a node without ids.
+//! Every guard is needed. If the shipped code leaves the guard out, some run issues an id twice or leaves a node without ids.
 
 use super::database::Store;
 use super::guards::Guards;
@@ -38,7 +38,7 @@ without! {
 }
 
 without! {
-    // The ids of its own are recorded as received, so the registry is refused instead of giving the ids again.
+    // The node's own ids are recorded as received. The registry is therefore refused, and does not give the ids again.
     a_node_whose_ids_were_not_handed_over_gets_none: HandOverRaises leaves_silent;
     a_registry_set_back_to_before_it_was_raised_repeats_ids: HandOverRecorded issues_twice;
     a_node_that_goes_on_while_it_hands_over_repeats_ids: HandOverLocks issues_twice;
@@ -48,7 +48,7 @@ without! {
     shares_that_were_not_raised_repeat_ids: SharesRaised issues_twice;
 }
 
-/// What is set back to the node's stop, beside the registry.
+/// The data that is set back to the node's stop, together with the registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SetBack {
     /// The node's saved-range file, restored from a backup.
@@ -57,8 +57,8 @@ enum SetBack {
     Tables,
 }
 
-/// Counts repeated ids after a node has used its saved range and all records of that except one are set back. `alone`: the node
-/// uses no registry.
+/// Counts repeated ids. A node uses its saved range, and then all records of this use except one are set back. `alone`: the
+/// node uses no registry.
 fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
     guards.impose();
     let world = World::of_several(1, 1, 1);
@@ -81,7 +81,7 @@ fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
     };
     let then = versions(&before);
     step_while(&|world| world.store_of(0, versions) == then);
-    // Sessions get some of the saved ids, and no more is reserved.
+    // Sessions get some of the saved ids. No other ids are reserved.
     let issued = world.borrow().ledger.issued;
     step_while(&|world| world.ledger.issued == issued);
     {
@@ -92,7 +92,7 @@ fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
             SetBack::File => this.saved_range.borrow_mut().clone_from(&this.former_saved_range),
             SetBack::Tables => *world.servers[this.server].db.store.borrow_mut() = before,
         }
-        // Requests from before the restore end there.
+        // The restore ends earlier requests.
         let backup = world.registries[0].backups.last().cloned().unwrap();
         world.registries[0].backups = vec![backup];
         world.restore(0, Origin::Copy);
@@ -116,8 +116,8 @@ fn what_was_taken_up_is_not_left_over_any_more() {
     }
 }
 
-/// A tag that was dropped at a registry is not created again for a node that has received ids of it. Other nodes would get these
-/// ids again.
+/// A tag was dropped at a registry. The registry does not create it again for a node that has received ids of it. If it did,
+/// other nodes would get these ids again.
 #[test]
 fn what_ids_were_received_of_is_not_made_anew() {
     let is_made_anew = |guards: Guards| {
@@ -140,8 +140,8 @@ fn what_ids_were_received_of_is_not_made_anew() {
     assert!(is_made_anew(Guards::without(Guard::Dropped)));
 }
 
-/// Counts repeated ids if a registry that has lost its tags is used along with a second one. The second one is raised only by the
-/// tables of the joining node. Each node knows its own received ids.
+/// Counts repeated ids. A node uses two registries, of which the first has lost its tags. The second registry is raised only by
+/// the tables of the joining node. Each node knows only its own received ids.
 fn given_twice_by_the_second(guards: Guards) -> u64 {
     guards.impose();
     let world = World::of_several(1, 2, 3);
@@ -175,7 +175,8 @@ fn a_registry_that_was_set_back_is_not_raised_by_a_node_that_joins() {
     assert!(given_twice_by_the_second(Guards::without(Guard::HandOverCompares)) > 0);
 }
 
-/// A node that received ids of a tag does not create it again at a registry that has lost it, whether the node joins or attaches.
+/// A node received ids of a tag that a registry has lost. The node does not create the tag again at the registry, whether the
+/// node joins or attaches.
 #[test]
 fn a_node_that_joins_again_or_attaches_does_not_make_what_was_lost() {
     let is_made = |change: &dyn Fn(&mut World) -> bool, guards: Guards| {

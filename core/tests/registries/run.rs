@@ -1,4 +1,4 @@
-//! Runs: one per seed, and many at once on all cores.
+//! Runs: one run per seed, and many runs at the same time on all cores.
 
 use super::fault::FAULTS;
 use super::guards::Guards;
@@ -69,7 +69,7 @@ impl Run {
     }
 }
 
-/// Ends the faults: for one registry, while the others stay down; or for all.
+/// Ends the faults for all registries, or for one registry while the other registries stay down.
 fn heal(shared: &Shared, one: Option<usize>) {
     {
         let mut world = shared.borrow_mut();

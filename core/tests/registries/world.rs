@@ -1,4 +1,4 @@
-//! Servers, their processes and the messages between them, one event after the other.
+//! Servers, their processes and the messages between them. Events run one after the other.
 
 use super::chance::Chance;
 use super::database::Db;
@@ -21,7 +21,7 @@ pub const SECOND: u64 = 1_000;
 /// A session without an id of a tag for this long is silent.
 const SILENCE: u64 = 15 * SECOND;
 
-/// The tags; others refer to them by index.
+/// The tags. Other structures refer to a tag by its index.
 pub const TAGS: [&str; 2] = ["orders", "items"];
 pub type Tag = usize;
 /// The number of a process.
@@ -29,7 +29,7 @@ pub type Pid = u64;
 
 #[derive(Clone)]
 pub enum Event {
-    /// A process continues, unless it was woken before.
+    /// A process continues, unless it was woken earlier.
     Step {
         pid: Pid,
         turn: u64,
@@ -72,7 +72,7 @@ struct Running {
     server: usize,
     /// How often the process has stopped.
     turn: u64,
-    /// The number of turns until it is killed with its server.
+    /// The number of turns until the process is killed together with its server.
     doomed: Option<u32>,
 }
 
@@ -89,7 +89,7 @@ pub struct World {
     pub identities: usize,
     /// Whether the rows of all registries are shares of one another.
     pub shared: bool,
-    /// The time from which they may become shares.
+    /// The time from which the rows may become shares.
     pub shared_from: u64,
     /// Whether faults are over.
     pub calm: bool,
@@ -99,7 +99,7 @@ pub struct World {
     pub trace: Option<Vec<String>>,
     pub me: Weak<RefCell<World>>,
     processes: BTreeMap<Pid, Running>,
-    /// Killed processes. They are dropped once nothing is borrowed, because dropping releases their locks.
+    /// Killed processes. Dropping a process releases its locks, so processes are dropped once nothing is borrowed.
     killed: Vec<Process>,
     /// Events in their order.
     events: BTreeMap<(u64, u64), Event>,
@@ -231,7 +231,7 @@ impl World {
         self.processes.get_mut(&pid).map(|running| running.doomed = Some(turns)).is_some()
     }
 
-    /// Takes out a process to continue it, if this is its turn.
+    /// Removes a process from the list to continue it, if this is the process's turn.
     fn begin_step(&mut self, pid: Pid, turn: u64) -> Option<Process> {
         let running = self.processes.get_mut(&pid).filter(|running| running.turn == turn)?;
         let hung_until = self.servers[running.server].hung_until;
@@ -270,7 +270,7 @@ impl World {
         self.after(until - self.now, Event::Step { pid, turn });
     }
 
-    /// Nodes that lack recent ids of some tag. `registry`: only nodes that use it; None: any.
+    /// Nodes without recent ids of at least one tag. `registry`: only nodes that use this registry; None: any node.
     pub fn silent(&self, registry: Option<usize>) -> Vec<usize> {
         let served = |node: &Node| {
             let used = self.used_by(node);
@@ -288,7 +288,7 @@ impl World {
     }
 }
 
-/// The name under which nodes know a registry; and the reverse.
+/// The name under which nodes know a registry. The next function reverses it.
 pub fn server_name(registry: usize) -> String {
     format!("r{registry}")
 }
@@ -324,7 +324,7 @@ pub fn run_until(shared: &Shared, end: u64) {
             Event::Fault => shared.borrow_mut().fault(),
             Event::Operator => shared.borrow_mut().operate(),
         }
-        // Dropping the killed processes releases their locks; nothing may be borrowed then.
+        // Dropping the killed processes releases their locks. Nothing may be borrowed at that moment.
         let killed = std::mem::take(&mut shared.borrow_mut().killed);
         drop(killed);
     }
@@ -336,7 +336,7 @@ impl Env<'_> {
         self.world.upgrade().unwrap()
     }
 
-    /// Reads or changes the world at once, while nothing else happens.
+    /// Reads or changes the world while nothing else happens.
     pub fn with<T>(&self, work: impl FnOnce(&mut World) -> T) -> T {
         work(&mut self.world().borrow_mut())
     }

@@ -1,4 +1,4 @@
-//! The saved-range file on a disk. A failure keeps all synced bytes, and a part of the bytes after them.
+//! The saved-range file on a disk. A failure of the machine keeps all synced bytes, and only a part of the later bytes.
 
 use super::chance::Chance;
 use super::process::{Pause, Wait};
@@ -24,7 +24,7 @@ impl Disk {
     }
 }
 
-/// The file as a process uses it.
+/// The file, as a process uses it.
 pub struct File<'a> {
     pub disk: Rc<RefCell<Disk>>,
     pub pause: &'a Pause,

@@ -58,14 +58,14 @@ pub struct World {
     numbers: i64,
     /// Ids handed out by rolled-back transactions.
     rolled_back: BTreeSet<i64>,
-    /// Ids handed out from saved ranges, with the range's version.
+    /// Ids handed out from saved ranges, each with the version of its range.
     of_records: BTreeSet<(i64, i64)>,
-    /// The id to which the tag was forced back, until the next id.
+    /// The id to which the tag was forced back. It is kept until the next id is issued.
     forced: Option<i64>,
     wrong: Option<String>,
 }
 
-/// A transaction that has changed the tag, with the row as the transaction sees it.
+/// A transaction that has changed the tag, with the row that the transaction sees.
 struct Transaction<'a> {
     row: RefCell<TagRow>,
     memory: RefCell<&'a mut Memory>,
@@ -226,7 +226,8 @@ impl World {
         true
     }
 
-    /// Reserves as the refill worker's transaction does. Returns the ids, and the state of the buffers that they are for.
+    /// Reserves ids as the refill worker's transaction does. Returns the ids, and the state of the buffers for which they were
+    /// reserved.
     fn reserve(&mut self, saved_range: Option<SavedRange>) -> (Reserved, Stamp) {
         let stamp = self.memory.segment.stamp();
         let row = &self.tables.row;
@@ -319,14 +320,14 @@ impl World {
         }
     }
 
-    /// Forgets all ids above the target, because the tag's owner says that none is in use.
+    /// Forgets all ids above the target, because the tag's owner says that no higher id is in use.
     fn forget_above(&mut self, target: i64) {
         self.tables.given.retain(|id| *id <= target);
         self.rolled_back.retain(|id| *id <= target);
         self.forced = Some(target);
     }
 
-    /// Forces the tag back, in the owner's name. No process learns of the commit.
+    /// Forces the tag back, as its owner would. No other process learns of the commit.
     fn force(&mut self) {
         let target = self.chance.one_of(&[0, 3, 10, 20, 39]);
         let (version, tag_generation) = (self.number(), self.number());
@@ -350,7 +351,7 @@ impl World {
         (*had_ids || high_water_mark.is_some()).then_some(in_use).into_iter().collect()
     }
 
-    /// Forgets ids of rolled-back transactions that were not recorded.
+    /// Forgets unrecorded ids of rolled-back transactions.
     fn forget_rolled_back(&mut self) {
         let row = &self.tables.row;
         let recorded = row.high_water_mark(self.memory.high_water_mark).map_or(0, |(_, id)| id);
@@ -391,7 +392,7 @@ fn refill(world: &Shared, pause: &Pause) {
 }
 
 impl Run {
-    /// Takes an id for a session, and waits for it if necessary. The server may crash meanwhile.
+    /// Takes an id for a session, and waits for the id if necessary. The server may crash meanwhile.
     fn take(&mut self) {
         while !self.world.borrow_mut().take() {
             if self.world.borrow_mut().chance.once_in(40) {
@@ -410,7 +411,7 @@ impl Run {
             let world = self.world.borrow();
             (world.disk.clone(), world.in_use())
         };
-        // The worker ends wherever it is.
+        // The worker ends at any point of its work.
         self.worker = Process::new(|_| ());
         let mut postmaster = Process::new(move |pause| {
             let file = File { disk, pause };
@@ -447,7 +448,7 @@ impl Run {
         self.world.borrow_mut().forget_rolled_back();
     }
 
-    /// Restores the tables of an earlier moment; the file stays.
+    /// Restores the tables of an earlier moment. The saved-range file stays.
     fn set_back(&mut self) {
         if self.world.borrow().backups.is_empty() {
             return;

@@ -32,7 +32,7 @@ pub struct LeaseSlot {
     pub database: Cell<u32>,
     /// The index of the running lease worker among the server's processes.
     pub process: Cell<Option<usize>>,
-    /// What the worker reports to the launcher, once it has reached its database.
+    /// The worker's report to the launcher, once the worker has reached its database.
     reached: Cell<Option<End>>,
     ended: Cell<bool>,
 }
@@ -110,7 +110,7 @@ impl Host<'_> {
         &self.server.databases[oid as usize - 1]
     }
 
-    /// Reads a database's chosen worker ids and use of registries.
+    /// Reads the worker ids that a database chose, and reports how the database uses registries.
     fn look(&self, oid: u32) {
         let database = self.database(oid);
         let chosen = database.chosen.borrow().clone();
@@ -127,7 +127,7 @@ impl Host<'_> {
         });
     }
 
-    /// Creates the extension, without which no ids are issued. Returns whether it exists now.
+    /// Creates the extension, which must exist before ids can be issued. Returns whether it exists now.
     pub fn install(&self) -> bool {
         let chosen = &self.database(1).chosen;
         if chosen.borrow().is_some() || !self.server.is_alone() {

@@ -1,4 +1,4 @@
-//! The files that survive a server's end, and the part of them that survives the machine's end.
+//! The files that survive a server's end, and the part of the files that survives the machine's end.
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::server::state::{FileIdentity, State, StateError};
@@ -47,7 +47,7 @@ pub struct Disk {
     pub file: Option<File>,
     /// The file that is being written under a temporary name.
     pub new: Option<Rc<File>>,
-    /// The file that would have the name after the machine's end.
+    /// The file that would have the state file's name after the machine's end.
     pub named: Option<File>,
     pub marker_file: bool,
     /// The wall clock at the last checkpoint.
@@ -55,7 +55,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Ends the machine. What was not synced is lost at random.
+    /// Ends the machine. Unsynced data is lost at random.
     pub fn lose_unsynced(&mut self, name_is_lost: bool) {
         self.new = None;
         if name_is_lost {

@@ -13,7 +13,7 @@ pub enum Scope {
     Shared,
     /// One registry, with hardly more worker ids than servers.
     Tight,
-    /// Each server chooses its own.
+    /// Each server chooses its own worker id.
     Alone,
     /// An operator sets a number for each server.
     Numbers,
@@ -23,7 +23,7 @@ pub enum Scope {
 
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A process continues, if this is still its turn.
+    /// A process continues, if this is still the process's turn.
     Run {
         server: usize,
         slot_generation: u64,
@@ -94,7 +94,7 @@ impl PartialOrd for At {
     }
 }
 impl Ord for At {
-    /// Orders the earliest event as the largest, because a heap returns the largest first.
+    /// Sorts the earliest event as the largest, because a heap returns the largest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.0, other.1).cmp(&(self.0, self.1))
     }

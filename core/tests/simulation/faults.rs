@@ -71,7 +71,7 @@ impl Faults {
     }
 }
 
-/// A state that a standby has of its primary.
+/// An earlier state of a primary, as a standby has it.
 #[derive(Clone)]
 pub struct Backup {
     pub at: i64,
@@ -87,8 +87,8 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Whether all of the standby's ids were issued soon after its last commit. If the primary's clock was stepped back before
-    /// that commit, the standby cannot know how far ids came; the documents say so.
+    /// Whether the ids of this state end at most one drift after its last commit. If the primary's clock was stepped back
+    /// before that commit, ids may lie further ahead. The standby cannot know how far; the documents say so.
     fn tells_how_far_ids_came(&self, layout: &Layout) -> bool {
         self.last_commit.is_none_or(|at| self.highest < layout.position_after(UnixMicros(at.0 + MAX_DRIFT)))
     }
@@ -229,7 +229,8 @@ impl World {
         true
     }
 
-    /// Promotes a standby, while its primary keeps running. The standby's file is older than the tables that it has replayed.
+    /// Promotes a standby, while its primary keeps running. The standby's state file is older than the tables that the standby
+    /// has replayed.
     pub fn fail_over(&mut self, server: usize) -> bool {
         let this = Rc::clone(&self.servers[server]);
         // A copy and its standby have no shares of worker ids.
@@ -258,7 +259,8 @@ impl World {
         self.start(successor.number);
         this.succeeded.set(true);
         if self.scope == Scope::Succession {
-            // Ids that the primary issues from now on, and ids that were not replayed, belong to its scope alone.
+            // Two kinds of ids belong to the primary's scope alone: ids that were not replayed, and ids that the primary issues
+            // from now on.
             let own = 1_000 + u32::try_from(server).unwrap();
             self.ledger.borrow_mut().split(server, replayed.at, this.scope.get(), own);
             this.scope.set(own);
@@ -269,7 +271,8 @@ impl World {
         true
     }
 
-    /// Copies the data directory and starts the copy. `takeover`: the original is gone for good; otherwise it keeps running.
+    /// Copies the data directory and starts the copy. `takeover`: the original is gone for good. Without `takeover`, the
+    /// original keeps running.
     fn copy(&mut self, server: usize, takeover: bool) -> bool {
         let this = Rc::clone(&self.servers[server]);
         let refuses = self.scope == Scope::Tight || !this.has_issued();
@@ -287,7 +290,7 @@ impl World {
         copy.highest.set(this.highest.get());
         copy.ticks.replace(this.ticks.borrow().clone());
         if this.is_alone() {
-            // Two copies may choose the same worker id, but no worker id that was known before.
+            // Two copies may choose the same worker id. A copy may not choose a worker id that the original's file names.
             copy.scope.set(2_000 + u32::try_from(copy.number).unwrap());
             copy.of_original.replace(this.disk.borrow().file.as_ref().map(File::workers).unwrap_or_default());
         }
@@ -301,7 +304,7 @@ impl World {
         this.clocks.offset.get().abs() <= MAX_SKEW && this.highest.get() <= tick
     }
 
-    /// Adds a server on another machine, made from one's data directory.
+    /// Adds a server on another machine, made from the data directory of a server.
     fn offspring(&mut self, server: usize, disk: Disk, chosen: Option<Vec<Chosen>>) -> Rc<Server> {
         let new = self.add_server();
         let (parent, child) = (&self.servers[server], Rc::clone(&self.servers[new]));
@@ -322,8 +325,8 @@ impl World {
         child
     }
 
-    /// Replaces the common registry. The servers begin to use the new one at different times. The first one shows its lease,
-    /// because the new registry cannot know of any.
+    /// Replaces the common registry. The servers begin to use the new registry at different times. The new registry knows no
+    /// former leases, so this server shows its lease.
     fn make_registry_anew(&mut self, server: usize) -> bool {
         let this = &self.servers[server];
         let state = this.disk.borrow().file.as_ref().and_then(|file| file.state().ok());
@@ -341,7 +344,7 @@ impl World {
         true
     }
 
-    /// Lets a server use the new registry. The server asks it for a worker id at once.
+    /// Lets a server use the new registry. The server immediately asks the registry for a worker id.
     pub fn introduce(&mut self, server: usize) {
         let this = &self.servers[server];
         this.introduced.set(self.shared.generation.get());
@@ -350,7 +353,7 @@ impl World {
         }
     }
 
-    /// Starts a session that makes a server join or leave the common registry. A server without one chooses its own worker id.
+    /// Starts a session that makes a server join or leave the common registry. A server without a registry chooses its own worker id.
     pub fn change_registry(&mut self, server: usize, joins: bool) -> bool {
         let this = &self.servers[server];
         let may = self.scope == Scope::Alone && this.is_running() && this.has_issued();

@@ -1,5 +1,5 @@
-//! The surroundings of a simulated server's process: the core's traits in memory. At each call the process may be stopped while
-//! other processes run, and the server may end.
+//! The surroundings of a simulated server's process: the core's traits in memory. At each call of a trait, other processes may
+//! run before the process continues, and the server may end.
 
 use super::disk::File;
 use super::event::Event;
@@ -19,7 +19,7 @@ use std::ops::DerefMut;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How long a session waits for its lease, and for its clock.
+/// How long a session waits for its lease, and for its clock to advance.
 const LIMIT: i64 = 5 * SECOND;
 
 pub struct Host<'a> {
@@ -70,7 +70,7 @@ impl<'a> Host<'a> {
         self.until.set(self.sim.now() + LIMIT);
     }
 
-    /// Records an error that needs an operator's decision. Success clears it, and returns the value.
+    /// Records an error that needs an operator's decision. Success clears the record and returns the value.
     pub fn record<T>(&self, done: Result<T, IssuerError>) -> Option<T> {
         match done {
             Ok(done) => {
@@ -87,7 +87,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Records the error of a session's call in the same way.
+    /// Records an error of a session's call that needs an operator's decision.
     pub fn record_call(&self, error: SessionError) {
         if let SessionError::Issuer(error) = error {
             self.record::<()>(Err(error));

@@ -1,4 +1,4 @@
-//! A server's lease worker as shipped, and its way to the registry: requests and responses that may be lost.
+//! A server's lease worker as shipped, and its connection to the registry, which may lose requests and responses.
 
 use super::databases::{self, Database};
 use super::event::{Event, Scope};
@@ -35,7 +35,7 @@ pub fn lease_worker(host: &Host<'_>, task: LeaseTask, database: u32) {
     databases::run(host, task, database, || look_after(host, database));
 }
 
-/// Serves requests and renewals of the lease until there are none left.
+/// Serves requests and renewals of the lease until none is left.
 fn look_after(host: &Host<'_>, database: u32) {
     let server = LeaseServer { host, database: host.database(database), failed: Cell::new(None) };
     let mut worker = LeaseWorker::new(host.issuer(), server, &host.live.requests);
@@ -200,7 +200,7 @@ impl Asked for SharedRegistry<'_> {
     }
 }
 
-/// A request as a server sent it, with the number for the response.
+/// A request as a server sent it, with the number that the response must have.
 pub struct Sent {
     pub server: usize,
     pub slot_generation: u64,
@@ -218,7 +218,7 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
             pause.suspend(Wait::Turn);
         }
     };
-    // Errors are not sent back, as if they were lost. Neither is a response to a request for another registry.
+    // The registry sends no errors back, as if they were lost. It does not respond to a request for another registry, either.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
     let ask = bounded(request.ask, now, 1);
     let limits = LeaseLimits { taken: Vec::new(), longest: Duration::from_micros(FORMER.cast_unsigned()) };

@@ -1,15 +1,15 @@
-//! A record of every issued id, to notice repeated ones.
+//! A record of every issued id, used to detect repeated ids.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// All ids of a run. Ids are unique within a *scope*: the servers of one registry, or of one origin.
+/// All ids of a run. Ids are unique within a *scope*: the servers of one registry, or the servers of one origin.
 #[derive(Default)]
 pub struct Ledger {
     ids: FxHashSet<(u32, usize, u64)>,
-    /// Ids, with their times, of servers whose successor keeps their number. They stay here until they are replicated.
+    /// Ids, with their times, of servers whose successor keeps their number. They stay here until a successor is promoted.
     recent: FxHashMap<usize, Vec<(i64, usize, u64)>>,
     pub issued: u64,
-    /// The number of ids of named generators' layouts.
+    /// The number of ids in layouts of named generators.
     pub in_others: u64,
     pub twice: u64,
     pub first_twice: Option<String>,
@@ -30,18 +30,18 @@ impl Ledger {
         self.ids.iter().any(|(of, ..)| *of == scope)
     }
 
-    /// Records that another server issues an id too, now or later.
+    /// Records a repeated id, or an id that a copy issues under a worker id of its original.
     pub fn repeat(&mut self, what: impl FnOnce() -> String) {
         self.twice += 1;
         self.first_twice.get_or_insert_with(what);
     }
 
-    /// Records that an id may be lost with its server.
+    /// Records that an id may be lost if its server is lost.
     pub fn not_yet_replicated(&mut self, server: usize, at: i64, layout: usize, id: u64) {
         self.recent.entry(server).or_default().push((at, layout, id));
     }
 
-    /// Moves ids that a server issued after an instant into a scope of its own, because its successor never saw them.
+    /// Moves ids that a server issued after an instant into a scope of their own, because the server's successor never saw them.
     pub fn split(&mut self, server: usize, after: i64, scope: u32, own: u32) {
         for (at, layout, id) in self.recent.remove(&server).unwrap_or_default() {
             if at > after && self.ids.remove(&(scope, layout, id)) {

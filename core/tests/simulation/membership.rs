@@ -29,7 +29,7 @@ pub fn leave(host: &Host<'_>) {
     host.rest(host.sim.chance.between(1, SECOND));
     if is_committed {
         host.database(DATABASE).draws.set(false);
-        // The worker id that the server chooses next may be any server's.
+        // The worker id that the server chooses next may be in use by any other server.
         let own = (1 << 31) + u32::try_from(host.sim.chance.next() >> 33).unwrap();
         host.server.scope.set(own);
         end(host, None);

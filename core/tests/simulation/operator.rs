@@ -8,12 +8,12 @@ use snowflake_ids_core::server::state::StateError;
 use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;
 
-/// How long a run continues after its faults. A server may wait for another's expiry, a renewal and an operator; or for the clock
-/// to pass ids issued while it was ahead.
+/// How long a run continues after its faults. A server may wait for another server's expiry, a renewal and an operator. A
+/// server may also wait for the clock to pass ids issued while the clock was ahead.
 pub const MAX_RECOVERY: i64 = 18 * EXPIRY;
 
 impl World {
-    /// Acts on servers that need an operator, and on silent ones after all faults.
+    /// Acts on servers that need an operator, and on silent servers after all faults.
     pub fn operate(&mut self) {
         let delay = if self.is_healed() { 5 * SECOND } else { 40 * SECOND };
         self.after(delay, Event::Operator);
@@ -52,8 +52,8 @@ impl World {
         self.crash(server, false);
     }
 
-    /// Resets the state file. The operator names the highest id if ids were ahead of the clock, unless another worker id is
-    /// leased.
+    /// Resets the state file. If ids were ahead of the clock, the operator names the highest id. A server with a registry needs
+    /// no such id, because another worker id is leased.
     fn reset(&mut self, server: usize) {
         let this = &self.servers[server];
         let (layout, highest) = (this.layout, this.highest.get());
@@ -64,9 +64,9 @@ impl World {
         self.operate_on(server, move |host| _ = host.record(host.issuer().reset(above)));
     }
 
-    /// Resets the state file above ids far in the future, because the operator promises that no later id was kept, or that it
-    /// does not matter in this run. Sessions that hold such ids must end first. If the clock cannot pass the ids before the run
-    /// ends, the server is given up.
+    /// Resets the state file to a point above all ids that the clock can pass in this run. The operator promises that no higher
+    /// id was kept, or that it does not matter in this run. Sessions that hold higher ids must end first. If the clock cannot
+    /// pass the lower ids before the run ends, the operator gives up the server.
     fn begin_anew(&mut self, server: usize) {
         let this = Rc::clone(&self.servers[server]);
         let ends = self.healed_at.get() + MAX_RECOVERY;
@@ -87,7 +87,7 @@ impl World {
         self.operate_on(server, move |host| _ = host.record(host.issuer().reset(above)));
     }
 
-    /// Helps a server that is not back in service by itself, as the documents say. The clocks are right.
+    /// Helps a server that does not return to service by itself, as the documents say. The clocks are right at that time.
     fn help(&mut self, server: usize) {
         let (now, this) = (self.now(), &self.servers[server]);
         let Some(live) = this.live() else { return };
@@ -99,13 +99,13 @@ impl World {
         }
     }
 
-    /// Unblocks a server that stays silent after its clock was set right. Its ids, the minimum of its state, or its former worker
-    /// ids' expiries may be far ahead.
+    /// Unblocks a server that stays silent after its clock was set right. One of three values may be far ahead: its ids, the
+    /// minimum of its state, or the expiries of its former worker ids.
     fn unstick(&mut self, server: usize) {
         let (now, this) = (self.now(), Rc::clone(&self.servers[server]));
         let Some(live) = this.live() else { return };
         let open = live.issuing.try_borrow().is_ok_and(|issuing| issuing.node.is_some());
-        // The end of a term that is over does not block.
+        // The end of a closed term does not block.
         let next = if open { live.shared.generator.next() } else { Position(0) };
         let ahead = this.layout.instant_of(next).0 - this.clocks.wall(now).0;
         let patient = this.rollback.get() != ClockRollback::Switch || this.policy.get() != Policy::Reuse;
@@ -142,7 +142,7 @@ impl World {
         self.after(SECOND, Event::Operator);
     }
 
-    /// The servers that issue no ids, or only ids far from their clock.
+    /// The servers that issue no ids, or only ids far from their clocks.
     pub fn silent(&self) -> Vec<usize> {
         let serves = |server: &&Rc<Server>| {
             server.last.get().is_some_and(|(at, tick)| {

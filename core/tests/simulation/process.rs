@@ -1,4 +1,4 @@
-//! A process of a simulated server: the whole shipped code, stopped at each call of its surroundings.
+//! A process of a simulated server: the whole shipped code, stopped at each call to its surroundings.
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
@@ -14,7 +14,7 @@ pub enum Wait {
 /// How a process stops: the stand-ins for files, tables and servers call `suspend` before and after their work.
 pub type Pause = Yielder<(), Wait>;
 
-/// A process. Dropping it kills it where it stands.
+/// A process. Dropping it kills the process at its present stop.
 pub struct Process(Coroutine<(), Wait, ()>);
 
 impl Process {

@@ -1,5 +1,5 @@
-//! Registries: tables of worker ids in memory, read and written by the shipped code in transactions. A locked row blocks other
-//! transactions until the end of its transaction; only then are its changes visible. A process that ends rolls its transaction
+//! Registries: tables of worker ids in memory, read and written by the shipped code in transactions. A transaction that locks a
+//! row blocks other transactions until its end. Only then are its changes visible. If a process ends, its transaction is rolled
 //! back.
 
 use snowflake_ids_core::UnixMicros;
@@ -27,9 +27,9 @@ pub struct Registry {
     rows: RefCell<BTreeMap<u32, Stored>>,
     locks: RefCell<BTreeMap<u32, u64>>,
     transactions: Cell<u64>,
-    /// The difference of its clock from the true time.
+    /// The difference of the registry's clock from the true time.
     pub offset: Cell<i64>,
-    /// How often a holder got a worker id that it did not have before.
+    /// How often a holder got a worker id that it did not hold before.
     pub leased: Cell<u64>,
     /// How often the registry was recreated.
     pub generation: Cell<u32>,
@@ -59,7 +59,7 @@ impl Registry {
         self.rows.borrow_mut().clear();
     }
 
-    /// Replaces the registry by an empty one.
+    /// Replaces the registry by an empty registry.
     pub fn make_anew(&self) {
         self.clear();
         self.generation.set(self.generation.get() + 1);
@@ -86,12 +86,12 @@ impl Registry {
         self.rows.borrow().is_empty()
     }
 
-    /// What it is called.
+    /// The registry's name.
     pub fn name(&self) -> Name {
         name(self.generation.get())
     }
 
-    /// Answers a request in one transaction. It calls `stop` wherever other processes may run and this one may end.
+    /// Answers a request in one transaction. Calls `stop` at each point where other processes may run and this process may end.
     pub fn serve(
         &self,
         timeline: u32,
@@ -127,7 +127,7 @@ pub fn name(generation: u32) -> Name {
     Name { identity: format!("shared/{generation}"), timeline: 1 }
 }
 
-/// The error of a statement that waited for a locked row in vain.
+/// The error of a statement that waited for a locked row too long.
 #[derive(Debug)]
 pub struct Locked;
 
@@ -141,7 +141,7 @@ struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Commits, and returns whether this was still the same registry.
+    /// Commits, if the registry was not recreated meanwhile. Returns whether it committed.
     fn commit(mut self) -> bool {
         (self.stop)();
         if self.registry.generation.get() != self.generation {

@@ -1,5 +1,5 @@
-//! Every guard is needed: if the shipped code leaves it out, some run issues an id twice or breaks another promise. `stories`
-//! covers guards that chance alone would seldom show.
+//! Every guard is needed. If the shipped code leaves the guard out, some run issues an id twice or breaks another promise.
+//! `stories` covers guards whose absence random runs would seldom show.
 
 use super::event::Scope;
 use super::run::{Run, SCOPES};
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The number of seeds within which a missing guard must show.
 const SEEDS: usize = 1_000;
 
-/// The seeds of a scope; only stormy ones, if the scope has storms.
+/// The seeds of a scope. If the scope has storms, only the stormy seeds count.
 fn seeds(scope: Scope) -> impl Iterator<Item = u64> + Clone {
     let mine = move |seed: &u64| SCOPES[usize::try_from(seed % 5).unwrap()] == scope;
     let stormy = move |seed: &u64| scope == Scope::Succession || seed.is_multiple_of(7);
@@ -24,7 +24,7 @@ pub fn without<T>(guard: Guard, run: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// The first seed whose run goes wrong without a guard.
+/// The first seed whose run fails without a guard.
 fn first_bad(guard: Guard, scope: Scope) -> Option<(u64, &'static str)> {
     let bad = |seed| match without(guard, || Run::new(seed)) {
         None => Some((seed, "an assertion did not hold")),

@@ -1,4 +1,4 @@
-//! Runs: one per seed, and many at once on all cores.
+//! Runs: one run per seed, and many runs at the same time on all cores.
 
 use super::event::{BEGIN, Event, Scope};
 use super::faults::{FAULTS, Faults};
@@ -22,7 +22,7 @@ impl Run {
         Self::of(set_up(seed))
     }
 
-    /// Runs a seed and prints its events at once.
+    /// Runs a seed and prints each event as it happens.
     pub fn told(seed: u64) -> Self {
         let world = set_up(seed);
         world.told.set(true);

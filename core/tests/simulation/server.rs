@@ -1,4 +1,4 @@
-//! One server: its machine, which outlives it, and the memory that its processes share.
+//! One server: its machine, which survives the server's end, and the memory that its processes share.
 
 use super::databases::{Database, LeaseSlot};
 use super::disk::{Disk, File};
@@ -20,7 +20,7 @@ pub const RESERVE: i64 = 3 * SECOND;
 pub const MAX_JUMP: i64 = 60 * SECOND;
 pub const MAX_SKEW: i64 = 5 * SECOND;
 pub const EXPIRY: i64 = 120 * SECOND;
-/// How long a registry respects a former registry's leases. Faults may step its clock by this margin.
+/// How long a registry respects leases of a former registry. The 30 s are a margin for faults that step the registry's clock.
 pub const FORMER: i64 = EXPIRY + 30 * SECOND;
 
 /// A duration in microseconds.
@@ -61,14 +61,14 @@ impl Clocks {
 /// The shared memory of a running server.
 pub struct Live {
     pub shared: IssuerMemory,
-    /// The data under the state lock, with the lock.
+    /// The data that the state lock protects, with the lock.
     pub issuing: RefCell<Issuing>,
     /// The time until which each session pauses.
     pub paused: Vec<Cell<i64>>,
     /// Requests to the lease worker.
     pub requests: LeaseRequests,
     pub slot: LeaseSlot,
-    /// The number of the request that the lease worker waits for, followed by the response.
+    /// The number of the request that the lease worker waits for. The next field is the response.
     pub sent: Cell<u64>,
     pub answer: RefCell<Option<String>>,
     /// Whether the launcher should end the term because the server stops.
@@ -104,7 +104,7 @@ pub struct Server {
     pub cut_off: Cell<i64>,
     /// Whether the server is gone for good.
     pub retired: Cell<bool>,
-    /// The time and the tick of the last id.
+    /// The time when the last id was issued, and the id's tick.
     pub last: Cell<Option<(i64, Tick)>>,
     pub highest: Cell<Position>,
     /// The first positions of all ticks in which the server issued.
@@ -170,8 +170,8 @@ impl Server {
         }));
     }
 
-    /// Whether the server's own file names the node that it issues as. A copy made earlier, of a directory with a number in its
-    /// settings, cannot know that it is a copy.
+    /// Whether the server's own file names the node under which it issues. A directory may have been copied earlier, with a
+    /// number in its settings. Such a copy cannot know that it is a copy.
     pub fn has_issued(&self) -> bool {
         self.disk.borrow().file.as_ref().is_some_and(|file| self.knows_itself(file))
     }
@@ -198,7 +198,7 @@ impl Server {
             .map_or(wall, |live| live.shared.believed(wall, self.clocks.since_boot(now), time(MAX_JUMP)))
     }
 
-    /// Whether the clock is ahead and not followed.
+    /// Whether the clock is ahead and its jump was not followed.
     pub fn is_ahead(&self, now: i64) -> bool {
         self.believed(now) != self.clocks.wall(now)
     }

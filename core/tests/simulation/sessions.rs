@@ -17,7 +17,7 @@ pub fn session(host: &Host<'_>, number: usize) {
     loop {
         let paused = host.live.paused[number].get();
         if paused > sim.now() {
-            // The pause may be ended early, so the session checks every second.
+            // The pause may end early, so the session checks every second.
             host.sleep_until(paused.min(sim.now() + SECOND));
             continue;
         }
@@ -30,7 +30,7 @@ pub fn session(host: &Host<'_>, number: usize) {
         let ids =
             if layout == 0 { call(host, &session) } else { call_named(host, layout, &mut named[layout - 1]) };
         for id in ids {
-            // An id that was taken before the server joined the registry is not in the registry's scope.
+            // An id taken before the server joined the registry is not in the registry's scope.
             let scope = if sim.scope == Scope::Alone { scope } else { host.server.scope.get() };
             sim.issued(&host.server, scope, layout, id);
         }
@@ -142,7 +142,7 @@ pub fn launcher(host: &Host<'_>) {
     }
     host.record(issuer.stop());
     let server = host.server.number;
-    // Sessions may continue for a moment.
+    // Sessions may continue to call for a moment.
     host.send(
         sim.chance.between(0, SECOND / 2),
         Event::Stopped { server, slot_generation: host.server.slot_generation.get() },

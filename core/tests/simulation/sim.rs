@@ -1,4 +1,4 @@
-//! The part of a run that the processes of all servers can reach.
+//! The part of a run that the processes of all servers share.
 
 use super::chance::Chance;
 use super::event::{BEGIN, Event, Scope};
@@ -25,13 +25,13 @@ pub struct Sim {
     pub ledger: RefCell<Ledger>,
     pub healed: Cell<bool>,
     pub healed_at: Cell<i64>,
-    /// Whether clocks are often stepped back, servers switch, and servers end in the middle of their work.
+    /// Whether trouble is frequent: clocks are stepped back, servers switch worker ids, and servers end in the middle of their work.
     pub storm: bool,
     /// How often a state file could not be read.
     pub damaged: Cell<u64>,
     /// The longest sleep of a session between two calls.
     pub pace: i64,
-    /// Whether events are printed at once.
+    /// Whether each event is printed as it happens.
     pub told: Cell<bool>,
     /// Events sent by processes, with their delays.
     sent: RefCell<Vec<(i64, Event)>>,
@@ -84,20 +84,20 @@ impl Sim {
         self.sent.take()
     }
 
-    /// Counts an unreadable file. No fault here damages files, so the server must have written it wrongly.
+    /// Counts an unreadable file. No fault here damages files, so the server must have written the file wrongly.
     pub fn record_damage(&self, error: &StateError) {
         if matches!(error, StateError::Damaged { .. }) {
             self.damaged.set(self.damaged.get() + 1);
         }
     }
 
-    /// Records that a client received an id for good. `number`: the layout; `scope`: where the id is unique.
+    /// Records that a client received an id. `number`: the number of the id's layout; `scope`: the scope in which the id is unique.
     pub fn issued(&self, server: &Server, scope: u32, number: usize, id: i64) {
         let now = self.now();
         let layout = self.layout_of(number);
         let decoded = layout.decode(id).expect("an id");
         let end = UnixMicros(decoded.timestamp.0 + layout.unit().cast_signed() - 1);
-        // Operators think in the servers' own layout.
+        // Operators use the servers' own layout.
         let tick = self.layout.tick(end).expect("within the layout");
         let first = self.layout.first_of(tick);
         let position = if number == 0 {

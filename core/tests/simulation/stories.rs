@@ -1,4 +1,4 @@
-//! Faults in an order that is rare by chance. Nothing goes wrong, except when one guard is left out.
+//! Faults in an order that is rare by chance. A story goes wrong only when one guard is left out.
 
 use super::disk::{Disk, File};
 use super::event::{BEGIN, Event, Scope};
@@ -12,7 +12,7 @@ use snowflake_ids_core::registry::lease::Policy;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// How often each story is told, with different pauses.
+/// How often each story runs, with different pauses.
 const TIMES: u64 = 10;
 
 const LAYOUT: &str = "34/0/10/6 unit=1s epoch=2020-01-01";
@@ -26,7 +26,7 @@ fn world(seed: u64, scope: Scope, layout: &str, servers: usize) -> World {
     paced(seed, scope, layout, servers, SECOND / 4)
 }
 
-/// Such a world, with this longest pause between two calls of a session.
+/// A world of stopped servers, with this longest pause between two calls of a session.
 fn paced(seed: u64, scope: Scope, layout: &str, servers: usize, pace: i64) -> World {
     let mut world = World::new(7 * seed + 1, scope, layout.parse().unwrap(), pace);
     world.healed.set(true);
@@ -46,7 +46,7 @@ impl World {
         self.run_until(self.now() + seconds * SECOND);
     }
 
-    /// Runs until a condition holds.
+    /// Runs the world until a condition holds.
     fn await_that(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         while !is_so(self) {
             assert!(self.now() < BEGIN + 600 * SECOND, "{what} never came about");
@@ -90,7 +90,7 @@ fn is_beyond_its_high_water_mark(server: &Server) -> bool {
     next.zip(marked).is_some_and(|(next, marked)| next > marked)
 }
 
-/// Tells a story with all guards, and without one. `goes_wrong`: whether something went wrong.
+/// Runs a story with all guards, and then without one guard. `goes_wrong`: whether something went wrong.
 fn needs(guard: Guard, goes_wrong: impl Fn(u64) -> bool) {
     for seed in 0..TIMES {
         assert!(!goes_wrong(seed), "with all rules, seed {seed}");
@@ -188,7 +188,7 @@ fn a_successor_below_the_last_commit_repeats_ids() {
 }
 
 /// A holder is cut off, and issues until its lease ends. The next holder's clock is set back as soon as it has the lease.
-/// `ends_unanswered`: the next holder first ends without the response.
+/// `ends_unanswered`: before that, the next holder ends without the response.
 fn succeeds_one_cut_off(seed: u64, ends_unanswered: bool) -> bool {
     let mut world = world(seed, Scope::Tight, TWO_WORKERS, 3);
     world.start(0);
@@ -271,7 +271,7 @@ fn servers_that_went_different_ways_give_an_id_twice() {
         world.back_up(0);
         assert!(world.fail_over(0), "it was promoted");
         world.run_for(300);
-        // The server uses up its share, and then all others.
+        // The server uses up the worker ids of its share, and then all other worker ids.
         for _ in 0..32 {
             world.servers[0].clocks.step(-15 * SECOND);
             world.run_for(8);
@@ -298,7 +298,7 @@ fn a_promoted_server_that_knows_no_state_has_another_worker_id() {
     });
 }
 
-/// The server's own high-water mark is below the ids of the other node.
+/// The high-water mark that the server has for itself is below the ids of the other node.
 #[test]
 fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
     needs(Guard::UsedNamed, |seed| {
@@ -312,7 +312,7 @@ fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
     });
 }
 
-/// Whether a server issues ids unknown to its registry, after it has joined a registry that does not answer.
+/// Whether a server joins a registry that does not answer, and then issues ids unknown to the registry.
 fn issues_unleased(seed: u64) -> bool {
     let mut world = world(seed, Scope::Alone, LAYOUT, 1);
     world.start(0);
@@ -337,7 +337,7 @@ fn what_sessions_hold_as_a_server_joins_is_not_leased() {
     needs(Guard::HeldStale, issues_unleased);
 }
 
-/// A generator with 16 worker ids gives a server only those of its share.
+/// A generator with 16 worker ids gives a server only worker ids of the server's share.
 #[test]
 fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {
     for seed in 0..TIMES {
@@ -357,7 +357,7 @@ fn servers_that_went_different_ways_keep_apart_in_a_narrow_layout() {
     }
 }
 
-/// How many worker ids a server takes if it ends before the response to its first request.
+/// How many worker ids a server takes if it ends before it gets the response to its first request.
 fn taken_by_one_that_ends(seed: u64) -> u64 {
     let mut world = world(seed, Scope::Shared, LAYOUT, 1);
     world.start(0);
@@ -409,7 +409,7 @@ fn a_holder_whose_clock_was_ahead_tells_of_ids_far_ahead() {
     });
 }
 
-/// A clock is ten years ahead for a while. If it is followed, the ids are ahead too.
+/// A clock is ten years ahead for a while. If the server follows the clock, the ids are ahead too.
 #[test]
 fn a_jump_that_is_followed_leaves_a_server_silent() {
     needs(Guard::JumpNotFollowed, |seed| {
@@ -423,8 +423,8 @@ fn a_jump_that_is_followed_leaves_a_server_silent() {
     });
 }
 
-/// The clock is behind when a server starts, by more than a followed jump. It is right again when an operator resets the lost
-/// file.
+/// At the server's start, its clock is behind by more than a followed jump. The clock is right again when an operator resets
+/// the lost file.
 #[test]
 fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
     needs(Guard::ResetAtClock, |seed| {
@@ -446,7 +446,7 @@ fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
     });
 }
 
-/// A layout for two workers comes into use on the third server, after the others are gone.
+/// The third server begins to use a layout for two workers, after the other servers are gone.
 #[test]
 fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
     needs(Guard::LeaseFits, |seed| {
@@ -466,8 +466,8 @@ fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
     });
 }
 
-/// One registry leases different worker ids to 1,024 nodes that start at once. After a short absence of the registry, they renew
-/// without a storm.
+/// One registry leases different worker ids to 1,024 nodes that start at the same time. The registry is then absent for a short
+/// time. Afterwards, the nodes renew their leases without a storm of requests.
 #[test]
 fn a_thousand_nodes_share_a_registry() {
     const NODES: usize = 1_024;
@@ -481,7 +481,7 @@ fn a_thousand_nodes_share_a_registry() {
     let asked = world.shared.served();
     let workers: BTreeSet<_> = world.servers.iter().filter_map(|server| worker_of(server)).collect();
     assert_eq!(workers.len(), NODES);
-    // The registry is away for less than a lease lasts.
+    // The registry is absent for less time than a lease lasts.
     let away_until = world.now() + 20 * SECOND;
     world.servers.iter().for_each(|server| server.cut_off.set(away_until));
     world.run_for(20);

@@ -1,4 +1,4 @@
-//! Servers, registries and the messages between them, one event after the other.
+//! Servers, registries and the messages between them. Events run one after the other.
 
 use super::databases::Database;
 use super::event::{At, Event, Scope};
@@ -117,8 +117,8 @@ impl World {
         number
     }
 
-    /// A random policy. Without a registry, `disposable` is left out: servers of one origin could choose the same worker id after
-    /// a failover.
+    /// A random policy. Without a registry, `disposable` is left out, because servers of one origin could choose the same
+    /// worker id after a failover.
     pub fn policy(&self) -> Policy {
         let last = if self.scope == Scope::Alone { Policy::Reuse } else { Policy::Disposable };
         self.chance.one_of(&[Policy::Reuse, Policy::Reuse, Policy::Queue, last])
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// The error of a clock that counts as right.
+    /// The error of a clock that still counts as right.
     pub fn small_offset(&self) -> i64 {
         let most = if self.scope == Scope::Tight { MAX_SKEW - SECOND / 5 } else { SECOND };
         self.chance.between(-most, most)
@@ -197,7 +197,7 @@ impl World {
         });
     }
 
-    /// Ends the wait of a process.
+    /// Ends a process's wait.
     pub fn wake(&mut self, server: usize, process: usize) {
         let slot_generation = self.servers[server].slot_generation.get();
         if let Some(Some(slot)) = self.processes[server].get(process) {
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// Ends a server at once, as by kill -9. With `machine`, unsynced data is lost too.
+    /// Ends a server immediately, as kill -9 does. With `machine`, unsynced data is lost too.
     pub fn kill(&mut self, server: usize, machine: bool) {
         self.processes[server].clear();
         let this = &self.servers[server];
@@ -225,7 +225,7 @@ impl World {
         self.start_later(server);
     }
 
-    /// Starts a server again after a while, sometimes with a clock that was set back meanwhile.
+    /// Starts a server again after a while, sometimes with its clock set back meanwhile.
     pub fn start_later(&mut self, server: usize) {
         let slowly = self.happens_once_in(2);
         let delay = self.chance.between(SECOND / 20, if slowly { 30 * SECOND } else { SECOND });
@@ -249,13 +249,13 @@ impl World {
         self.now.set(end);
     }
 
-    /// Whether an event of a server can happen now. A paused server gets it later.
+    /// Whether an event of a server can happen now. A paused server gets the event later.
     fn is_up(&mut self, server: usize, slot_generation: u64, event: &Event) -> bool {
         let this = &self.servers[server];
         let (paused, now) = (this.paused.get(), self.now());
         let up = this.slot_generation.get() == slot_generation && this.is_running();
         if up && paused > now {
-            // The pause may be ended early, so the event is checked every second.
+            // The pause may end early, so the event is checked every second.
             self.after((paused - now).min(SECOND), event.clone());
         }
         up && paused <= now
@@ -316,7 +316,7 @@ impl World {
         }
     }
 
-    /// Lets a server stop in good order. Returns whether it was running.
+    /// Stops a server cleanly. Returns whether the server was running.
     pub fn stop(&mut self, server: usize) -> bool {
         let Some(live) = self.servers[server].live() else { return false };
         self.faults.count(Fault::Stop);
@@ -324,7 +324,7 @@ impl World {
         true
     }
 
-    /// Runs one turn of a process, up to its next call out of the process.
+    /// Runs one turn of a process, until its next call to its surroundings.
     fn run(&mut self, server: usize, slot_generation: u64, process: usize, turn: u64) {
         let Some(Some(slot)) = self.processes[server].get_mut(process) else { return };
         if slot.turn != turn {
@@ -368,7 +368,8 @@ impl World {
         true
     }
 
-    /// Whether a process is a lease worker that ends in the middle of its work. It does not end while it holds the state lock.
+    /// Whether a process is a lease worker that ends in the middle of its work. A lease worker does not end while it holds the
+    /// state lock.
     fn lease_worker_ends(&mut self, server: usize, process: usize) -> bool {
         let live = self.servers[server]
             .live()

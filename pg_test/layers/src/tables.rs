@@ -1,5 +1,5 @@
-//! The extension's tables, as the code declares them and as the SQL creates them, and code that opens tables in other ways. Also the
-//! SQL functions that access the tables with more rights than the caller's.
+//! Readers of source files for three questions: do the tables in the code match the SQL, does code open tables in other ways, and
+//! do SQL functions lock the extension before they use it with more rights than the caller's?
 
 use anyhow::{Context, Result, anyhow};
 use proc_macro2::{TokenStream, TokenTree};
@@ -60,8 +60,8 @@ fn collect_names(tokens: TokenStream, each: &mut impl FnMut(String)) {
     }
 }
 
-/// Returns the tables that a file declares by `Table::new(c"name", &[(c"column", Type::Of), ...])`, or by another function of `Table`
-/// with a name as argument.
+/// Returns the tables that a file declares by `Table::new(c"name", &[(c"column", Type::Of), ...])`, or by another function of
+/// `Table` that takes a name.
 pub fn declared(rust: &str) -> Result<Vec<Table>> {
     let mut found = Vec::new();
     collect_declared(tokens(rust)?, &mut found);

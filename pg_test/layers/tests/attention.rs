@@ -1,4 +1,4 @@
-//! Test that the documents have the sections that the view `attention` names in its actions.
+//! Test that the documents contain every section that the view `attention` names in its actions.
 
 use anyhow::{Context, Result, ensure};
 use std::fs;

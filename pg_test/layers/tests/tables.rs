@@ -1,5 +1,6 @@
-//! Tests that every table of the extension is opened only by `Table::open` (`src/pg/catalog.rs`), as `src/store/tables.rs` declares
-//! the table. A role that may create objects could put another table under the same name, even in the middle of a statement.
+//! Tests that code opens the extension's tables only by `Table::open` (`src/pg/catalog.rs`), as declared in
+//! `src/store/tables.rs`. A role that may create objects could put another table under the same name, even in the middle of a
+//! statement.
 
 use anyhow::{Result, ensure};
 use snowflake_ids_layers::tables::{Table, declared, differences, files, late_keepers, made, names};
@@ -66,7 +67,7 @@ fn sources() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../src")
 }
 
-/// Returns the functions that a file uses although it may not, one line for each.
+/// Returns the forbidden functions that a file uses, one line for each.
 fn opened_by_hand(file: &str, rust: &str) -> Result<Vec<String>> {
     let may: Vec<&str> =
         MAY.iter().filter(|(of, _, _)| *of == file).flat_map(|(_, names, _)| *names).copied().collect();
@@ -78,7 +79,7 @@ fn opened_by_hand(file: &str, rust: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// Returns the tables that a file declares although it may not, one line for each.
+/// Returns the tables that a file must not declare but does, one line for each.
 fn declared_elsewhere(file: &str, rust: &str) -> Result<Vec<String>> {
     let tables = if file == TABLES { Vec::new() } else { declared(rust)? };
     Ok(tables.iter().map(|table| format!("{file}: {}", table.name)).collect())

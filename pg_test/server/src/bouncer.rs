@@ -26,7 +26,7 @@ pub struct Bouncer {
 }
 
 impl Bouncer {
-    /// Starts a pooler for a server. `sessions`: server sessions per user and database; `settings`: further lines of its
+    /// Starts a pooler for a server. `sessions`: server sessions per user and database; `settings`: further lines of the pooler's
     /// configuration.
     pub fn start(server: &Server, sessions: usize, settings: &str) -> Result<Self> {
         let owner = Owner::of_servers()?;

@@ -28,11 +28,11 @@ impl Default for Builder {
         let settings = [
             ("shared_preload_libraries", "snowflake_ids"),
             ("snowflake_ids.worker_id", "1"),
-            // The default since 14.
+            // The default since Postgres 14.
             ("password_encryption", "scram-sha-256"),
             // A call that never ends fails its test instead of blocking it.
             ("statement_timeout", "2min"),
-            // Refills are late on a busy machine. Tests of calls that find no ids set less.
+            // Refills are late on a busy machine. Tests of calls that find no ids set a shorter limit.
             ("snowflake_ids.segment_wait_timeout", "1min"),
         ];
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
@@ -48,7 +48,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Sets a line of `postgresql.conf`. The last value for a name counts.
+    /// Sets a line of `postgresql.conf`. A later value for the same name replaces the earlier value.
     pub fn set(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.into(), value.into());
         self
@@ -65,7 +65,7 @@ impl Builder {
         self.without("shared_preload_libraries")
     }
 
-    /// Keeps what `pg_rewind` needs to make a standby of a former primary.
+    /// Makes the server log hint bits and keep WAL, because `pg_rewind` needs these to make a standby of a former primary.
     pub fn rewindable(self) -> Self {
         self.set("wal_log_hints", "on").set("wal_keep_size", "256MB")
     }
@@ -103,7 +103,7 @@ impl Builder {
     /// Creates the cluster and starts it.
     ///
     /// # Errors
-    /// A program is missing, or the server does not start; the error holds its log.
+    /// A program is missing, or the server does not start; the error contains its log.
     pub fn start(self) -> Result<Server> {
         let mut server = self.create()?;
         server.start_again()?;

@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A case: its name, and a function that gets the servers.
 pub type Case<Servers> = (&'static str, fn(&mut Servers) -> Result<()>);
 
-/// A list of these functions with their names.
+/// Lists functions as cases, each under its own name.
 #[macro_export]
 macro_rules! cases {
     ($($case:ident),+ $(,)?) => {
@@ -54,7 +54,7 @@ pub fn run<Servers>(
 }
 
 /// Makes a server forget its leases from registries that no longer exist. Otherwise the server shows such a lease to a new
-/// registry, which then waits for leases that others may have.
+/// registry, which then waits for leases that other servers may have.
 pub(crate) fn forget_leases(client: &mut Client) -> Result<()> {
     client.run("select snowflake_ids.state_reset()")
 }

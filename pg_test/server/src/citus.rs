@@ -113,14 +113,15 @@ impl Citus {
                 cluster.workers.truncate(workers);
                 for server in cluster.servers() {
                     server.renew()?;
-                    // A Citus worker without a registry refuses this call, so it runs before the database becomes one of Citus.
+                    // A Citus worker without a registry refuses this call, so the call comes before the database becomes a Citus
+                    // database.
                     let mut client = server.connect("postgres")?;
                     client.run("create extension snowflake_ids")?;
                     cases::forget_leases(&mut client)?;
                     client.run("drop extension snowflake_ids")?;
                 }
                 cluster.set_up(set_up.min(SetUp::Extension))?;
-                // Servers that lost their registry may find another one only after a while.
+                // Servers that lost their registry may take a while to find another one.
                 wait::until_true("all nodes to give ids", || {
                     Ok(set_up < SetUp::Joined || cluster.session()?.run(USE_CITUS).is_ok())
                 })

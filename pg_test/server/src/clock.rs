@@ -24,7 +24,7 @@ fn file(folder: &Path) -> PathBuf {
     folder.join("clock")
 }
 
-/// Steps the clock. The file is renamed into place, so that no process reads half an offset.
+/// Steps the clock. The file is renamed into place, so that no process reads a partly written offset.
 pub(crate) fn set(folder: &Folder, offset: &str) -> Result<()> {
     let new = folder.path().join("clock.new");
     fs::write(&new, format!("{offset}\n"))?;

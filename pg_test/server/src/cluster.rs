@@ -22,7 +22,7 @@ pub const NAME: &str = "central";
 pub const JOIN: &str = "select snowflake_ids.use_registry('central')";
 /// Makes a node use its own registry again.
 pub const LEAVE: &str = "select snowflake_ids.use_local_registry()";
-/// The role that nodes reserve as.
+/// The role under which nodes reserve ids.
 pub const ROLE: &str = "shard";
 /// The password of that role.
 pub const PASSWORD: &str = "sesame";
@@ -32,7 +32,7 @@ pub const PASSWORD: &str = "sesame";
 pub struct Cluster {
     /// The server with the tables of tags and worker ids.
     pub registry: Server,
-    /// Servers that have joined it.
+    /// Servers that have joined the registry.
     pub nodes: Vec<Server>,
 }
 
@@ -117,7 +117,7 @@ pub fn node() -> Builder {
     auto().set("snowflake_ids.registry_timeout", "20s")
 }
 
-/// Starts a registry, and a server that knows the registry but has not joined it. Returns also a session on that server.
+/// Starts a registry, and a server that knows the registry but has not joined it. Also returns a session on that server.
 #[track_caller]
 pub fn strangers() -> Result<(Server, Server, Client)> {
     let (registry, node) = (auto().start()?, node().start()?);
@@ -157,8 +157,8 @@ impl Server {
         Ok(config.connect(NoTls)?)
     }
 
-    /// Defines a foreign server for a registry in the database `postgres`. Of these ports on 127.0.0.1, the one that accepts
-    /// writes is used.
+    /// Defines a foreign server for a registry in the database `postgres`. Its hosts are these ports on 127.0.0.1; nodes use the
+    /// port whose server accepts writes.
     #[track_caller]
     pub fn introduce(&self, name: &str, ports: &[u16]) -> Result<Client> {
         let mut client = self.session()?;
@@ -259,8 +259,8 @@ pub fn exhaust(client: &mut Client, tag: &str) -> Result<(Vec<i64>, DbError)> {
     Ok((ids, error))
 }
 
-/// Takes ids of a tag until a call fails with all of these words. Returns the ids and the error. Earlier failures may say less,
-/// because on a busy machine a call may end before the reason is known.
+/// Takes ids of a tag until a call's error contains all of these words. Returns the ids and this error. Earlier errors may lack
+/// some of the words: on a busy machine a call may end before the reason is known.
 #[track_caller]
 pub fn refused_with(client: &mut Client, tag: &str, words: &[&str]) -> Result<(Vec<i64>, DbError)> {
     let (mut taken, mut last) = (Vec::new(), String::new());
@@ -279,7 +279,7 @@ pub fn refused_with(client: &mut Client, tag: &str, words: &[&str]) -> Result<(V
     Ok((taken, refused))
 }
 
-/// Checks that calls failed only for the reason that a registry in trouble may cause.
+/// Checks that calls failed only with the error that a faulty registry may cause.
 #[track_caller]
 pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
     let other = taken.refusals.iter().find(|refusal| refusal.code() != &SqlState::INSUFFICIENT_RESOURCES);

@@ -48,7 +48,8 @@ impl Server {
         Folder::new(self.folder.programs.clone(), self.folder.owner)
     }
 
-    /// A stopped server on the cluster in `folder`. It gets a shifted clock of its own if this server has one.
+    /// A stopped server on the cluster in `folder`. If this server has a shifted clock, the new server gets a shifted clock of
+    /// its own.
     fn on(&self, folder: Folder) -> Result<Self> {
         let environment = if self.environment.is_empty() { Vec::new() } else { clock::environment(&folder)? };
         Self::new(folder, environment)

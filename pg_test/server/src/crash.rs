@@ -8,12 +8,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 impl Server {
-    /// Kills one of the server's processes. The server then restarts all others by itself.
+    /// Kills one of the server's processes. The server then restarts all other processes by itself.
     pub fn kill9_process(&self, process: i32) -> Result<()> {
         Ok(kill(self.child(process)?, Signal::SIGKILL)?)
     }
 
-    /// Kills one of the server's processes, and waits until the server has ended all others.
+    /// Kills one of the server's processes, and waits until the server has ended all other processes.
     pub fn crash_by(&self, process: i32) -> Result<()> {
         const RESTART: &str = "all server processes terminated; reinitializing";
         let before = self.logged(RESTART);

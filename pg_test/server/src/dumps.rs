@@ -1,4 +1,4 @@
-//! Databases dumped by `pg_dump` and restored into others.
+//! Databases that are dumped by `pg_dump` and restored into other databases.
 
 use crate::programs;
 use crate::server::Server;

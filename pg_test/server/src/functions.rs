@@ -35,8 +35,8 @@ pub fn with_texts(client: &mut Client) -> Result<Vec<Function>> {
 }
 
 impl Function {
-    /// Builds a call of the function. `text`: an SQL expression for its text arguments; the others get plain values. The call
-    /// needs a table `pg_temp.victim`.
+    /// Builds a call of the function. `text`: an SQL expression for its text arguments; other arguments get plain values. The
+    /// call needs a table `pg_temp.victim`.
     pub fn call(&self, text: &str) -> String {
         let mut arguments: Vec<_> = self.types.iter().map(|of| argument(of, text)).collect();
         if let Some(last) = arguments.last_mut().filter(|_| self.is_variadic) {

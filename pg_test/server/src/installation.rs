@@ -11,13 +11,13 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A copy of a Postgres, with a version of the extension. Postgres finds its files relative to its programs, so files put here
-/// affect no other server.
+/// A copy of a Postgres installation, with a version of the extension. Postgres finds its files relative to its programs, so
+/// files in the copy affect no other server.
 #[derive(Clone, Debug)]
 pub struct Installation {
     /// The `pg_config` of the original Postgres.
     pg_config: OsString,
-    /// The folder that contains the copy. It is removed when nothing runs from it.
+    /// The folder that contains the copy. The folder is removed when no server uses it any more.
     root: Arc<TempDir>,
     owner: Owner,
 }

@@ -14,7 +14,7 @@
 //! | `crash`, `pause`, `standby`, `copies`, `dumps`, `pg_upgrade` | a server that crashes, hangs, is promoted, copied, dumped or upgraded |
 //! | [`state_file`] | the state file and its faults |
 //! | [`restores`] | parts of a data directory from an earlier moment |
-//! | [`sessions`] | many sessions at once, and threads that end |
+//! | [`sessions`] | concurrent sessions, and threads whose panics fail the test |
 //! | [`load`] | sessions that take ids without a pause, and record each id |
 //! | [`snowflakes`], [`segments`] | helpers for tests of either kind of ids |
 //! | [`registry`] | the table that leases worker ids |

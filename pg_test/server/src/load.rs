@@ -38,12 +38,12 @@ impl Taken {
         Self { ids, refusals: Vec::new(), takers: vec![(0, taker)] }
     }
 
-    /// Adds the ids of others.
+    /// Adds the ids of other takers.
     pub fn add(&mut self, other: Self) {
         let before = self.ids.len();
         self.takers.extend(other.takers.into_iter().map(|(start, taker)| (before + start, taker)));
         self.ids.extend(other.ids);
-        // Ids that the test adds later are its own.
+        // Ids that are added after this point belong to the test itself.
         self.takers.push((self.ids.len(), "the test itself".to_owned()));
         self.refusals.extend(other.refusals);
     }
@@ -81,7 +81,7 @@ impl Taken {
         }
     }
 
-    /// The first error without this text.
+    /// The first error whose message lacks this text.
     pub fn other_than(&self, message: &str) -> Option<&DbError> {
         self.refusals.iter().find(|refusal| !refusal.message().contains(message))
     }
@@ -182,7 +182,7 @@ impl Load {
         loads.iter().try_for_each(Self::goes_on)
     }
 
-    /// Ends several loads, and joins what they took.
+    /// Ends several loads, and joins their results.
     pub fn end_all(loads: Vec<Self>) -> Taken {
         let mut taken = Taken::default();
         for load in loads {

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 pub struct Programs {
     bindir: PathBuf,
     owner: Owner,
-    /// The folder of a copied Postgres. It stays while anything runs from it.
+    /// The folder of a copied Postgres. The folder stays while any server uses it.
     _root: Option<Arc<TempDir>>,
 }
 

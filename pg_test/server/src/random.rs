@@ -27,7 +27,7 @@ impl Random {
         usize::try_from(self.below(count as u64)).unwrap_or(0)
     }
 
-    /// True once in this many times.
+    /// True once in this many calls, on average.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

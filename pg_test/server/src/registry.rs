@@ -40,7 +40,7 @@ pub fn serving(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// Makes a server lose its own lease and take another. The server leases worker ids to others. Returns the lost worker id.
+/// Makes a server that also leases worker ids to others lose its own lease and take another. Returns the lost worker id.
 #[track_caller]
 pub fn lose_lease(server: &Server, client: &mut Client) -> Result<i32> {
     const LEASED: &str = "select worker_id from snowflake_ids.status";

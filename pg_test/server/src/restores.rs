@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A file of the extension in a data directory. All other files are Postgres's.
+/// A file of the extension in a data directory. All other files belong to Postgres.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The state file.
@@ -87,7 +87,7 @@ impl Server {
         let (data, aside) = (self.data(), self.folder.path().join("aside"));
         fs::create_dir(&aside)?;
         let kept = |part: Part| aside.join(part.path().replace('/', "-"));
-        // Moving keeps the same files.
+        // Moving keeps the inodes of the files.
         for part in PARTS.into_iter().filter(|part| data.join(part.path()).exists()) {
             fs::rename(data.join(part.path()), kept(part))?;
         }

@@ -13,7 +13,7 @@ pub const LAUNCHER: &str = "snowflake_ids launcher";
 /// `backend_type` of a refill worker.
 pub const WORKER: &str = "snowflake_ids refill worker";
 
-/// Long enough for events that happen by themselves, such as a worker's start or end.
+/// A time limit for events that happen without a call, such as a worker's start or end.
 pub const TIMEOUT: Duration = wait::LONG;
 
 /// The next id of a tag.

@@ -128,8 +128,8 @@ impl Server {
         self.read_files_again()
     }
 
-    /// Reloads the running server's settings and rules. All sessions have them afterwards, because the postmaster signals all
-    /// others before it starts a new one.
+    /// Reloads the running server's settings and rules. All later sessions use the new values, because the postmaster signals all
+    /// its children before it starts a new one.
     #[track_caller]
     pub fn read_files_again(&self) -> Result<()> {
         let mut client = self.connect("postgres")?;

@@ -59,12 +59,12 @@ pub fn at_once<T: Send>(
     })
 }
 
-/// Settings that make plans parallel wherever possible, and leave the work to the workers.
+/// Settings that make plans parallel wherever possible, and let only the parallel workers run them.
 pub const PARALLEL: &str =
     "set parallel_setup_cost = 0; set parallel_tuple_cost = 0; set min_parallel_table_scan_size = 0;
      set max_parallel_workers_per_gather = 2; set parallel_leader_participation = off";
 
-/// A session with such settings, and a table `t` with this many rows.
+/// A session with the settings [`PARALLEL`], and a table `t` with this many rows.
 pub fn parallel(server: &Server, rows: impl std::fmt::Display) -> Result<Client> {
     let mut client = server.session()?;
     client.run(&format!(

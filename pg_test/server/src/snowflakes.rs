@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The call under test.
 pub const NEXT: &str = "select snowflake_nextval()";
 
-/// The largest difference in seconds between an id's time and the clock, on a busy machine.
+/// The range of the difference between an id's time and the clock, in seconds, on a busy machine.
 pub const NEAR: std::ops::Range<f64> = -60.0..60.0;
 
 /// The error of a call when the clock is too far behind.

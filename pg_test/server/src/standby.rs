@@ -7,8 +7,8 @@ use crate::wait;
 use anyhow::{Result, ensure};
 
 impl Server {
-    /// Starts a standby that streams from this server, with the same settings. It gets a shifted clock of its own if this server
-    /// has one.
+    /// Starts a standby that streams from this server, with the same settings. If this server has a shifted clock, the standby
+    /// gets a shifted clock of its own.
     pub fn standby(&self) -> Result<Self> {
         let mut standby = self.backup(&["--write-recovery-conf"])?;
         standby.start_again()?;
@@ -22,7 +22,7 @@ impl Server {
         Ok(())
     }
 
-    /// Waits until the standby has replayed all that its primary has written so far.
+    /// Waits until the standby has replayed all WAL that its primary has written so far.
     pub fn catch_up(&self, primary: &Self) -> Result<()> {
         let written: String = primary.connect("postgres")?.one("select pg_current_wal_flush_lsn()::text")?;
         let replayed = format!("select pg_last_wal_replay_lsn() >= '{written}'");

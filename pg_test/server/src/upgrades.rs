@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 /// Tags, series, generators, bound sequences, attached tables, partitions, identity columns, rights, and objects that users build
-/// on the extension. All of it exists in 0.2.0.
+/// on the extension. All these objects exist in 0.2.0.
 const OBJECTS: &str = "
     create role clerk;
     grant create, usage on schema public to clerk;
@@ -74,7 +74,7 @@ pub const SOURCES: [Source; 17] = [
     dense("select next_of_clerk()"),
     dense("select segment_nextval('yearly')"),
     dense("select series_nextval('invoices', 7)"),
-    // A later version continues above all numbers that these had reserved.
+    // These calls reserve numbers in advance. A later version continues above all numbers reserved so far.
     growing("select series_nextval('versions', 7)"),
     growing("select series_nextval('messages', '019ab1c8-7000-7000-8000-000000000000'::uuid)"),
     growing("select series_nextval('tickets', 'a key'::text)"),
@@ -96,7 +96,7 @@ pub const BOUND: &str = "select nextval('bound')";
 pub struct Drawn(Vec<Vec<i64>>);
 
 /// Creates all objects in a database with the extension. Since 0.3, dense series are refused, and dense series of earlier
-/// versions are gapless. So these become gapless here too.
+/// versions are gapless. The dense series of this database become gapless too.
 #[track_caller]
 pub fn create(client: &mut Client) -> Result<()> {
     let has_dense = "select string_to_array(extversion, '.')::int[] < '{0, 3}' from pg_extension where extname = 'snowflake_ids'";
@@ -109,8 +109,8 @@ pub fn create(client: &mut Client) -> Result<()> {
 }
 
 impl Drawn {
-    /// Takes numbers from each source, and checks that they are above earlier ones. `stays_dense`: whether only clean stops
-    /// happened since.
+    /// Takes numbers from each source, and checks that they are above earlier ones. `stays_dense`: whether all stops since then
+    /// were clean.
     #[track_caller]
     pub fn go_on(&mut self, client: &mut Client, stays_dense: bool) -> Result<()> {
         self.0.resize(SOURCES.len(), Vec::new());

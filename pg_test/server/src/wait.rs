@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Long enough for events that happen by themselves, even on a busy machine.
+/// A time limit for events that happen without a call, even on a busy machine.
 pub const LONG: Duration = Duration::from_mins(2);
 
 /// Asks until there is an answer.

@@ -1,6 +1,6 @@
 //! Calls of every function of the extension: with nulls, with extreme values of each argument type, and in unusual places. Each
-//! call returns a result or a helpful error, and the server keeps running. The functions come from the catalog, so later ones are
-//! tested too.
+//! call returns a result or a helpful error, and the server keeps running. The functions come from the catalog, so functions that
+//! are added later are tested too.
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
@@ -17,7 +17,7 @@ struct Function {
     is_trigger: bool,
 }
 
-/// The extension's functions, without the type's functions, whose code is the server's. Functions with effects beyond a
+/// The extension's functions, except those of its type: they run the server's own code. Functions with effects beyond a
 /// transaction come last.
 fn functions(client: &mut Client) -> Result<Vec<Function>> {
     let rows = client.query(
@@ -160,8 +160,8 @@ fn extremes(of: &str) -> Result<&'static [&'static str]> {
     })
 }
 
-/// Lists of arguments: all combinations of nulls with valid arguments, and extreme values in one argument or in all. `few`:
-/// without the combinations and most of the extreme values.
+/// Lists of arguments: all combinations of nulls with valid arguments, and extreme values in one argument or in all. `few` leaves
+/// out the combinations and most of the extreme values.
 fn lists(function: &Function, few: bool) -> Result<Vec<Vec<String>>> {
     let typed = |value: &str, of: &str| format!("{value}::{of}");
     let mut sound = Vec::new();
@@ -230,7 +230,8 @@ fn internal_errors(client: &mut Client, statements: impl IntoIterator<Item = Str
     Ok(found)
 }
 
-/// Creates objects for the calls, and two roles. One may call everything, the other only what every role may.
+/// Creates objects for the calls, and two roles. The first role may call every function, the second only functions that PUBLIC
+/// may call.
 fn prepare(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run(
@@ -293,7 +294,7 @@ fn no_argument_of_another_role_is_an_internal_error() -> Result<()> {
     Ok(())
 }
 
-/// The calls run within other statements, in failing subtransactions, read-only, and in parallel workers.
+/// The calls run within other statements, in failing subtransactions, in read-only transactions, and in parallel workers.
 #[test]
 fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
     let server = Server::builder().start()?;
@@ -398,7 +399,7 @@ fn no_server_is_an_internal_error() -> Result<()> {
     Ok(())
 }
 
-/// Between the installation of a library and `ALTER EXTENSION ... UPDATE`, the library runs the SQL of the version before.
+/// A newly installed library runs the former version's SQL until `ALTER EXTENSION ... UPDATE`.
 #[test]
 fn no_argument_of_an_older_version_is_an_internal_error() -> Result<()> {
     let installation = Installation::new()?;

@@ -34,7 +34,7 @@ const SCHEMA: &str = "
     create table shared_1 (id serial); create table shared_2 (id integer default nextval('shared_1_id_seq'));
     create table widened (id serial); alter table widened alter id type bigint;";
 
-/// The columns to attach. Sequences that were bound because they are shared are unbound afterwards.
+/// The columns to attach. Shared sequences are bound too, so the test unbinds them afterwards.
 const COLUMNS: [&str; 20] = [
     "c_serial",
     "c_integer",
@@ -101,7 +101,7 @@ fn check(server: &Server, again: bool) -> Result<()> {
     let new: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
     assert!(lost.is_empty() && new.is_empty(), "lost: {lost:#?}\nnew: {new:#?}");
     assert_eq!(after, before, "in another order");
-    // The next number is above all earlier ones.
+    // The next number is above all earlier numbers.
     let second: i64 = client.one("insert into c_always values (default) returning id")?;
     let least: i64 = client.one("select min(id) from c_always")?;
     assert!(second > least, "{second} after {least}");

@@ -7,8 +7,8 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::thread;
 
-/// Code that runs as whichever role can be made to run it. It records that role under `what`, and takes rights if it can. The
-/// functions that call it are declared immutable, so that the planner runs them.
+/// Mallory's hostile code. It runs as any role that can be lured into running it, records that role under `what`, and takes the
+/// role's rights if possible. The functions that call this code are declared immutable, so that the planner runs them.
 const LOOTING: &str = "
     create table hostile.loot (who name default current_user, what text);
     grant insert on hostile.loot to public;
@@ -59,7 +59,7 @@ const LOOTING: &str = "
     create domain hostile.domain as bigint check (hostile.evil_check(value));
 ";
 
-/// Tables with such code. Each setup creates `hostile.t (id bigint, note text)` with rows, as mallory.
+/// Tables with hostile code. Each setup creates `hostile.t (id bigint, note text)` with rows, as mallory.
 const ATTACKS: &[(&str, &str)] = &[
     (
         "an index on an expression",
@@ -274,7 +274,7 @@ fn code_of_a_childs_owner_runs_with_no_more_than_that_owners_rights(server: &mut
     let owner: String =
         client.one("select sequenceowner::text from pg_sequences where sequencename = 't_id_seq'")?;
     assert_eq!(owner, "alice");
-    // Alice may not get mallory's table read under another name.
+    // Alice does not own mallory's child table, so her own call is refused.
     client.run(
         "grant usage on schema snowflake_ids to alice;
          grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to alice;
@@ -335,7 +335,7 @@ fn a_table_that_changes_while_its_lock_is_waited_for_is_looked_at_again(server: 
     Ok(())
 }
 
-/// The internal functions of attach give a role no further rights, even if it may call them.
+/// The internal functions of attach give no further rights to a role that may call them.
 fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()> {
     let (mut client, mut mallory) = sessions(server)?;
     client.run(
@@ -402,7 +402,8 @@ fn a_sequence_of_another_is_not_bound_for_a_table(server: &mut Server) -> Result
     Ok(())
 }
 
-/// A tag that the call did not name may belong to another role. It may come from a parent's default, or from the table's name.
+/// Without the argument `tag`, the tag comes from a parent's default or from the table's name. This tag may belong to another
+/// role.
 fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -439,8 +440,8 @@ fn a_tag_of_another_is_not_moved_for_a_table(server: &mut Server) -> Result<()> 
     Ok(())
 }
 
-/// A default may name any sequence by its OID. It has no effect if its owner lacks rights on the sequence, or if its table is
-/// another session's temporary table.
+/// A default may name any sequence by its OID. The default has no effect if the table's owner lacks rights on the sequence. It
+/// also has none if the table is another session's temporary table.
 fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -458,7 +459,7 @@ fn a_default_without_a_right_to_a_sequence_shares_it_with_nobody(server: &mut Se
     Ok(())
 }
 
-/// A function with the lowest cost still sees no row that the view hides.
+/// Even a function with a very low cost, which the planner runs first, sees no row that the view hides.
 fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -473,8 +474,8 @@ fn a_bound_sequence_of_a_restricted_tag_is_seen_by_no_function(server: &mut Serv
     Ok(())
 }
 
-/// A default may name any tag. If its owner lacks rights on the tag, the default does not block the tag's owner from a restart,
-/// and does not show the tag's position.
+/// A default may name any tag. If the table's owner lacks rights on the tag, the default neither blocks a restart by the tag's
+/// owner nor reveals the tag's position.
 fn a_default_without_a_right_to_a_tag_shares_it_with_nobody(server: &mut Server) -> Result<()> {
     let mut superuser = server.session()?;
     superuser.run(
@@ -511,8 +512,8 @@ fn code_of_others_has_no_more_rights_than_theirs() -> Result<()> {
     ])
 }
 
-/// The superuser gave the table of keys to a role. The role's code runs with no other role's rights, neither at once nor at
-/// COMMIT.
+/// The superuser gave the table of keys to a role. The role's triggers run with no other role's rights, neither during the
+/// statement nor at COMMIT.
 #[test]
 fn the_owner_of_a_key_table_runs_nothing_with_the_callers_rights() -> Result<()> {
     let server = Server::builder().start()?;

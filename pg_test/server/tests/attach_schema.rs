@@ -31,7 +31,7 @@ fn schema(server: &Server) -> Result<Vec<String>> {
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
 
-/// Tables with a column that another call would attach or bind.
+/// Tables with a column that a repeated call would attach or bind.
 const LEFT: &str =
     "select relation::text from snowflake_ids.attach_plan('app') where action <> 'skip' order by 1";
 
@@ -66,7 +66,7 @@ fn a_schema_in_use_is_attached_but_for_a_table_that_is_locked(server: &mut Serve
             })
             .collect();
         client.run("set lock_timeout = '500ms'; set client_min_messages = error")?;
-        // On a busy machine, a table that an insert locks for long is left out too.
+        // On a busy machine, an insert may lock a table for long. The call then skips this table too.
         let mut called = client.run("call snowflake_ids.attach_all('app')");
         for _ in 0..20 {
             if called.is_err() || client.column::<String>(LEFT)? == ["app.t9"] {
@@ -95,8 +95,8 @@ fn a_schema_in_use_is_attached_but_for_a_table_that_is_locked(server: &mut Serve
     Ok(())
 }
 
-/// A tenant owns the database and the extension. It may drop the extension between two groups, and create functions of the same
-/// names.
+/// A tenant owns the database and the extension. The tenant may drop the extension between two groups of tables, and create
+/// functions with the extension's names.
 fn functions_planted_between_groups_are_not_called(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(

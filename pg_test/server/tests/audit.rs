@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, full, sql::Session};
 use std::thread;
 
-/// The number of right ids: in the local partitions, behind the foreign table, and on the second server.
+/// The number of correct ids in the local partitions, behind the foreign table, and on the second server together.
 fn rows() -> i64 {
     if full() { 10_000_000 } else { 1_000_000 }
 }
@@ -99,7 +99,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
         client.one(&format!("select count from snowflake_ids.audit({all}) where finding = 'total'"))?;
     assert_eq!(total, rows() + 100_000);
 
-    // Ids that exist once: of the first, the second and the third part.
+    // Ids that exist only once so far, from each part.
     let id = |client: &mut Client, worker, i: i64| {
         client.one::<i64>(&format!("select {} from generate_series({i}::bigint, {i}) i", past(worker)))
     };
@@ -107,7 +107,8 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     let [second_id, third_id, fourth_id] =
         [id(&mut client, 2, 77)?, id(&mut client, 3, 78)?, id(&mut client, 4, 79)?];
     let future: i64 = client.one("select snowflake_min_id(now() + interval '2 days')")?;
-    // Duplicates at both ends of one partition, across two partitions, with the foreign table, and with the other server.
+    // Duplicates: at both ends of one partition, across two partitions, across a partition and the foreign table, and across two
+    // servers.
     client.run(&format!(
         "insert into orders values ({first_id}, 'a'), ({last_id}, 'a'), ({second_id}, 'a'), ({third_id}, 'b'),
              ({fourth_id}, 'b'), (-1, 'a'), ({future}, 'a')"
@@ -155,7 +156,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
     let sums: Vec<i64> = client.one(&sums.replace("ALL", all))?;
     let total = rows() + 100_000 + 7 + 3 + 2;
     assert_eq!(sums, [total - 3, total, total - 3]);
-    // Each part alone has fewer faults.
+    // Audits of single parts find fewer faults.
     assert_eq!(faults(&mut client, "'orders_c', 'id'")?.len(), 2);
     assert_eq!(faults(&mut other, "'orders', 'id'")?.len(), 1);
     Ok(())
@@ -197,7 +198,7 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     let (second, mut other) = server("2")?;
     let orders = "create table orders (id bigint); insert into orders values (1), (2)";
     client.run(orders)?;
-    // Rights count on the other server too, and row security hides no rows silently.
+    // The other server checks rights too, and row security hides no rows silently.
     other.run("create role reader login")?;
     connect(&mut client, "as_reader", &second, "reader")?;
     connect(&mut client, "second", &second, "postgres")?;
@@ -223,7 +224,7 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
         "create role tenant; grant create on schema public to tenant; alter table orders owner to tenant",
     )?;
     assert_eq!(client.one::<i64>(&there)?, 4);
-    // A foreign server of mallory's could lead anywhere, under any user, so it is refused.
+    // Mallory's foreign server could connect to any host as any user, so the audit refuses it.
     client.run("create role mallory; grant usage on foreign data wrapper postgres_fdw to mallory")?;
     client.run("alter server second owner to mallory")?;
     client.explained(

@@ -4,7 +4,7 @@ use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::{Builder, Server, sql::Session};
 
-/// Errors of the extension, and of the server in code that the extension calls.
+/// Errors that the extension raises, and errors that the server raises in code that the extension calls.
 const ERRORS: [&str; 5] = [
     "select snowflake_encode(1, 'morse')",
     "select snowflake_ids_internal.registry_join('[]\"nowhere\"')",

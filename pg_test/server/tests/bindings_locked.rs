@@ -1,5 +1,5 @@
-//! The table of bound sequences is locked, as by `VACUUM FULL` and `LOCK TABLE`. No answer changes, and a session waits only if
-//! it needs the table.
+//! The table of bound sequences is locked, as `VACUUM FULL` and `LOCK TABLE` lock it. No answer changes, and a session waits only
+//! if it needs the table.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::{Server, cases, sql::Session};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// An attached table, and sequences that are bound to its tag, to another tag, or not bound.
+/// An attached table, and three sequences: bound to the table's tag, bound to another tag, and not bound.
 const MADE: &str = "create table items (id bigserial primary key, note text);
     create table identities (id bigint generated always as identity primary key, note text);
     create sequence plain; create sequence numbers; create table dropped (id serial, note text unique);
@@ -95,7 +95,7 @@ fn a_new_session_waits_only_for_what_it_cannot_know(server: &mut Server) -> Resu
     let error = session.error_within("10ms", "select nextval('numbers')")?;
     ensure!(error.code() == &SqlState::QUERY_CANCELED, "{error:?}");
     ensure!(session.one::<i64>("select lastval()")? == 5);
-    // The default returns an id. Whether the id is the sequence's number is looked up later.
+    // The default returns an id. Only `lastval` looks up whether the id counts as a number of the sequence.
     let id: i64 = session.query_one("execute item", &[])?.get(0);
     refused(&mut session, "select lastval()")?;
     locker.run("rollback")?;

@@ -84,7 +84,8 @@ fn restarts() -> usize {
     if full() { 40 } else { 2 }
 }
 
-/// All numbers of sessions that mix these ways, across restarts of these kinds in turn. None: kill -9.
+/// All numbers of sessions that take ids in these ways. The server restarts in between, by each of these kinds in turn; None:
+/// kill -9.
 fn mixed_over_restarts(server: &mut Server, kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
     server.session()?.run(MIXED)?;
     let mut taken = mix(server)?;
@@ -114,7 +115,7 @@ fn numbers_are_dense_where_the_server_was_always_stopped(server: &mut Server) ->
     Ok(())
 }
 
-/// Sessions plan before the first binding, in functions and statements whose plans name no sequence.
+/// Before the first binding, sessions plan functions and statements. Their plans name no sequence.
 fn the_first_binding_reaches_plans_that_were_made_before(server: &mut Server) -> Result<()> {
     let (mut client, mut other) = (server.session()?, server.session()?);
     client.run(
@@ -221,7 +222,7 @@ fn a_dump_carries_what_is_bound(server: &mut Server) -> Result<()> {
     let next: i64 = copy.one("select nextval('numbers')")?;
     ensure!(next > last && next < 1_000_000, "{next} after {last}");
     ensure!(copy.one::<bool>("select snowflake_worker_id(nextval('\"Odd name\"')) >= 0")?);
-    // The copied sequence is at its end too.
+    // The copied sequence is at its last value too.
     copy.run("create table t (id bigint default nextval('numbers'), a int)")?;
     copy.fails("copy t (a) from program 'echo 1'", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
     Ok(())
@@ -241,7 +242,7 @@ fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it(server: &mut Serv
     Ok(())
 }
 
-/// A database of `keeper`, who has the part `tags`, as has `clerk`. It has a sequence of `victim`.
+/// A database that `keeper` owns, with a sequence that `victim` owns. `keeper` and `clerk` may manage tags.
 fn tenants(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run("create role keeper login; create role victim login; create role clerk login")?;
@@ -272,7 +273,7 @@ fn no_role_writes_rows_of_others_sequences(server: &mut Server) -> Result<()> {
             "select snowflake_ids_internal.sequence_erase('own.rows_id_seq'::regclass)",
         ] {
             if let Ok(error) = client.error(statement) {
-                // The victim's own sequence is not at its end.
+                // For the victim, the call is refused because the sequence is not at its last value.
                 let is_own = role == "victim" && error.code() == &SqlState::INVALID_PARAMETER_VALUE;
                 ensure!(
                     is_own || error.code() == &SqlState::INSUFFICIENT_PRIVILEGE,
@@ -301,7 +302,7 @@ fn a_row_that_came_by_hand_takes_no_sequence_over(server: &mut Server) -> Result
     victim.run("alter sequence own.rows_id_seq restart with 7")?;
     ensure!(victim.one::<i64>(next)? == 7);
     ensure!(client.one::<i64>("select count(*) from snowflake_ids.sequence_status")? == 0);
-    // The sequence cannot be bound either.
+    // Binding the sequence has no effect either.
     client.run("select snowflake_ids.bind_sequence('own.rows_id_seq', 'segment', 'right')")?;
     ensure!(victim.one::<i64>(next)? == 8);
     Ok(())
@@ -320,7 +321,7 @@ fn a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end(server: &m
     client.run("select pg_catalog.setval('numbers', 9223372036854775807, true)")?;
     ensure!(client.one::<bool>(is_checked)?);
     ensure!(client.one::<i64>("select nextval('numbers')")? == 100);
-    // Such a row results if the sequence was set before the row was committed.
+    // A restore leaves such a row if it sets the sequence before it commits the row.
     client.run("update snowflake_ids.sequence_binding set checked = false")?;
     ensure!(client.one::<i64>("select nextval('numbers')")? == 101);
     ensure!(client.one::<bool>(is_checked)?);

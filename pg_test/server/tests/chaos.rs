@@ -1,11 +1,11 @@
 //! A server on which everything happens at once, in random order, while sessions take ids in every way. Databases are dumped,
 //! restored, dropped, recreated with the same OID, renamed, copied and closed. The extension is dropped and created. Its tables
-//! are rewritten and locked. Processes are ended and killed. Still no id repeats within one generation of its tag, and no call
-//! hangs. Every session can be ended, every database can be dropped, and no session gets an internal error.
+//! are rewritten and locked. Processes are ended and killed. Despite all this, no id repeats within one generation of its tag,
+//! and no call hangs. Every session can be ended, every database can be dropped, and no session gets an internal error.
 //!
 //! `CHAOS_SEED` selects the order, `CHAOS_SECONDS` the duration, and `CHAOS_STORY=1` prints events as they happen.
-//! `CHAOS_WITHOUT=name,name` leaves actions out. `CHAOS_LOG` names a file for the whole log of a faulty server. `make chaos` runs
-//! many seeds.
+//! `CHAOS_WITHOUT=name,name` excludes actions. `CHAOS_LOG` names a file for the whole log of a failed run's server. `make chaos`
+//! runs many seeds.
 
 pub mod calls;
 pub mod database;
@@ -59,7 +59,7 @@ const ACTIONS: &[(u64, &str, Action)] = &[
     (5, "lock", World::lock),
 ];
 
-/// Runs one action, and perhaps ends one that was left open.
+/// Runs one action, and perhaps ends an action that was left open.
 fn happen(world: &mut World) -> Result<()> {
     world.random.sleep(200);
     if world.held.len() > 3 || world.random.once_in(3) {

@@ -64,7 +64,7 @@ fn a_worker_that_is_added_joins_by_itself(cluster: &mut Citus) -> Result<()> {
     cluster.add()?;
     unique(cluster, "t")?;
     well(&mut client, 4)?;
-    // It needs none either after it was removed and added again.
+    // The worker also needs no call after it was removed and added again.
     let port = cluster.workers[2].port();
     client.run(&format!("select citus_remove_node('127.0.0.1', {port})"))?;
     citus::add(&mut client, &cluster.workers[2])?;
@@ -139,7 +139,7 @@ fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     })
 }
 
-/// The registry is no node of the cluster. Citus creates its foreign server on all nodes, but no user mappings.
+/// The registry is not a node of the cluster. Citus creates its foreign server on all nodes, but no user mappings.
 fn a_registry_outside_the_cluster_serves_all_nodes(cluster: &mut Citus) -> Result<()> {
     let registry = citus::node().start()?;
     registry.serve_nodes()?.run("select snowflake_ids.segment_create('t')")?;
@@ -216,7 +216,7 @@ fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
     Ok(())
 }
 
-/// These statements only scan small tables, so they are cheap. If the planner were told to avoid scans, the cost would exceed the
+/// These statements only scan small tables, so they are cheap. With `enable_seqscan = off`, their estimated cost would exceed the
 /// limit for JIT compilation at each request.
 #[test]
 fn no_statement_of_a_worker_is_compiled() -> Result<()> {
@@ -247,13 +247,14 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
     Ok(())
 }
 
-/// A recreated registry knows none of the nodes' leases. It learns of them before it grants one. Otherwise nodes would exchange
-/// worker ids while they issue.
+/// A recreated registry knows none of the nodes' leases. The registry learns of all leases before it grants one. Otherwise nodes
+/// would exchange worker ids while they issue ids.
 #[test]
 fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids() -> Result<()> {
     let cluster = Citus::of(2, SetUp::Extension)?;
     let mut client = cluster.session()?;
-    // A new registry would not begin with the worker ids that are left.
+    // Worker ids 0 to 9 are marked as leased, so the nodes lease other worker ids. A new registry that knew no leases would grant
+    // lower worker ids first.
     client.run(
         "insert into snowflake_ids.worker_lease (datacenter_id, worker_id, token, expires_at)
          select 0, i, -i, now() + interval '1 day' from generate_series(0, 9) i",

@@ -91,7 +91,7 @@ fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
             insert(cluster, table)?;
         }
         let ids = stored(cluster, table, column)?;
-        // Each node has returned to numbers of its own.
+        // Each node uses its own range of numbers again.
         for group in 1..=2_i64 {
             let count = ids.iter().filter(|id| **id >> 48 == group).count();
             ensure!(count >= 10, "{table}: {count} of group {group}");
@@ -101,7 +101,8 @@ fn all_nodes_take_ids_of_a_tag_and_go_back(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// A tag begins above the rows and the coordinator's sequence. The workers' sequences do not count, because they begin elsewhere.
+/// A tag begins above the rows and the coordinator's sequence. The workers' sequences do not count, because they begin in other
+/// ranges.
 fn a_tag_begins_where_the_coordinator_was(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run("insert into serial_key (note) values ('one'), ('two')")?;
@@ -148,7 +149,7 @@ fn a_worker_refuses_and_names_the_coordinator(cluster: &mut Citus) -> Result<()>
     Ok(())
 }
 
-/// Then nothing has changed: there is no tag, and no default was changed on any node.
+/// A failed call changes nothing: it creates no tag, and changes no node's default.
 fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     let before = defaults(cluster, "serial_key", "id")?;
@@ -168,7 +169,7 @@ fn a_node_that_is_not_fit_is_named_and_nothing_is_changed(cluster: &mut Citus) -
     let identity = "select snowflake_ids_internal.registries_in_use()";
     let identity: String = cluster.workers[0].connect("postgres")?.one(identity)?;
     worker.execute("update snowflake_ids.registry_server set identity = $1", &[&identity])?;
-    // Now the failure comes in the middle, after this node was found fit.
+    // Now the node fails in the middle of the call, after it has passed the check.
     worker.run(
         "create function refuse() returns event_trigger language plpgsql as
              $$ begin raise exception 'not here'; end $$;
@@ -219,7 +220,7 @@ fn a_transaction_block_is_refused(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// Clients may have such ids, or store them later.
+/// Clients may have received such ids, and may still store them.
 fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     let mut worker = cluster.workers[1].connect("postgres")?;
@@ -232,7 +233,7 @@ fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut C
     Ok(())
 }
 
-/// Nodes that do not know the other tag yet would give its ids.
+/// Nodes that have not learned of the change would still give ids of the first tag.
 fn another_tag_is_refused_until_the_column_is_detached(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run(&call("attach", "serial_key", "id", ", kind => 'segment', tag => 'one'"))?;
@@ -244,7 +245,7 @@ fn another_tag_is_refused_until_the_column_is_detached(cluster: &mut Citus) -> R
     Ok(())
 }
 
-/// Workers have reserved ids of the tag, and would give them again.
+/// Workers have reserved ids of the tag. After a restart of the sequence, they would give ids twice.
 fn a_sequence_is_not_restarted_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;
@@ -254,8 +255,8 @@ fn a_sequence_is_not_restarted_on_the_coordinator(cluster: &mut Citus) -> Result
     ids::unique(stored(cluster, "serial_key", "id")?)
 }
 
-/// On a worker, the sequence of a distributed table counts from a number of its group. Binding it there would raise the tag for
-/// all nodes.
+/// On a worker, the sequence of a distributed table starts in the range of the worker's group. Binding the sequence on the worker
+/// would raise the tag for all nodes.
 fn the_sequence_of_a_distributed_table_is_not_bound(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     client

@@ -71,13 +71,13 @@ fn keys_that_citus_does_not_check_are_told_of() -> Result<()> {
             ensure!(expected.is_none_or(|expected| problem.contains(&expected)), "{table}: {problem}");
         }
     }
-    // Such keys do not keep a node from its ids.
+    // Nodes still get ids despite such keys.
     client.run(USE_CITUS)?;
     // A reference table is on each node, so its key is checked there.
     let before = told(&mut client)?;
     client.run("create table whole (id bigint primary key); select create_reference_table('whole')")?;
     ensure!(told(&mut client)? == before);
-    // A foreign key's values come from another table of the same tenant, so they are as unique as there.
+    // A foreign key's values come from another table's rows of the same tenant. They are unique if the other table's values are.
     for (parent, unique) in [("snowflakes", true), ("by_tenant", false)] {
         client.run(&format!(
             "create unique index on {parent} (tenant, id);

@@ -1,5 +1,5 @@
 //! Series in a Citus cluster. Series used by all nodes exist on all nodes. A gapless series is distributed beside the table with
-//! its keys. The stand-in for Citus distributes no rows, so each node counts the keys that it is asked for.
+//! its keys. The stand-in for Citus distributes no rows, so each node counts the keys of its own calls.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -118,7 +118,7 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table(cluster: &mut Citu
 fn waits(server: &Server, mut client: Client, statement: &'static str) -> Result<thread::JoinHandle<Client>> {
     let session = client.process()?;
     let running = thread::spawn(move || {
-        // The statement may fail if the number came from the former table.
+        // The statement may fail if its number came from the table before the distribution.
         drop(client.simple_query(statement));
         client
     });

@@ -1,4 +1,4 @@
-//! The stand-in behaves as Citus 13.2 was seen to behave, where this extension and its tests depend on it.
+//! The stand-in behaves like Citus 13.2 wherever this extension and its tests depend on the behaviour.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -17,7 +17,7 @@ fn refused(client: &mut Client, statement: &str, message: &str) -> Result<()> {
     Ok(())
 }
 
-/// A result is the text of the first statement's single value. Without a value it is empty, never NULL.
+/// A result is the text of the first statement's single value. A statement without a value gives an empty text, never NULL.
 fn commands_on_workers_give_one_text_each(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     for (command, success, result) in [
@@ -85,7 +85,7 @@ fn nodes_that_cannot_be_reached_are_told_of(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// Workers know the coordinator, and follow it when it moves.
+/// Workers know the coordinator's address, also after the coordinator has moved.
 fn workers_run_commands_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let mut worker = cluster.workers[0].connect("postgres")?;
     let port = "select result from run_command_on_coordinator('show port')";

@@ -79,7 +79,7 @@ fn a_coordinator_that_workers_cannot_find_is_told_of() -> Result<()> {
     well(&mut client, 2)
 }
 
-/// If the extension was created before Citus, no worker has it. The call creates it there.
+/// If the extension was created before Citus, no worker has the extension. The call creates the extension on the workers.
 #[test]
 fn a_node_without_the_extension_is_given_it() -> Result<()> {
     let coordinator = citus::node().start()?;
@@ -127,7 +127,8 @@ fn a_node_whose_layout_changes_is_told_of(cluster: &mut Citus) -> Result<()> {
     well(&mut client, 3)
 }
 
-/// The workers' sessions would wait for the transaction, and the transaction for them. No server would detect this deadlock.
+/// The workers' sessions would wait for the calling transaction, and the transaction would wait for these sessions. No server
+/// would detect this deadlock.
 #[test]
 fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
     let cluster = Citus::of(1, SetUp::Bare)?;
@@ -158,7 +159,7 @@ fn a_node_of_another_version_fails_the_call(cluster: &mut Citus) -> Result<()> {
     well(&mut client, 3)
 }
 
-/// The last node gives no ids, rather than another node's ids.
+/// The last node gives no ids, because they would be another node's ids.
 #[test]
 fn more_nodes_than_worker_ids() -> Result<()> {
     let node = || citus::node().set("snowflake_ids.layout", "41/0/1/21");
@@ -188,8 +189,7 @@ fn more_nodes_than_worker_ids() -> Result<()> {
     ids::unique(taken)
 }
 
-/// When another coordinator adds a worker, the worker takes ids from there only when told so. The first coordinator then reports
-/// it.
+/// When another coordinator adds a worker, the worker keeps its registry. The other coordinator then reports the worker.
 fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
     let (one, other) = (cluster, Citus::joined(0)?);
     let mut taken = Vec::new();
@@ -200,17 +200,17 @@ fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
     }
     let mut client = other.session()?;
     citus::add(&mut client, &one.workers[0])?;
-    // Nobody has called anything for the worker. It gives no ids, or ids from the registry that it has.
+    // No call has changed the worker. It gives no ids, or ids from its first registry.
     for server in one.servers() {
         let more = server.connect("postgres")?.column::<i64>("select snowflake_nextvals(10000)");
         taken.extend(more.unwrap_or_default());
     }
     ids::unique(taken)?;
     ensure!(citus::problems(&mut client)?[&2].is_some(), "its registry is that of the first");
-    // The worker is not moved, because it must leave the first registry before.
+    // The worker does not change its registry, because it must leave the first registry before.
     refuses_to_move(&mut client, USE_CITUS, &[(2, one.workers[0].port())], "citus_coordinator")?;
-    // The other coordinator has told the worker of its own nodes. Until the worker knows the first one again, it looks for its
-    // registry at the other one.
+    // The other coordinator has told the worker of its own nodes. Until the first coordinator's address is back in the worker's
+    // catalog, the worker looks for its registry at the other coordinator.
     one.set_coordinator("postgres")?;
     well(&mut one.session()?, 3)
 }
@@ -242,7 +242,8 @@ fn outside(cluster: &Citus) -> Result<Server> {
     Ok(registry)
 }
 
-/// The new registry does not know the old one's worker ids and numbers. An administrator ends the old use before each move.
+/// The new registry does not know the old registry's worker ids and numbers. Before each move, an administrator makes the nodes
+/// leave the old registry.
 #[test]
 fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
     let cluster = Citus::joined(2)?;
@@ -273,7 +274,7 @@ fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
     client.run(OUTSIDE)?;
     well(&mut client, 3)?;
     take()?;
-    // The way back needs the same steps.
+    // The move back needs the same steps.
     client.run(end)?;
     refuses_to_move(&mut client, USE_CITUS, &workers, "central")?;
     for worker in &cluster.workers {
@@ -285,7 +286,7 @@ fn a_cluster_is_not_moved_from_one_registry_to_another() -> Result<()> {
     ids::unique(taken)
 }
 
-/// Under the same name, a node may find another registry, because its row of the coordinator is outdated.
+/// A node whose catalog has an outdated address of the coordinator may find another registry there.
 fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) -> Result<()> {
     let other = Citus::of(0, SetUp::Extension)?;
     let mut worker = cluster.workers[0].connect("postgres")?;
@@ -298,7 +299,8 @@ fn a_worker_that_finds_another_coordinator_is_not_joined(cluster: &mut Citus) ->
     Ok(())
 }
 
-/// A worker that has seen an older timeline than the coordinator's may lease from a former primary. When told, it asks again.
+/// A worker that has seen an older timeline than the coordinator's may lease from a former primary. When `use_citus` runs, the
+/// worker asks for a lease again.
 fn a_worker_that_saw_its_registry_on_another_timeline_is_told_of(cluster: &mut Citus) -> Result<()> {
     let mut client = cluster.session()?;
     let mut worker = cluster.workers[0].connect("postgres")?;

@@ -73,8 +73,8 @@ fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
     server.set_clock("+10y")?;
     sleep(Duration::from_secs(1));
     issues_true_time(&mut client, &mut taken)?;
-    // A second jump from there is not followed either, even beyond the end of the layout. Neither is a shorter one after a long
-    // way back.
+    // A second jump from there is not followed either, even beyond the end of the layout. A shorter jump after a long step back
+    // is not followed either.
     for clock in ["+30y", "+90y", "+2h"] {
         server.set_clock(clock)?;
         issues_true_time(&mut client, &mut taken)?;
@@ -179,7 +179,7 @@ fn an_accepted_clock_is_followed() -> Result<()> {
     Ok(())
 }
 
-/// By a clock this far ahead, the lease from the server's own table has ended. The server gets another one at once.
+/// By a clock this far ahead, the lease from the server's own table has expired. The server gets another lease at once.
 #[test]
 fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
     let (server, mut client) = auto().false_clock().with_session()?;
@@ -247,7 +247,7 @@ fn max_clock_jump_counts_from_a_reload_on() -> Result<()> {
     let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.reload("snowflake_ids.max_clock_jump", "10min")?;
-    // There is no sign when the launcher has read the clock.
+    // The test cannot see when the launcher has read the clock, so it waits.
     sleep(Duration::from_secs(1));
     server.set_clock("+30m")?;
     issues_true_time(&mut client, &mut taken)

@@ -19,17 +19,17 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
     load.goes_on()?;
     for clock in CLOCKS {
         server.set_clock(clock)?;
-        // The call meets the clock, whether it returns an id or an error.
+        // The call reads the clock, whether it returns an id or an error.
         let _ = next(&mut client);
         load.run(pause);
     }
-    // The test does not wait for the 20 minutes that ids were ahead.
+    // Ids are up to 20 minutes ahead of the clock. The test does not wait for that time.
     let taken = load.end();
     if let Some(other) = taken.other_than(BEHIND) {
         bail!("{other:?}");
     }
     let steps = usize::try_from(status::<i64>(&mut client, "steps_back")?)?;
-    // The end of the ten years may look like a step of a millisecond.
+    // The return from the ten years may count as a step back of a millisecond.
     assert!((5..=6).contains(&steps), "{steps} steps back");
     let largest = seconds(&mut client, "largest_step_back")?;
     assert!(largest > 7000.0, "largest step back {largest}");

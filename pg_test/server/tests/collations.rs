@@ -1,5 +1,5 @@
-//! Names and text keys are compared by their bytes. No collation of a database or a column makes two of them equal, and no
-//! caller's collation disturbs a function.
+//! Names and text keys are compared by their bytes. No collation of a database or a column makes two different names equal, and
+//! no caller's collation disturbs a function.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -100,7 +100,7 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
     let no_bytes: &[u8] = b"";
     let arguments: &[&(dyn postgres::types::ToSql + Sync)] =
         if call.contains("$1") { &[&no_bytes] } else { &[] };
-    // Calls that cannot run within a block say so; everything else is rolled back.
+    // Calls that cannot run within a block fail with an error that says so; the effects of all other calls are rolled back.
     let Err(error) = client.transaction()?.query(call, arguments) else { return Ok(None) };
     let db = error.as_db_error().with_context(|| format!("{call}: {error:?}"))?;
     let about_collation = [SqlState::INDETERMINATE_COLLATION, SqlState::COLLATION_MISMATCH]

@@ -30,7 +30,7 @@ fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
 
 /// The rows of one INSERT.
 const ROWS: i64 = 64 * 49;
-/// The number of ids that a session with a cache takes at once.
+/// The number of ids in a block that a session with a cache takes.
 const CACHE: usize = 64;
 
 /// The ways in which a session takes ids.

@@ -25,7 +25,7 @@ fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
     Ok((server, taken))
 }
 
-/// So many worker ids that copies are unlikely to choose the same one. Copies choose among all except their original's.
+/// So many worker ids that two copies are unlikely to choose the same worker id. A copy never chooses its original's worker id.
 fn many_ids() -> Builder {
     auto().set("snowflake_ids.layout", "41/0/20/2 epoch=2020-01-01")
 }
@@ -85,7 +85,7 @@ fn a_copy_with_another_worker_id_needs_nothing_else() -> Result<()> {
     original.start_again()?;
     copy.start_again()?;
     share_no_id(&[&original, &copy], Taken::own(taken))?;
-    // The copy's former number belongs to the original while that exists.
+    // The copy's former worker id belongs to the original while the original exists.
     copy.set("snowflake_ids.worker_id", "1")?;
     copy.restart()?;
     refuses_as_a_copy(&copy)?;
@@ -129,7 +129,7 @@ fn a_base_backup_under_auto_leases_another_id() -> Result<()> {
     share_no_id(&[&original, &copy], Taken::own(taken))
 }
 
-/// Copies of one directory know the same facts, but must choose different worker ids.
+/// Copies of one directory have the same state, but must choose different worker ids.
 #[test]
 fn two_copies_under_auto_lease_an_id_each() -> Result<()> {
     let (mut original, taken) = used(many_ids())?;
@@ -205,7 +205,7 @@ fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> 
     ids::growing(&taken)
 }
 
-/// Postgres's own files are of the present.
+/// Only the state file is old; Postgres's own files are current.
 #[test]
 fn a_state_file_put_back_alone_is_known() -> Result<()> {
     let (mut server, mut taken) = used(fixed().set("snowflake_ids.layout", "41/5/5/2"))?;
@@ -225,7 +225,7 @@ fn a_state_file_put_back_alone_is_known() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The server's own registry was restored too, and has a free worker id at once.
+/// The server's own registry was restored too, and leases a free worker id at once.
 #[test]
 fn a_backup_put_back_under_auto_leases_another_id_at_once() -> Result<()> {
     let (mut server, mut taken) = used(many_ids())?;

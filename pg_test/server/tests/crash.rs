@@ -24,7 +24,7 @@ fn rounds() -> usize {
     if full() { 10 } else { 2 }
 }
 
-/// There are 16 ids per tick. Under load they run ahead of the clock, so time alone does not separate new ids from old ones.
+/// A tick has only 16 ids. Under load, ids run ahead of the clock, so time alone does not separate new ids from old ids.
 fn builder() -> Builder {
     Server::builder().set("snowflake_ids.layout", "41/5/5/4").set("snowflake_ids.max_drift", "1h")
 }
@@ -121,7 +121,7 @@ fn crash_again_and_again(
             ensure!(before <= newest && newest < first, "{table}: {first} after {newest} and a crash");
             if *table == "s" {
                 let lost = time(&mut client, first)? - time(&mut client, newest)?.max(now()?);
-                // A hundred milliseconds more may be reserved, and a call's ids may be lost with its answer.
+                // The reservation may be a hundred milliseconds longer, and a call's ids may be lost with its answer.
                 ensure!(lost <= reserve + 0.3, "{lost} s were lost by a crash");
             }
             all.asked.push(first);

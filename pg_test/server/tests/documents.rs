@@ -8,7 +8,7 @@
 //! | block | treatment |
 //! | --- | --- |
 //! | ```` ```sql ```` | run; a statement with a comment has to print exactly that, and any other statement must not fail |
-//! | ```` ```sql varies ```` | run as well, but numbers and times may differ |
+//! | ```` ```sql varies ```` | run like ```` ```sql ````, but numbers and times may differ |
 //! | ```` ```sql database=ids ```` | run in the database `ids` |
 //! | ```` ```sql ignore ```` | not run, because it needs other servers or an event that a document cannot cause |
 //! | `<!-- sql`, up to `-->` | run, but hidden from readers: preparation for the next block |

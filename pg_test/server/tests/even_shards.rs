@@ -1,4 +1,4 @@
-//! Ids made at a low rate, one per tick: how evenly they spread over shards.
+//! How evenly ids spread over shards if a tick issues only one id.
 
 use anyhow::Result;
 use postgres::Client;

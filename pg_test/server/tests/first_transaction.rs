@@ -138,7 +138,7 @@ fn a_tag_that_the_first_transaction_has_not_made_is_unknown_to_it() -> Result<()
     Ok(())
 }
 
-/// A registry in another database decides, even if it has no free worker id.
+/// The server asks only the registry in another database, even if that registry has no free worker id.
 #[test]
 fn the_registry_of_another_database_is_asked_and_no_other() -> Result<()> {
     let builder = auto().set("snowflake_ids.layout", "41/5/1/12").set("snowflake_ids.worker_id", "0");

@@ -11,7 +11,7 @@ use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sql::Session
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Databases with their generators: five names, and four layouts, two of which are in both databases.
+/// Databases with their generators: five names and four layouts. Both databases use two of these layouts.
 const DATABASES: [(&str, &[(&str, &str)]); 2] = [
     ("postgres", &[("web", "javascript"), ("api", "sonyflake"), ("own", OWN)]),
     ("shop", &[("browser", "javascript"), ("seconds", "cosid_second"), ("api", "sonyflake")]),
@@ -84,7 +84,7 @@ fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Res
         assert!(taken.refusals.is_empty(), "{layout}: {:?}", taken.refusals);
         taken.growing().and_then(|()| taken.unique()).context(layout)?;
     }
-    // All sessions of a layout share its counter, across names and databases.
+    // All sessions of a layout share the layout's counter, across names and databases.
     let places: i64 = client.one("select count(distinct place) from snowflake_ids.generator_status")?;
     assert_eq!(places, 2, "of javascript and sonyflake");
     Ok(())
@@ -296,7 +296,7 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
     client.one::<i64>("select snowflake_nextval('web')").map(drop)
 }
 
-/// This holds for any number of layouts and of attempts.
+/// The limit holds for any number of layouts and any number of attempts.
 #[test]
 fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
     let server = Server::builder().set("snowflake_ids.max_generators", "8").start()?;
@@ -321,7 +321,7 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
         let found = other.one::<i32>("select place from snowflake_ids.generator_status")?;
         assert_eq!(usize::try_from(found)?, place);
     }
-    // No slot is left, so a new database takes one from the database with most.
+    // No slot is left, so a new database takes a slot from the database with the most slots.
     server.create_database("late")?;
     let mut late = server.connect("late")?;
     create(&mut late, "web", &layout(30))?;

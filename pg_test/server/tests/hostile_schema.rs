@@ -139,7 +139,7 @@ fn own_database(server: &Server) -> Result<Client> {
     Ok(holder)
 }
 
-/// Calls that wait for a lock of the extension. Each has the objects of the same names that the owner puts in their place.
+/// Calls that wait for a lock of the extension, each with the objects that the owner creates in place of the extension's objects.
 const WAITERS: [(&str, &str); 2] = [
     (
         "select series_nextval('g', 1::bigint)",
@@ -157,7 +157,7 @@ fn who_drops_the_extension_has_no_code_of_theirs_run_with_other_rights(server: &
         server.renew()?;
         let mut holder = own_database(server)?;
         let mut waiter = server.config("held").user("holder").connect(NoTls)?;
-        // The session has cached what it uses.
+        // The session caches the objects of the call.
         waiter.run(&format!("{call}; {call}"))?;
         let pid = waiter.process()?;
         holder.run(&format!(
@@ -200,7 +200,7 @@ fn temporary_tables_of_others_keep_nothing_in_place(server: &mut Server) -> Resu
          create temp table taken (id bigint default segment_nextval('counted'), typed snowflake_id);
          create domain pg_temp.taken_too as bigint default segment_nextval('counted')",
     )?;
-    // The session's own temporary table keeps the generator in place; other sessions' tables do not.
+    // The session's own temporary table prevents the drop of the generator; other sessions' temporary tables do not.
     client.run("create temp table own (id bigint default snowflake_nextval('web'))")?;
     client.fails("select snowflake_ids.generator_drop('web')", &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
     client.run(

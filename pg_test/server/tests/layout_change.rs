@@ -1,4 +1,4 @@
-//! A change to another layout: of the server at its next start, and of named generators while they are in use.
+//! Changes of a layout: the server's layout changes at its next start, and a named generator's layout changes while in use.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -64,7 +64,7 @@ fn a_layout_below_the_present_one_is_refused() -> Result<()> {
     let written: String = client.one("select pg_read_file('postgresql.auto.conf')")?;
     assert!(!written.contains("snowflake_ids"), "{written}");
     drop(client);
-    // A layout that is set by hand is refused as before.
+    // A layout that an administrator sets by hand is still refused.
     server.stop(Shutdown::Fast)?;
     server.set("snowflake_ids.layout", OLD)?;
     server.start_again()?;

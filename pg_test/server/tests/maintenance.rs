@@ -73,7 +73,8 @@ fn is_one_of(error: &anyhow::Error, codes: &[SqlState]) -> bool {
 
 /// Errors from configured time-outs.
 const OF_TIMEOUTS: [SqlState; 2] = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];
-/// DDL and rewrites of the server's own catalogs lock the catalogs in different orders. On any server, one of them may fail.
+/// DDL and rewrites of the server's own catalogs lock the catalogs in different orders. So either may fail with a deadlock on any
+/// server.
 const OF_CATALOGS: [SqlState; 1] = [SqlState::T_R_DEADLOCK_DETECTED];
 
 /// A user, who repeats calls in one session or in new sessions until the end.

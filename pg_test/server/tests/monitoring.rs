@@ -1,5 +1,5 @@
 //! Metrics. The exporters' files match the views and follow Prometheus's rules for names. Alerts and the dashboard use only
-//! existing metrics. The metric views agree with the other views, for roles that may see them. `make monitoring` writes the
+//! existing metrics. For roles that may read them, the metric views agree with the other views. `make monitoring` writes the
 //! exporters' files.
 
 use anyhow::{Context, Result, ensure};

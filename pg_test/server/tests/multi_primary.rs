@@ -4,7 +4,8 @@ use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_ids_server_tests::{Server, ids, sessions, sql::Session, wait};
 
-/// The number of rows on the first server before the second one exists. The initial copy carries them over.
+/// The number of rows on the first server before the second one exists. The initial copy of the subscription transfers these
+/// rows.
 const BEFORE: usize = 1_000;
 const SESSIONS: usize = 4;
 const INSERTS: usize = 300;
@@ -42,8 +43,8 @@ fn subscribe(server: &Server, publisher: &Server, options: &str) -> Result<()> {
     ))
 }
 
-/// Makes each server publish the table with its number. The second server is not written before both have subscribed. So none of
-/// its rows is missed, and only the first server's rows are copied.
+/// Makes each server publish the table with its number. The second server is not written before both have subscribed. So the
+/// initial copy contains only the first server's rows, and the second server's rows are all replicated.
 fn link(servers: &[Server; 2], tables: [&str; 2], options: &str) -> Result<()> {
     for (server, table) in servers.iter().zip(tables) {
         tables.iter().try_for_each(|table| create_table(server, table))?;
@@ -97,7 +98,7 @@ fn keys_never_meet(servers: &[Server; 2], tables: [&str; 2], options: &str) -> R
     written_at_once(&rows)
 }
 
-/// Checks that both servers made ids during the same time.
+/// Checks that both servers issued ids during the same time.
 fn written_at_once(rows: &[Row]) -> Result<()> {
     let of = |origin| rows.iter().skip(BEFORE).filter(move |row| row.2 == origin).map(|row| row.0);
     let began = [of(0).min(), of(1).min()];

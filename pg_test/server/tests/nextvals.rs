@@ -1,4 +1,4 @@
-//! Calls for many ids at once can be cancelled, and do not keep memory for ids already returned.
+//! Calls that return many ids can be cancelled, and do not keep memory for ids already returned.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;

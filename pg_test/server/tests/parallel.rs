@@ -22,7 +22,7 @@ fn launched(plan: &[String]) -> Result<u32> {
     Ok(line.with_context(|| format!("no Gather in {plan:#?}"))?.parse()?)
 }
 
-/// The plan's lines from its parallel scan on: the workers' part.
+/// The plan's lines from the parallel scan on, which the workers run.
 fn of_workers(plan: &[String]) -> Result<String> {
     let scan = plan.iter().position(|line| line.contains("Parallel Seq Scan"));
     Ok(plan[scan.with_context(|| format!("no parallel scan in {plan:#?}"))?..].join("\n"))

@@ -1,4 +1,4 @@
-//! `pg_upgrade` from one major version of Postgres to another, run by `make test-pg-upgrade`, which names the versions.
+//! `pg_upgrade` from one major version of Postgres to another, run by `make test-pg-upgrade`, which sets both versions.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -79,7 +79,8 @@ fn all_goes_on_under_a_number() -> Result<()> {
     check(&number(), &["--link"])
 }
 
-/// The new cluster cannot know how far ids ran ahead of the clock. The rows show it, and a reset begins above them.
+/// The new cluster cannot know how far ids ran ahead of the clock. The rows show how far, so the state is reset to a time above
+/// their ids.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn ids_that_ran_ahead_of_the_clock_are_followed_after_a_reset_above_them() -> Result<()> {
@@ -100,8 +101,8 @@ fn ids_that_ran_ahead_of_the_clock_are_followed_after_a_reset_above_them() -> Re
     ids::growing(&drawn)
 }
 
-/// The upgraded registry is a new registry, so its nodes call `use_registry` again. An upgraded node is a new server to its
-/// registry. It gets another worker id once the registry was told that it knows all nodes.
+/// An upgraded registry counts as a new registry, so its nodes call `use_registry` again. An upgraded node is a new server for
+/// its registry. The node gets another worker id once an administrator has declared that the registry knows all nodes.
 #[test]
 #[ignore = "make test-pg-upgrade says from where to where"]
 fn a_registry_and_a_node_are_upgraded_with_one_call_on_each() -> Result<()> {

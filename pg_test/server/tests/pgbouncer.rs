@@ -115,7 +115,7 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
         killed?;
         Ok(loads.into_iter().filter_map(|load| load.join().ok()).flatten().collect())
     })?;
-    // The sessions that were cut off do not block later ids.
+    // The lost sessions do not block later ids.
     taken.push(next(&mut client, "t")?);
     ids::unique(taken)
 }
@@ -123,7 +123,7 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
 /// A server, and a session on it.
 type Node = (Server, Client);
 
-/// A registry, a pooler before it, and two nodes that know only the pooler.
+/// A registry, a pooler in front of the registry, and two nodes that know only the pooler.
 fn nodes() -> Result<(Server, Bouncer, [Node; 2])> {
     let registry = auto().start()?;
     create(&mut registry.serve_nodes()?, "t", "step => 10, max_step => 20")?;

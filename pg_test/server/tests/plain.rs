@@ -115,7 +115,7 @@ fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
     Ok(())
 }
 
-/// A cancelled call leaves no lock behind, and an open transaction has none.
+/// A cancelled call leaves no lock behind, and an open transaction keeps no lock.
 #[test]
 fn no_session_waits_for_another() -> Result<()> {
     let server = plain(&["one"])?;
@@ -180,7 +180,7 @@ fn the_extension_goes_on_above_all_ids_that_were_given() -> Result<()> {
     Ok(())
 }
 
-/// The change happens completely or not at all.
+/// The change to the extension happens completely or not at all.
 #[test]
 fn what_cannot_go_over_stays_as_it_is() -> Result<()> {
     let mut server = plain(&["one"])?;
@@ -248,8 +248,8 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
         client.run("rollback")?;
         assert_eq!(client.one::<i64>("select last_value from ran")?, 5, "{change}");
     }
-    // The plain objects look unchanged. The traps are a check that planning would evaluate, and a search path with the owner's
-    // functions.
+    // The plain objects look unchanged. The traps are a CHECK constraint that the planner would evaluate, and a search path with
+    // the owner's functions.
     owner.run(
         "alter database one set constraint_exclusion = on;
          alter table snowflake_ids.plain_segment add check (quiet(1) = 1);
@@ -257,7 +257,7 @@ fn what_the_owner_has_changed_is_refused_and_never_runs() -> Result<()> {
          create function quote_ident(name) returns text language plpgsql as $$ begin perform note(); return $1; end $$;
          select setval('ran', 5)",
     )?;
-    // Another role's table has a default that calls a function besides the extension's.
+    // Another role's table has a default that also calls a function that is not the extension's.
     client.run(
         "create role other;
          create table o (id bigint default snowflake_id() + quiet(1));

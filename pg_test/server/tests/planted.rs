@@ -8,8 +8,8 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 use std::thread;
 
-/// Tables with the extension's names and one row each. Their columns have other types: numbers in the place of texts, which are
-/// no valid addresses.
+/// Tables with the extension's names and one row each. Their columns have other types: numbers in place of texts. Read as text
+/// addresses, these numbers are invalid.
 const PLANTED: &str = r#"
     drop extension snowflake_ids cascade;
     create schema snowflake_ids;
@@ -91,7 +91,8 @@ fn check(client: &mut Client, what: &str, error: &DbError) -> Result<()> {
     Ok(())
 }
 
-/// Objects to plant for a call. The owner of a table of tags needs no rights on tags, so calls that check rights find no such table.
+/// Objects to plant for a call. A role that owns the table of tags needs no rights on tags. So calls that check rights find no
+/// planted table of tags.
 fn planted_for(call: &str) -> String {
     let is_of_rights = call.contains("has_segment_privilege");
     format!("{PLANTED}{}", if is_of_rights { "drop table snowflake_ids.segment" } else { "" })
@@ -231,7 +232,7 @@ const STUBS: &str = "
     end $do$";
 
 /// Functions that run with a superuser's rights, for roles with a part of the administration. The first call lets the session
-/// cache what the functions share. So the session learns of the drop only when a function begins.
+/// cache the objects that all these functions use. So the session learns of the drop only when a function begins.
 const DEFINED: [&str; 6] = [
     "snowflake_ids_internal.generator_keep('web')",
     "snowflake_ids.segment_create('new')",
@@ -307,7 +308,7 @@ const CALLED: [&str; 3] = [
     "call snowflake_ids.use_citus()",
 ];
 
-/// The objects that these functions wait for, each planted as a trap.
+/// The objects whose locks these functions wait for, each planted as a trap.
 const VIEWS: &str = "
     create function tenant.trap() returns boolean language plpgsql as 'begin raise exception $$planted$$; end';
     drop extension snowflake_ids cascade;

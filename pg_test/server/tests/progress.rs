@@ -1,4 +1,4 @@
-//! Progress of a long call, as other sessions see it while the call is blocked. It disappears when the call ends in any way.
+//! Progress of a long call, as other sessions see it while the call is blocked. The progress disappears however the call ends.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 /// The rows of the table that is read slowly.
 const ROWS: i64 = 3_000;
 
-/// A session, and a table of ids that is read through a view. The view blocks at one id while the session has a lock.
+/// A session, and a table of ids that is read through a view. Reading the view blocks at one id while the session holds a lock.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     client.run(&format!(

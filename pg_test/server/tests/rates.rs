@@ -23,7 +23,7 @@ fn borrowed(client: &mut Client) -> Result<(i64, f64)> {
 #[test]
 fn a_burst_borrows_ticks_ahead_of_the_clock() -> Result<()> {
     let (_server, mut client) = narrow("1min")?;
-    // This call takes the ticks of ten seconds.
+    // This call takes ten seconds' worth of ids.
     let burst: i64 = client.one("select count(*) from snowflake_nextvals(16 * 10000)")?;
     assert_eq!(burst, 160_000);
     let (full_ticks, drift) = borrowed(&mut client)?;
@@ -39,7 +39,7 @@ fn a_burst_waits_where_it_would_borrow_more_than_max_drift() -> Result<()> {
     let taken: Vec<i64> = client.column(&format!("select snowflake_nextvals({BURST})"))?;
     assert_eq!(taken.len(), BURST);
     ids::growing(&taken)?;
-    // The burst needs 1000 ticks and may borrow 100.
+    // The burst needs 1000 ticks and may borrow at most 100 of them.
     let (full_ticks, drift) = borrowed(&mut client)?;
     // A tick in which the call slept may stay partly unused.
     assert!(full_ticks >= 950, "{full_ticks} full ticks");

@@ -50,7 +50,7 @@ fn table(client: &mut Client, head: &[&str], query: &str) -> Result<String> {
     Ok(table)
 }
 
-/// Fails unless the page is the committed one. Writes the page first if the environment says so.
+/// Fails unless the page equals the committed page. Writes the page first if the environment says so.
 fn compare(name: &str, page: &str) -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(name);
     if std::env::var_os("SNOWFLAKE_IDS_WRITE").is_some() {

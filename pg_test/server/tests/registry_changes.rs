@@ -1,4 +1,5 @@
-//! Changes of a tag at its registry while nodes use it: ids taken there, new definitions, rollbacks, and the tag's end.
+//! Changes of a tag at its registry while nodes use the tag: ids taken at the registry, new definitions, rollbacks, and the drop
+//! of the tag.
 
 use anyhow::Result;
 use postgres::Client;
@@ -159,7 +160,7 @@ fn a_node_whose_foreign_server_was_dropped_says_so_and_can_leave(cluster: &mut C
     ids::growing(&taken)
 }
 
-/// A node cannot be a registry for others, least of all for its own registry.
+/// A node cannot be a registry for other servers, and not for its own registry either.
 fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
     let (mut registry, _) = pair(cluster, "")?;
     cluster.nodes[0].serve_nodes()?;
@@ -170,7 +171,7 @@ fn a_node_is_no_registry(cluster: &mut Cluster) -> Result<()> {
     Ok(())
 }
 
-/// A session has changed the node's registries without committing. Ids from the registry could not be recorded.
+/// A session has changed the node's registries without committing, so the node could not record ids from the registry.
 fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     cluster: &mut Cluster,
 ) -> Result<()> {
@@ -188,8 +189,8 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     changer.run("rollback")?;
     client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert!(next(&mut client, "t")? > before);
-    // Now only one row is locked, which a node sees only when it has a response. It may lose some ids, at most once a second. Ids
-    // reserved before the lock are discarded or used, because a worker may be busy with them.
+    // Now only one row is locked, and the node notices the lock only after the registry's response. The node may lose the
+    // response's ids, at most once a second. Ids reserved before the lock may be used or discarded.
     changer.run("begin; select 1 from snowflake_ids.received for update")?;
     client.run("select snowflake_ids.segment_discard('t')")?;
     let (before, began) = (registry.one::<i64>(max_id)?, Instant::now());

@@ -31,7 +31,7 @@ fn a_server_whose_clock_is_off_may_not_join() -> Result<()> {
     wait_for_id(&mut client).map(drop)
 }
 
-/// With a number of its own, the node needs no lease. Its clock is checked only when it asks for one.
+/// A node with a fixed worker id needs no lease. The registry checks a node's clock only when the node asks for a lease.
 #[test]
 fn a_node_whose_clock_is_off_gets_no_lease() -> Result<()> {
     let builder = node().false_clock().set("snowflake_ids.worker_id", "7");
@@ -89,8 +89,8 @@ fn a_jump_ahead_is_followed_when_the_registry_agrees() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The jump exceeds a day, so by the accepted clock the lease has ended. The registry is asked first, and has to answer and
-/// agree.
+/// The jump exceeds a day, so by the accepted clock the lease has expired. The node first asks the registry, which must answer
+/// and confirm the clock.
 #[test]
 fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     let mut cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
@@ -117,7 +117,7 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The lease has already ended when it arrives. The error blames the clocks, not the response.
+/// The lease has already expired by the node's clock when it arrives. The error blames the clocks, not the response.
 #[test]
 fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
     let cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;
@@ -154,7 +154,7 @@ fn until_midnight() -> Result<f64> {
     Ok(86_400.0 - now()?.rem_euclid(86_400.0))
 }
 
-/// A tag that starts over each day by the registry's clock, on a node whose clock is up to 2 s off.
+/// A tag whose numbers restart each day by the registry's clock, on a node whose clock is up to 2 s off.
 fn over_midnight(ahead: f64) -> Result<()> {
     let any = |builder: Builder| builder.false_clock().set("snowflake_ids.max_clock_jump", "2d");
     let cluster = Cluster::of(any(auto()), &any(node()), 1)?;
@@ -185,7 +185,7 @@ fn a_node_behind_the_registry_is_served_at_midnight() -> Result<()> {
     over_midnight(-2.0)
 }
 
-/// Rows at the registry keep their day, so that ids continue once its clock is right.
+/// Rows at the registry keep their day, so that ids continue once the registry's clock is right.
 #[test]
 fn a_registry_whose_clock_is_days_ahead_begins_no_day() -> Result<()> {
     let cluster = Cluster::of(auto().false_clock(), &node(), 1)?;

@@ -118,7 +118,7 @@ fn the_coordinator_is_where_the_catalog_says_it_is_now() -> Result<()> {
     let mut client = worker(&node, 1, coordinator.port())?;
     client.run("create extension snowflake_ids")?;
     ensure!(client.one::<i64>("select segment_nextval('one')")? == 1);
-    // None of these rows is the primary coordinator's.
+    // None of these rows describes the primary coordinator.
     client.run(&format!(
         "insert into pg_catalog.pg_dist_node values (0, 0, '127.0.0.1', {NOWHERE}, false, 'primary'),
              (-1, 0, '127.0.0.1', {NOWHERE}, true, 'secondary'), (3, 2, '127.0.0.1', {NOWHERE}, true, 'primary')"
@@ -162,7 +162,7 @@ fn a_worker_connects_as_citus_does() -> Result<()> {
     )?;
     client.run(JOIN)?;
     wait_for_id(&mut client)?;
-    // The options for all connections apply too, after those of the role.
+    // The options for all connections apply too, after the role's options.
     client.run("set citus.node_conninfo = 'password=none sslmode=nonsense'")?;
     let error = client.error(JOIN)?;
     ensure!(error.message().contains("sslmode"), "{error:?}");

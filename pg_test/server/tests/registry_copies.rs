@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::segments::{TIMEOUT, settled, take};
 use snowflake_ids_server_tests::snowflakes;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
 
-/// Takes ids of both kinds on a node. Returns those of the tag.
+/// Takes ids of both kinds on a node. Returns the ids of the tag.
 fn take_some(cluster: &Cluster) -> Result<Taken> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
@@ -34,7 +34,7 @@ fn share_no_id(servers: &[&Server], mut of_tag: Taken) -> Result<()> {
     of_tag.unique()
 }
 
-/// Both servers have the same saved ranges and the same received ids.
+/// Original and copy have the same saved ranges and the same received ids.
 #[test]
 fn a_copy_of_a_stopped_node_shares_no_id_with_it() -> Result<()> {
     let mut cluster = Cluster::start(1)?;

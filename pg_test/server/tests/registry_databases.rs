@@ -70,7 +70,7 @@ fn a_registry_does_not_lease_the_worker_id_that_its_own_server_has_from_another_
         "grant execute on function snowflake_ids.registry_serve(text),
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;
-    // Otherwise this registry would lease its own server's worker id, because the server has no row in it.
+    // This registry has no row for its own server, so it could lease that server's worker id to the node.
     let node = cluster::node().start()?;
     let mut client = node.introduce(NAME, &[middle.port()])?;
     client.run(&format!("alter server {NAME} options (set dbname 'second'); {JOIN}"))?;

@@ -1,4 +1,4 @@
-//! A registry that is stopped, refuses, is restarted, is killed, or is away for hours.
+//! A registry that is stopped, restarted, killed, down for hours, or refuses requests.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -55,7 +55,7 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back(
     ids::growing(&taken)
 }
 
-/// No session calls while the registry is away. The node asks again by itself.
+/// No session calls while the registry is down. The node asks again by itself.
 fn buffers_are_filled_again_without_a_caller(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
     cluster.registry.stop(Shutdown::Fast)?;
@@ -69,7 +69,7 @@ fn buffers_are_filled_again_without_a_caller(cluster: &mut Cluster) -> Result<()
     ids::growing(&taken)
 }
 
-/// The worker has ended meanwhile, and no session calls.
+/// The refill worker has ended meanwhile, and no session calls.
 fn an_idle_node_sees_that_its_registry_is_back(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
     cluster.registry.stop(Shutdown::Fast)?;
@@ -250,7 +250,7 @@ fn a_registry_away_for_hours_ends_ids_at_the_expiry_and_not_for_good() -> Result
     ids::growing(&taken)
 }
 
-/// After a long time, the first call finds a connection that was cut without notice.
+/// After a long pause, the first call uses a connection that was cut without notice.
 fn a_session_that_the_registry_has_ended_is_replaced_without_an_error(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
     wait_as_long_as_it_takes(&mut client)?;

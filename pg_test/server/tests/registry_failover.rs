@@ -61,7 +61,7 @@ fn three_nodes_under_load_follow_the_new_primary_and_share_no_id() -> Result<()>
             Ok(registry_status::<i32>(&mut client, NAME, "timeline")? == 2)
         })?;
     }
-    // The former primary accepts writes too, but no node that knows its successor uses it.
+    // The former primary accepts writes too, but no node that knows the new primary uses the former one.
     pair.primary.start_again()?;
     let version = pair.primary.version("t")?;
     pair.standby.end_nodes_sessions()?;
@@ -110,7 +110,7 @@ fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 2)?;
     let mut clients = [pair.session()?, pair.nodes[1].connect("postgres")?];
     let mut taken = vec![next(&mut clients[0], "t")?, next(&mut clients[1], "t")?];
-    // Each node has its first segment, and reserves the second after using a tenth.
+    // Each node has its first segment, and reserves the second segment after using a tenth of the first.
     pair.standby.catch_up(&pair.primary)?;
     pair.standby.cut_off()?;
     let known: i64 = row(&mut pair.standby.connect("postgres")?, "t", "max_id")?;
@@ -132,7 +132,8 @@ fn tags_skip_what_the_standby_may_not_have_seen() -> Result<()> {
     ids::unique(taken)
 }
 
-/// A node may join although the standby lacks some of its ids, if the promotion skips these. Beyond that it is refused.
+/// A node may join although the standby lacks some of the node's ids, if the promotion skips these ids. A node with ids above the
+/// skipped ids is refused.
 #[test]
 fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
     let mut pair = pair("step => 100, max_step => 100", 1)?;
@@ -178,7 +179,7 @@ fn a_standby_is_no_registry() -> Result<()> {
     let error = client.error(JOIN)?;
     assert!(["25006", "55000"].contains(&error.code().code()), "{error:?}");
     assert!(said(&error).contains(NAME), "{error:?}");
-    // The standby serves from its promotion on, also in the session that was refused.
+    // The standby serves nodes from its promotion on, also in the session that was refused.
     pair.standby.promote()?;
     client.run(JOIN)?;
     next(&mut client, "t").map(drop)

@@ -49,8 +49,8 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids(
     Ok(())
 }
 
-/// The registry's own reserved ids are not given back if that would lead below handed-over ids. A worker gives ids back only
-/// while the row's version is the one of its reservation.
+/// The registry's own reserved ids are not given back if that would lead below handed-over ids. A worker gives ids back only if
+/// the row's version has not changed since the worker reserved them.
 fn what_was_reserved_before_is_not_given_back_below_the_ids_that_are_handed_over(
     cluster: &mut Cluster,
 ) -> Result<()> {
@@ -80,7 +80,7 @@ fn a_tag_that_two_servers_had_goes_on_above_both(cluster: &mut Cluster) -> Resul
         newest = take(client, "t", count)?[count - 1];
         client.run(JOIN)?;
     }
-    // Until now both counted from 1. After the second one has joined, no id repeats.
+    // Until now both servers counted from 1. Once the second server has joined, no id repeats.
     let [first, second] = &mut clients;
     let mut both = take(second, "t", 200)?;
     assert!(both[0] > newest, "{} after {newest}", both[0]);
@@ -110,7 +110,7 @@ fn a_rollback_leaves_all_as_it_was(cluster: &mut Cluster) -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Ids taken within a joining transaction are as safe as others.
+/// Ids taken within a joining transaction do not repeat either.
 fn ids_taken_by_the_transaction_that_joins_do_not_come_again(cluster: &mut Cluster) -> Result<()> {
     let mut client = cluster.session()?;
     create(&mut client, "t", "step => 10")?;
@@ -158,7 +158,7 @@ fn who_leaves_goes_on_above_all_that_was_received_and_is_told_of_the_danger() ->
     assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
     wait_for_id(client)?;
     wait::until_true("a lease of its own", || Ok(status::<String>(client, "scope")? == LOCAL))?;
-    // The node joins again, above the ids of both.
+    // The node joins again, above the ids of the node and of the registry.
     client.run(JOIN)?;
     assert!(next(client, "t")? > after[49]);
     ids::unique(taken)
@@ -194,7 +194,7 @@ fn a_promotion_skips_as_far_in_what_is_handed_over_as_in_what_is_reserved(
                 &[&told, &tag],
             )?
             .get(0);
-        // The tag's next number above the handed-over id.
+        // Computes the tag's next number above the handed-over id.
         let (increment, remainder, start): (i64, i64, i64) = (
             row(&mut client, &tag, "increment")?,
             row(&mut client, &tag, "remainder")?,

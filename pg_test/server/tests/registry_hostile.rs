@@ -133,7 +133,7 @@ fn one_server_leases_neither_for_a_year_nor_all_worker_ids(server: &mut Server) 
     let longest =
         "select count(*) from snowflake_ids.worker_lease where expires_at > now() + interval '31 days 1 min'";
     assert_eq!(client.one::<i64>(longest)?, 0, "for longer than a month");
-    // Another server is not affected.
+    // Another server still gets a lease.
     let told = ask(&mut shard, &lease("b", 1, "", "41/0/10/12", 1_024))?;
     assert!(told.as_ref().is_ok_and(|told| told.contains("Taken")), "{told:?}");
     Ok(())
@@ -176,7 +176,7 @@ fn whatever_is_asked_the_tables_are_what_was_answered(server: &mut Server) -> Re
 }
 
 /// Checks that the tables contain a response's reservations and leases. A request may name a tag several times. Then the row has
-/// the last reservation, and the others are below it.
+/// the last reservation, and the earlier reservations are below it.
 fn check_answer(client: &mut Client, told: &str) -> Result<()> {
     let wrong: i64 = client
         .query_one(

@@ -31,7 +31,7 @@ fn callers_do_not_notice_while_buffers_last(cluster: &mut Cluster) -> Result<()>
     let waits = |client: &mut Client| status::<i64>(client, "t", "waits");
     let (mut taken, before) = (vec![1], waits(&mut client)?);
     let paused = cluster.registry.pause()?;
-    // The node asks when half of a segment is used, unless it already has the next one.
+    // The node asks when half of a segment is used, unless it already has the next segment.
     taken.extend(take(&mut client, "t", STEP * 6 / 10)?);
     wait::until_true("the node to ask in vain", || {
         if status::<Option<i64>>(&mut client, "t", "next_first")?.is_some() {
@@ -75,7 +75,7 @@ fn empty_buffers_fail_calls_in_time_and_its_return_mends_all(cluster: &mut Clust
     ids::growing(&taken)
 }
 
-/// A call that waits beside another, ended by a cancel.
+/// Two calls wait. One of them is cancelled.
 fn cancel_a_call(node: &Server) -> Result<DbError> {
     let mut client = node.connect("postgres")?;
     client.run(&format!("set snowflake_ids.segment_wait_timeout = '{FOR_EVER}'"))?;

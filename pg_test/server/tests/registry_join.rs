@@ -94,7 +94,7 @@ fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()
     snowflakes::next(&mut client).map(drop)
 }
 
-/// A database that uses a registry cannot be one. Its error names the registry to use.
+/// A database that uses a registry cannot serve as a registry. Its error names the registry to use.
 fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) -> Result<()> {
     let (registry, mut client) = (&cluster.registry, cluster.session()?);
     registry.create_database("follower")?;
@@ -150,7 +150,7 @@ fn a_silent_registry_is_given_up(cluster: &mut Cluster) -> Result<()> {
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.registry_server")?, 0);
 
-    // From a list of hosts, the next one is tried.
+    // The node tries the next host in the list.
     node.reload("snowflake_ids.registry_timeout", "20s")?;
     drop(node.introduce("either", &[port, registry.port()])?);
     client.run("select snowflake_ids.use_registry('either')")?;
@@ -171,7 +171,7 @@ fn a_fresh_server_that_joins_serves_ids() -> Result<()> {
 
 #[test]
 fn nodes_get_worker_ids_of_their_own_and_say_from_where() -> Result<()> {
-    // The registry's own server leases no worker id.
+    // The registry's own server does not lease a worker id from the registry.
     let cluster = Cluster::of(auto().set("snowflake_ids.worker_id", "31"), &node(), 3)?;
     cluster.create("t", "step => 100")?;
     let (mut workers, mut taken, mut loads) = (Vec::new(), Taken::default(), Vec::new());
@@ -277,7 +277,7 @@ fn a_transaction_that_joins_or_leaves_is_not_prepared() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// Two operators' sessions act without knowing of each other.
+/// Two operators join and leave at the same time, without knowing of each other.
 fn joining_and_leaving_at_once_repeats_nothing(cluster: &mut Cluster) -> Result<()> {
     let (node, mut client) = (&cluster.nodes[0], cluster.session()?);
     create(&mut client, "t", "step => 10, max_step => 100")?;

@@ -12,7 +12,8 @@ use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 /// More tags than fit into one request or response.
 const TAGS: i64 = 9_000;
 
-/// A registry with one tag, whose table was analyzed in this size; and a server with many tags that knows the registry.
+/// A registry with one tag, whose table was last analyzed when it had only that row; and a server with many tags that knows the
+/// registry.
 fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
     let registry = auto().start()?;
     let mut at_registry = registry.serve_nodes()?;
@@ -55,7 +56,7 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
     assert_eq!(at_registry.one::<i64>(highest)?, before);
     assert_eq!(client.one::<i64>("select count(*) from snowflake_ids.received")?, TAGS);
     let mut taken = vec![next(&mut client, "tag 9")?];
-    // Ids received from another registry are handed over too, and raise the present rows.
+    // Ids received from another registry are handed over too, and raise the registry's rows.
     at_registry.run("update snowflake_ids.segment set max_id = 0")?;
     let refused = client.error(JOIN)?;
     assert!(refused.detail().is_some_and(|detail| detail.contains("row ends at 0")), "{refused:?}");
@@ -83,7 +84,7 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
 fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
     let (registry, _node, mut client) = strangers(TAGS)?;
     let mut at_registry = registry.connect("postgres")?;
-    // The tag is the last in order.
+    // This tag is the last in sort order.
     create(&mut client, "zero", "")?;
     create(&mut at_registry, "zero", "reset => 'year'")?;
     let error = client.error(JOIN)?;
@@ -95,8 +96,8 @@ fn where_one_tag_is_not_fit_none_is_handed_over() -> Result<()> {
     Ok(())
 }
 
-/// If a hand-over is cancelled while it waits for a lock at the registry, nothing of it remains: no waiting session, no lock, no
-/// tag.
+/// If a hand-over is cancelled while it waits for a lock at the registry, the registry keeps nothing of the call: no waiting
+/// session, no lock, no tag.
 #[test]
 fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
     let (registry, node, mut client) = strangers(5)?;

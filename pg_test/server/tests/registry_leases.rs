@@ -41,7 +41,7 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
     taken.unique()
 }
 
-/// Four nodes share four worker ids, one of which is the registry's own.
+/// Four nodes share four worker ids, but the registry itself uses one of them.
 #[test]
 fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> Result<()> {
     let layout =
@@ -69,7 +69,7 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     let release = format!("select snowflake_ids.worker_release({own}, holder_is_down => true)");
     let mut operator = cluster.registry.connect("postgres")?;
     operator.run(&release)?;
-    // The former holder's ids may be up to max_drift ahead of its clock, which may be up to max_clock_skew ahead itself.
+    // The former holder's ids may be up to max_drift ahead of its clock. This clock may be up to max_clock_skew ahead.
     operator.run("update snowflake_ids.worker_lease set expires_at = now() where released_at is not null")?;
     taken.push(wait_for_id(&mut last)?);
     taken.extend(take(&mut last, 1000)?);
@@ -78,11 +78,11 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
 
 #[test]
 fn a_node_without_a_lease_is_refused_while_the_registry_hangs() -> Result<()> {
-    // A call waits five seconds for a lease. The node stops waiting for the registry before.
+    // A call waits five seconds for a lease. The node stops waiting for the registry earlier.
     let node = cluster::node().set("snowflake_ids.registry_timeout", "3s");
     let mut cluster = Cluster::of(auto(), &node.set("snowflake_ids.worker_id_policy", "disposable"), 1)?;
     let paused = cluster.registry.pause()?;
-    // By this policy, the node does not use its former worker id again.
+    // Under the policy `disposable`, the node does not use its former worker id again.
     cluster.nodes[0].restart()?;
     let mut client = cluster.session()?;
     let error = client.error_within("300ms", NEXT)?;
@@ -115,7 +115,7 @@ fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> 
     let calls = |client: &mut postgres::Client| registry_status::<i64>(client, NAME, "calls");
     let before = calls(&mut client)?;
     sleep(Duration::from_secs(2));
-    // One more call is allowed: the renewal after the start may come late.
+    // One further call is allowed, because the renewal after the start may come late.
     let after = calls(&mut client)?;
     assert!(after - before <= 1, "asked {} times in vain", after - before);
     Ok(())

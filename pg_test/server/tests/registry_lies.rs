@@ -1,4 +1,4 @@
-//! A lying registry: a node believes what is possible, hands out no id twice, and takes no harm from the rest.
+//! A lying registry. A node accepts possible responses, rejects impossible responses without harm, and hands out no id twice.
 
 use anyhow::Result;
 use postgres::Client;
@@ -22,7 +22,7 @@ fn liar(cluster: &Cluster, lie: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// Responses about an undated tag. Either they make it dated and starting over today, or they start it over undated.
+/// False responses about an undated tag: the tag is dated and begins today, or the tag is undated and begins again.
 const REDATED: &str = r#"regexp_replace(case mood when 'dated' then
     replace(replace(told, '"day":0,"until":"9223372036854775807"',
             format('"day":%s,"until":"%sT00:00:00Z"', current_date - date '1970-01-01', current_date + 1)),
@@ -34,7 +34,7 @@ fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id(cluster: &mut Cluste
     for mood in ["dated", "anew", "dated", "anew", "dated"] {
         cluster.registry.set_mood(mood)?;
         taken.extend(refused_with(&mut client, "t", &[NAME])?.0);
-        // An honest response comes in between, so that the next lie is asked for.
+        // An honest response comes in between, so that the node asks again and gets the next lie.
         cluster.registry.set_mood("")?;
         taken.push(wait::until(TIMEOUT, "an id of a registry that is honest again", || {
             Ok(next(&mut client, "t").ok())
@@ -45,7 +45,7 @@ fn a_registry_that_makes_a_tag_dated_and_back_repeats_no_id(cluster: &mut Cluste
     ids::growing(&taken)
 }
 
-/// An operator makes the tag dated, so the registry itself reports it. The way out works.
+/// An operator makes the tag dated, so the registry honestly reports a dated tag. The statement that the error recommends works.
 fn a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
@@ -77,7 +77,7 @@ fn one_garbled_entry_takes_no_other_tag_with_it(cluster: &mut Cluster) -> Result
         let (taken, error) = refused_with(&mut other, "bad", &[NAME, "is described in an invalid way"])?;
         assert!(taken.is_empty(), "ids of one that is garbled");
         assert!(!said(&error).replace('\n', "").contains(char::is_control), "{:?}", said(&error));
-        // The garbled tag is asked for again each time, together with this one.
+        // Each time, the node also asks for the garbled tag again.
         assert_eq!(take(&mut client, "t", 30)?.len(), 30);
     }
     assert_eq!(

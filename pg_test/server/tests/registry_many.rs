@@ -61,7 +61,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
     });
     println!("{reservations} reservations by {statements} statements");
     waited?;
-    // At the end, a node may have two further segments: the one in use and the next.
+    // At the end, a node may have two further segments: the segment in use and the next segment.
     let expected = NODES * RESERVATIONS..=NODES * (RESERVATIONS + 2);
     assert!(expected.contains(&reservations), "{reservations} reservations");
     let sessions = format!("select count(*) from pg_stat_activity where usename = '{ROLE}'");
@@ -77,7 +77,7 @@ fn eight_servers_at_one_tag_share_no_id_and_take_one_statement_a_segment() -> Re
 #[test]
 fn servers_at_many_tags_at_once_hold_no_other_up() -> Result<()> {
     const TAGS: usize = 6;
-    // The deadlock check runs before waits end by themselves.
+    // The deadlock check runs before waits time out.
     let cluster = Cluster::of(auto().set("deadlock_timeout", "10ms"), &node(), 3)?;
     for tag in 0..TAGS {
         cluster.create(&tag.to_string(), &format!("step => {STEP}, max_step => {STEP}"))?;

@@ -61,7 +61,7 @@ fn a_registry_put_back_from_an_old_copy_is_noticed_and_repeats_nothing() -> Resu
     ids::unique(taken)
 }
 
-/// The check does not depend on the node's memory.
+/// The node still notices after a restart, because the check does not depend on the node's memory.
 #[test]
 fn a_node_that_restarts_meanwhile_notices_too() -> Result<()> {
     let (mut cluster, mut clients) = two_nodes()?;
@@ -135,7 +135,7 @@ fn a_dump_in_a_new_cluster_is_refused_until_it_is_chosen() -> Result<()> {
     ids::unique(taken)
 }
 
-/// If the extension is recreated on the same server, or in another database, it is another registry.
+/// An extension that is recreated on the same server, or in another database, is another registry.
 #[test]
 fn an_extension_created_anew_is_another_registry() -> Result<()> {
     let (cluster, mut clients) = two_nodes()?;
@@ -155,7 +155,8 @@ fn an_extension_created_anew_is_another_registry() -> Result<()> {
 }
 
 /// The new registry knows no lease until the first node has joined. From then on, a server without a worker id gets none, because
-/// another node may have it. This lasts until an administrator says that all nodes have joined. Nodes with a worker id keep it.
+/// every free worker id may belong to a node that has not joined yet. This lasts until an administrator declares that all nodes
+/// have joined. Nodes with a worker id keep it.
 #[test]
 fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
     let cluster = Cluster::of(auto(), &node(), 3)?;
@@ -177,7 +178,7 @@ fn a_registry_made_anew_leases_to_nodes_what_they_have() -> Result<()> {
              snowflake_ids.registry_take_over(text) to {ROLE}"
     ))?;
     others[0].run(JOIN)?;
-    // Before the node has shown its lease, the registry cannot know any.
+    // The registry knows no lease before the node has reported its own.
     let mut registry = cluster.registry.connect("postgres")?;
     wait::until_true("the lease of the first", || {
         let shown = "select count(*) > 0 from snowflake_ids.worker_lease where former_until is not null";
@@ -220,7 +221,7 @@ fn trouble_of_a_restricted_tag_names_it_to_no_other_role() -> Result<()> {
     registry.run("select snowflake_ids.segment_set('secret', 0, true)")?;
     refuses(&mut client, "secret", &["segment_raise", "\"secret\""])?;
     assert!(registry_status::<String>(&mut client, NAME, "error")?.contains("secret"));
-    // The tag that the session waits for has trouble of its own.
+    // The session's own tag is blocked for another reason.
     registry.run("begin; select from snowflake_ids.segment where tag = 't' for update")?;
     client.run("set role app")?;
     wait_at_most(&mut client, Duration::from_millis(700))?;

@@ -1,4 +1,4 @@
-//! Nodes reach a registry and can reserve there, but do nothing else.
+//! The role of the nodes can connect to a registry and reserve ids there, and can do nothing else.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;
@@ -136,7 +136,7 @@ fn a_registry_is_reached_by_tls() -> Result<()> {
     ))?;
     client.run(JOIN)?;
     assert_eq!(take(&mut client, "t", 2000)?.len(), 2000);
-    // This host name is not the certificate's.
+    // The certificate is for another host name.
     client.run(&format!("{LEAVE}; alter server {NAME} options (set host '127.0.0.1')"))?;
     assert!(said(&client.error(JOIN)?).contains(NAME));
     Ok(())

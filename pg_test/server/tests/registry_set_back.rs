@@ -1,5 +1,5 @@
-//! Nothing is handed over to a registry that is behind the ids that the node received from it. Raised to one node's ids, the
-//! registry would look right to all nodes.
+//! Nothing is handed over to a registry that is behind the ids that the node received from it. A registry raised above one node's
+//! ids would look correct to all nodes.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -59,8 +59,7 @@ fn raise(registry: &Server, tag: &str, highest: i64) -> Result<()> {
     registry.connect("postgres")?.run(&raise)
 }
 
-/// Each node is refused until the tag is raised above the ids of both nodes. This also holds after a node has left the registry
-/// meanwhile.
+/// Each node is refused until the tag is raised above the ids of both nodes. Leaving the registry in between does not help.
 #[test]
 fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
     let mut cluster = Cluster::start(2)?;
@@ -93,7 +92,7 @@ fn who_received_more_does_not_join_until_the_tag_is_raised() -> Result<()> {
         client.run(JOIN)?;
         taken.extend(take(client, "t", 100)?);
     }
-    // The node on its own gave ids that other nodes may have had, but no node gave an id twice.
+    // The node that had left gave ids that other nodes may have had. No node itself gave an id twice.
     assert!(alone.iter().all(|id| *id <= highest));
     ids::unique(taken)
 }
@@ -122,7 +121,7 @@ fn a_tag_that_was_handed_over_and_lost_is_not_made_again() -> Result<()> {
         "own",
         &[&gone, "segment_create('own', start => id)", "DELETE FROM"],
     )?;
-    // This is the way out that the HINT names.
+    // These are the statements that the HINT names.
     let above = received(&mut client, "own")? + 1;
     let mut at_registry = registry.connect("postgres")?;
     create(&mut at_registry, "own", &format!("step => 10, max_step => 10, start => {above}"))?;
@@ -171,7 +170,7 @@ fn a_column_is_not_attached_to_a_tag_that_was_set_back() -> Result<()> {
     Ok(())
 }
 
-/// The HINT gives the way out, which works.
+/// The statement in the HINT works.
 #[test]
 fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -195,7 +194,7 @@ fn a_tag_that_was_dropped_on_purpose_is_forgotten_where_that_is_said() -> Result
     Ok(())
 }
 
-/// Days are compared as for a reservation: by the registry's own day, which may have begun since.
+/// The check compares days as a reservation does: by the registry's own day, which may have begun meanwhile.
 #[test]
 fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -226,7 +225,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     Ok(())
 }
 
-/// Ids from another registry, such as a predecessor, reveal no fault of this one. They raise it.
+/// Ids from another registry, such as a predecessor, reveal no fault of this registry. They raise its rows.
 #[test]
 fn what_came_from_another_registry_raises_this_one() -> Result<()> {
     let cluster = Cluster::start(1)?;
@@ -249,7 +248,7 @@ fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> 
     for tag in ["b", "c"] {
         cluster.create(tag, "")?;
     }
-    // The second node locks "b" after the first one, and would have it when the first one locks "c".
+    // Without a common order, the second node would lock "c" first. Each node would then wait for the other.
     for (node, [its, other]) in cluster.nodes.iter().zip([["b", "c"], ["c", "b"]]) {
         node.connect("postgres")?.run(&format!(
             "insert into snowflake_ids.received (identity, tag, max_id)

@@ -1,4 +1,4 @@
-//! Several registries for one tag: each has its share of the numbers, and any single one suffices.
+//! Several registries for one tag: each has its share of the numbers, and ids continue while any one of them works.
 
 use anyhow::Result;
 use postgres::Client;
@@ -24,7 +24,7 @@ struct Several {
 
 impl Several {
     fn start() -> Result<Self> {
-        // With two registries, each gets a fifth of this time.
+        // With two registries, the node waits a fifth of this time for each.
         let node = || node().set("snowflake_ids.registry_timeout", "5s").start();
         let several = Self { registries: [auto().start()?, auto().start()?], nodes: [node()?, node()?] };
         several.introduce()?;
@@ -227,7 +227,7 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
     ids::unique(taken)
 }
 
-/// The order decides which numbers belong to which registry, so it must stay.
+/// The order decides which numbers belong to which registry, so the order must not change.
 fn a_second_registry_is_added_and_taken_away(several: &mut Several) -> Result<()> {
     let mut client = several.stranger()?;
     create(&mut several.registries[0].connect("postgres")?, "t", "step => 10, max_step => 10")?;
@@ -269,7 +269,7 @@ fn a_connection_cut_again_and_again_repeats_nothing(several: &mut Several) -> Re
     taken.unique()
 }
 
-/// Each registry is compared with the ids received from it. If one was set back, none is changed.
+/// The node compares each registry with the ids received from it. If one registry was set back, no registry is changed.
 fn where_one_was_set_back_none_is_raised(several: &mut Several) -> Result<()> {
     let mut client = several.joined()?;
     let mut taken = take(&mut client, "t", 300)?;

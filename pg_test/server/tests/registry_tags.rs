@@ -91,7 +91,7 @@ fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Se
     ids::unique(taken)
 }
 
-/// This holds even before the commit, because the registry was already raised, whatever becomes of the transaction.
+/// The registry is raised at once, so this holds before the commit and after a rollback.
 fn a_transaction_that_attaches_takes_ids_above_the_columns(server: &mut Server) -> Result<()> {
     server.session()?;
     let mut client = node(server, "node")?;
@@ -127,7 +127,8 @@ fn a_tag_that_was_dropped_does_not_come_to_life_again_by_who_must_not_make_tags(
     assert_eq!(error.code(), Some(&SqlState::UNDEFINED_OBJECT), "{error:?}");
     let count = "select count(*) from snowflake_ids.segment where tag = 't'";
     assert_eq!(registry.one::<i64>(count)?, 0, "the tag is there again");
-    // Roles that may create the tag do not do so either, because others would get the ids that this database has received.
+    // Calls of roles that may create tags do not create the tag either. Other databases would then get ids that this database has
+    // received.
     wait_at_most(&mut client, Duration::from_secs(2))?;
     refused_with(&mut client, "t", &["segment_create"])?;
     assert_eq!(registry.one::<i64>(count)?, 0, "the tag is there again");
@@ -160,7 +161,7 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has(server: &mut Server) ->
     assert_eq!(next(&mut client, "ended")? % 7, 0);
     let text: String = client.one("select segment_nextval_text('t')")?;
     assert!(text.starts_with('Z'), "{text}");
-    // A registry that does not answer reveals nothing. The database keeps the definitions from when it last left.
+    // A registry that does not answer reveals no definitions. The database keeps the definitions that it had when it last left.
     client.run(&format!("{JOIN}; alter server {NAME} options (set port '1')"))?;
     registry.run("select snowflake_ids.segment_alter('t', increment => 20)")?;
     client.run(LEAVE)?;
@@ -168,7 +169,8 @@ fn who_leaves_goes_on_by_the_terms_that_the_registry_has(server: &mut Server) ->
     Ok(())
 }
 
-/// A saved range lies below the highest received id. A column that is attached before the range is used may have these ids.
+/// A saved range lies below the highest received id. A column that is attached before the range is used may contain ids of the
+/// range.
 fn what_was_left_over_is_not_given_to_a_column_that_has_it(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "step => 1000")?;
@@ -202,7 +204,7 @@ fn held_up(client: &mut Client, by: &mut Client, statement: &str) -> Result<Opti
     })
 }
 
-/// If the registries changed while a column is attached, neither the registry nor the local row would be raised.
+/// If the registries changed during an attach, neither the registry nor the local row would be raised.
 fn the_registry_does_not_change_while_a_column_is_attached(server: &mut Server) -> Result<()> {
     let mut registry = server.session()?;
     create(&mut registry, "orders", "")?;

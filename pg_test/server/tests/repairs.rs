@@ -1,4 +1,4 @@
-//! Repairing calls on a node whose registry answers, hangs or is away. Each call ends as its page says, or changes nothing.
+//! Calls that repair a node whose registry answers, hangs or is down. Each call ends as its manual page says, or changes nothing.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -22,7 +22,7 @@ const KEPT: Outcome = Refused("segment tags of this database are kept by registr
 const SILENT: Outcome = Refused("does not answer");
 const LOW: Outcome = Refused("would never be above those of");
 
-/// A call, with its outcomes if the registry answers, and if not.
+/// A call, its outcome if the registry answers, and its outcome if not.
 const CALLS: [(&str, Outcome, Outcome); 11] = [
     ("state_adopt()", Done, Done),
     ("clock_accept()", Done, Done),

@@ -1,5 +1,5 @@
-//! Tags where rows arrive by logical replication. Functions that run there count as anywhere else, and the publisher's own tags
-//! are not taken over. Publisher and subscriber are two databases of one server.
+//! Tags where rows arrive by logical replication. Functions that run on the subscriber take effect there as usual. The
+//! publisher's own tags are not replicated. Publisher and subscriber are two databases of one server.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -116,14 +116,14 @@ fn what_functions_do_where_rows_arrive_counts_and_what_arrives_does_not() -> Res
     let strangers = "select count(*) from snowflake_ids.segment where tag in ('theirs', 'later', 'dropped')";
     assert_eq!(subscriber.one::<i64>(strangers)?, 0);
     assert!(next(&mut subscriber, "dropped").is_err());
-    // The publisher's bound sequences are not bound here: their OIDs belong to other sequences here.
+    // The publisher's bound sequences are not bound on the subscriber, where their OIDs belong to other sequences.
     let bound =
         "select count(*) from snowflake_ids.sequence_binding where tag is distinct from 'public.items'";
     assert_eq!(subscriber.one::<i64>(bound)?, 0);
     Ok(())
 }
 
-/// The TRUNCATE runs no statement on the subscriber that could be noticed, but restarts the sequences of its tables.
+/// On the subscriber, the TRUNCATE runs no statement that the extension could notice, but restarts the sequences of the tables.
 #[test]
 fn a_truncate_that_arrives_leaves_bound_sequences_at_their_end() -> Result<()> {
     let (server, mut publisher, mut subscriber) = replicating()?;
@@ -143,7 +143,7 @@ fn a_truncate_that_arrives_leaves_bound_sequences_at_their_end() -> Result<()> {
 }
 
 /// From Postgres 19 on, a publisher's sequences arrive, too. A sequence bound on the subscriber gives the subscriber's numbers.
-/// If only the publisher has bound it, calls fail and give no number of the publisher's.
+/// If only the publisher has bound the sequence, calls on the subscriber fail instead of giving the publisher's numbers.
 #[test]
 fn sequences_that_arrive_move_no_bound_one() -> Result<()> {
     let (server, mut publisher, mut subscriber) = replicating()?;

@@ -71,8 +71,8 @@ fn caught_up(subscriber: &Server, publisher: &mut Client) -> Result<()> {
     })
 }
 
-/// Raises the tags of the server that takes over above those of the server that stops giving ids. Sections of monotonic series
-/// are tags, too.
+/// Raises the tags of the server that takes over above the tags of the server that stops issuing ids. Sections of monotonic
+/// series are tags, too.
 fn raise_tags(from: &mut Client, to: &mut Client) -> Result<()> {
     for row in from.query("select tag, max_id from snowflake_ids.segment order by tag", &[])? {
         let (tag, reserved): (String, i64) = (row.get(0), row.get(1));
@@ -99,7 +99,7 @@ fn a_subscriber_takes_over_and_hands_back() -> Result<()> {
     from.run("create sequence own; select setval('own', 70)")?;
     drawn.go_on(&mut from, true)?;
 
-    // Rows and the counters of series come by the subscription, not by the dump.
+    // Rows and the counters of series arrive by the subscription, not by the dump.
     let excluded = ["public.*", "snowflake_ids.series_(bigint|text|uuid)"];
     old.strip_version_of_columns()?;
     let excluded = excluded.map(|tables| format!("--exclude-table-data={tables}"));
@@ -107,7 +107,7 @@ fn a_subscriber_takes_over_and_hands_back() -> Result<()> {
     let mut to = new.connect("postgres")?;
     to.run("create role clerk")?;
     new.restore("postgres", &dump)?;
-    // The dump has no data of sequences. A bound sequence counts as bound while it is at its end.
+    // The dump has no data of sequences. A bound sequence counts as bound while it is at its last value.
     to.run("select setval(sequence, 9223372036854775807) from snowflake_ids.sequence_binding")?;
     publish(&mut from)?;
     subscribe(&mut to, &old, "")?;
@@ -149,7 +149,7 @@ fn a_standby_becomes_a_subscriber_and_is_upgraded() -> Result<()> {
     standby.create_subscriber(&old, "postgres")?;
     standby.start_again()?;
     let mut subscriber = standby.connect("postgres")?;
-    // The server is another cluster from now on, and the state file belongs to the former one.
+    // From now on the server is another cluster, and the state file belongs to the former cluster.
     let refused = snowflakes::refused(&mut subscriber)?;
     ensure!(refused.message() == FOREIGN, "{refused:?}");
     subscriber.run("select snowflake_ids.state_reset()")?;

@@ -24,7 +24,7 @@ fn attention(client: &mut Client) -> Result<Vec<(String, String, String)>> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
 }
 
-/// Fails unless this problem is the only one that needs attention.
+/// Fails unless this is the only problem that needs attention.
 fn is_told(client: &mut Client, severity: &str, problem: &str) -> Result<()> {
     let told = attention(client)?;
     ensure!(
@@ -60,7 +60,7 @@ fn a_quiet_server_is_well_and_says_what_it_has(server: &mut Server) -> Result<()
     says(&page(&mut client)?, &["shop_1", "invoices", "public.numbers"])
 }
 
-/// The columns of a view, some with other values.
+/// The columns of a view, some of them replaced by other values.
 fn altered(client: &mut Client, view: &str, values: &[(&str, &str)], from: &str) -> Result<String> {
     let columns = client.column::<String>(&format!(
             "select attname || ' ' || format_type(atttypid, null)
@@ -234,7 +234,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     let (server, mut client) = Server::builder().set("snowflake_ids.sample_interval", "1s").with_session()?;
     client.becomes_true("select count(*) > 0 from snowflake_ids.status_history")?;
     take(&mut client, 1_000)?;
-    // The calls are transactions of their own: a transaction that has made a tag takes its ids from no buffer.
+    // The calls run in a later transaction, because a transaction that has created a tag takes the tag's ids from no buffer.
     client.run("select snowflake_ids.segment_create('invoices')")?;
     client.run("select count(segment_nextval('invoices')) from generate_series(1, 500)")?;
     let sum = |column| {
@@ -247,7 +247,7 @@ fn the_launcher_samples_what_goes_on() -> Result<()> {
     let waits = "select sum(h.waits) = (select sum(s.waits) from snowflake_ids.segment_status as s)
                  from snowflake_ids.status_history as h";
     client.becomes_true(waits)?;
-    // A tag's counts stay when the tag has no slot any more.
+    // A tag's counts stay when the tag loses its slot.
     client.run(
         "select snowflake_ids.segment_drop('invoices'); select snowflake_ids.segment_create('orders')",
     )?;

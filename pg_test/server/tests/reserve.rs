@@ -1,4 +1,5 @@
-//! The high-water mark: the launcher moves it once a `reserve`, ahead of need. Callers move it if the launcher is late.
+//! The high-water mark. The launcher moves the mark once per `reserve`, ahead of need. Callers move the mark if the launcher is
+//! late.
 
 use anyhow::Result;
 use postgres::Client;
@@ -14,12 +15,12 @@ fn server(reserve: &str) -> Result<Server> {
     Server::builder().set("snowflake_ids.reserve", reserve).start()
 }
 
-/// The number of marks written since the start, and of those that a call had to write.
+/// The number of marks written since the start, and the number of marks that calls had to write.
 fn reservations(client: &mut Client) -> Result<(i64, i64)> {
     Ok((status(client, "reservations")?, status(client, "reserved_by_callers")?))
 }
 
-/// Waits until a new reservation is written. For a while after that, the launcher holds nothing that a call needs.
+/// Waits until a new reservation is written. For a while afterwards, the launcher holds no lock that a call needs.
 fn await_reservation(client: &mut Client) -> Result<()> {
     let marks = reservations(client)?.0;
     wait::until_true("a reservation", || Ok(reservations(client)?.0 > marks))?;
@@ -31,8 +32,8 @@ fn whole_seconds(time: Duration) -> i64 {
     i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Repeats `work` until the launcher made all reservations during it. On a busy machine the launcher may be late once, but not
-/// again and again.
+/// Repeats `work` until the launcher makes all reservations of one repetition. On a busy machine the launcher may be late once,
+/// but not again and again.
 fn none_by_calls(client: &mut Client, mut work: impl FnMut(&mut Client) -> Result<()>) -> Result<()> {
     wait::until_true("a while in which no call reserves", || {
         let before = reservations(client)?;
@@ -50,7 +51,7 @@ fn ids_at_full_speed_cost_one_reservation_a_second() -> Result<()> {
     load.run(Duration::from_secs(if full() { 60 } else { 3 }));
     let taken = load.end();
     let (marks, by_callers) = reservations(&mut client)?;
-    // Each reservation covers at least a second's ids. Calls make some of them.
+    // Each reservation covers at least a second's ids. Calls make some of the reservations.
     let limit = whole_seconds(start.elapsed()) + 2 + by_callers;
     assert!(marks >= 2, "{marks} reservations: what is counted is not what is written");
     assert!(marks <= limit, "{marks} reservations where {limit} do");

@@ -1,8 +1,8 @@
-//! Data directories whose parts are old, present or missing. No snowflake id comes twice, or an error says what to do. No id of a
-//! tag comes twice among the rows that the directory then has.
+//! Data directories whose parts are old, present or missing. Either no snowflake id repeats, or an error says what to do. No id
+//! of a tag repeats among the rows in the restored directory.
 //!
-//! One server goes through one mix after another, and all its ids are compared. `make restores` runs all mixes. The other tests
-//! run mixes that show each way in which a part can be wrong.
+//! A mix says for each part whether it is old, present or missing. One server goes through one mix after another, and all its ids
+//! are compared. `make restores` runs all mixes. The other tests run mixes that show each way in which a part can be wrong.
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
@@ -16,14 +16,14 @@ use std::collections::HashSet;
 
 /// A layout with many worker ids, because each copy that leases one takes another.
 const LAYOUT: &str = "41/0/20/2 epoch=2020-01-01";
-/// The clock after the first ids. All later ids then follow from the state file, and an old state file would bring ids again.
+/// The clock after the first ids. All later ids then follow from the state file, so an old state file would repeat ids.
 const CLOCK: &str = "-1h";
 
 #[derive(Clone, Copy, Debug)]
 struct Mix {
     /// True if the old files come from a base backup of the running server, not from a copy of the stopped one.
     base_backup: bool,
-    /// True if the directory is put together elsewhere, not in its place.
+    /// True if the directory is assembled in another place.
     elsewhere: bool,
     /// True if Postgres's own files are old.
     postgres: bool,
@@ -46,7 +46,7 @@ const CHOSEN: [Mix; 5] = [
     Mix { elsewhere: true, state: Old, ..PRESENT },
 ];
 
-/// All mixes, but none with an old witness, which is as good as the present one.
+/// All mixes except those with an old marker file, which has the same effect as the present marker file.
 fn all() -> Vec<Mix> {
     let mut all = Vec::new();
     for number in 0..2 * 2 * 2 * 3 * 2 * 3 {
@@ -94,7 +94,7 @@ impl Lives {
         for id in take(&mut client, 500)? {
             ensure!(self.snowflakes.insert(id), "snowflake id {id} came again");
         }
-        // No segment has as many ids, so both left-over ids and newly reserved ids come.
+        // The number of ids exceeds a segment, so calls return both saved ids and newly reserved ids.
         let insert = "insert into orders select segment_nextval('orders') from generate_series(1, 1700)";
         client.batch_execute(insert).context("an id of a tag came again")
     }
@@ -121,7 +121,7 @@ impl Lives {
         })?;
         self.server.start_again()?;
         if mix.state == Missing && mix.witness == Missing {
-            // No file is left that could tell. The test does what an operator should do by the documentation.
+            // No file is left that shows the loss. The test does what the documentation tells an operator to do.
             let mut client = self.server.connect("postgres")?;
             client.run("select snowflake_ids.state_reset()")?;
         }

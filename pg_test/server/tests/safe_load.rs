@@ -1,4 +1,4 @@
-//! `snowflake_safe_id` under load: writers of many kinds, strikes at the server, and readers that continue after their last id.
+//! `snowflake_safe_id` under load: writers of many kinds, faults of the server, and readers that continue after their last id.
 //! With `SAFE_READ_SECONDS=1800` the test runs for half an hour, with more writers.
 
 use anyhow::{Context, Result, bail, ensure};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The number of seconds that the test runs. Without it, each strike comes once.
+/// The number of seconds that the test runs. Without this number, each strike comes once.
 fn seconds() -> Option<u64> {
     setting("SAFE_READ_SECONDS")
 }
@@ -103,7 +103,7 @@ enum Way {
     /// Uses a parallel plan that looks up the bound first.
     Lookup,
     RepeatableRead,
-    /// Uses a cursor, which is fetched while others commit.
+    /// Uses a cursor, which is fetched while other transactions commit.
     Cursor,
     /// Reads without the bound, which loses rows.
     Naive,
@@ -170,7 +170,7 @@ impl Reader {
             match self.read(&mut client) {
                 Ok(()) if is_last => return Ok(()),
                 Err(error) if has_ended(&error) => return Ok(()),
-                // The first call takes an id, and none is issued for now.
+                // The session's first call takes an id, but the server issues no ids at the moment.
                 Err(error) if error.code() == Some(NOT_IN_STATE) => roll_back(&mut client)?,
                 read => read.with_context(|| format!("{:?} after {}", self.way, self.last))?,
             }

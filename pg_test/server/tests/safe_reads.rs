@@ -1,4 +1,4 @@
-//! `snowflake_safe_id`: a reader that continues after its last id misses no row, whatever writers do.
+//! `snowflake_safe_id`: a reader that continues after the last id that it has read misses no row, whatever writers do.
 
 use anyhow::Result;
 use postgres::Client;
@@ -92,7 +92,7 @@ fn an_old_snapshot_has_no_row_that_came_after_it(server: &mut Server) -> Result<
     Ok(())
 }
 
-/// The plan calls the function for each row, both before and after others commit.
+/// The plan calls the function for each row, both before and after other transactions commit.
 fn a_cursor_keeps_its_bound(server: &mut Server) -> Result<()> {
     let (mut reader, mut writer) = (session(server)?, server.connect("postgres")?);
     let mut early = server.connect("postgres")?;

@@ -1,4 +1,5 @@
-//! Tags that are created, altered, set and dropped while sessions use them. All sessions see a change at commit, none before.
+//! Tags that are created, altered, set and dropped while sessions use them. All sessions see a change at commit, and no session
+//! sees it before.
 
 use anyhow::Result;
 use postgres::Client;

@@ -1,4 +1,4 @@
-//! A tag that no session has used yet. All sessions call it at once, and its step is far too small.
+//! A tag that no session has used yet, with a step that is far too small. All sessions call the tag at once.
 
 use anyhow::Result;
 use postgres::Client;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 32;
 
-/// Has all sessions take ids for a time, by statements of `count` calls. Any error ends the test.
+/// Lets all sessions take ids for a time, by statements of `count` calls. Any error ends the test.
 fn load(server: &Server, count: usize, time: Duration) -> Result<Vec<i64>> {
     let taken = at_once(server.sessions("postgres", SESSIONS)?, |_, mut client| {
         let end = Instant::now() + time;

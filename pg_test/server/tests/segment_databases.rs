@@ -19,7 +19,7 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
         // Before Postgres 15, CREATE DATABASE takes no OID.
         return Ok(());
     }
-    // A copy of a template has its rows, so both lives have the same tags in the same table.
+    // A copy of a template has its rows, so the database has the same tags in the same table each time.
     server.create_database("shop")?;
     create(&mut server.connect("shop")?, "orders", "")?;
     create(&mut server.connect("shop")?, "bills", "")?;
@@ -30,7 +30,7 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
         ensure!(taken[0] == 1, "life {life} begins with {}", taken[0]);
         taken.extend(take(&mut inside, "orders", 5000)?);
         ids::unique(taken)?;
-        // The new database also does not start above the ids of a rolled-back transaction in the dropped one.
+        // A rolled-back transaction in the dropped database does not raise the ids of the new database either.
         if life == 0 {
             inside.run("begin; select snowflake_ids.segment_set('bills', 5000)")?;
             next(&mut inside, "bills")?;
@@ -46,8 +46,8 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
     Ok(())
 }
 
-/// The workers leave the database as soon as it is to be dropped, not only after 2 s without work. On a busy machine one fast
-/// drop out of many is enough.
+/// The workers disconnect as soon as a session drops the database, not only after 2 s without work. On a busy machine, the test
+/// is content with one fast drop out of many.
 #[test]
 fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
     let (server, mut client) = auto().with_session()?;
@@ -72,7 +72,7 @@ fn one_is_dropped_right_after_its_first_ids() -> Result<()> {
     })
 }
 
-/// A test suite may do this: each test has its own database, copied from a template with the schema.
+/// Test suites work like this: each test has its own database, copied from a template with the schema.
 #[test]
 fn twice_as_many_as_workers_ask_for_their_first_ids_at_once() -> Result<()> {
     let builder = auto().set("max_worker_processes", "8").set("max_connections", "60");

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const SESSIONS: usize = 8;
-/// A time zone whose midnight is far from midnight UTC, by no whole number of hours.
+/// A time zone whose midnight is far from midnight UTC, and whose offset is not a whole number of hours.
 const ZONE: &str = "Asia/Kathmandu";
 
 fn server() -> Result<(Server, Client)> {
@@ -18,7 +18,7 @@ fn server() -> Result<(Server, Client)> {
     Ok((server, client))
 }
 
-/// Sets the clock to some seconds after a midnight of the zone, `days` days after the next midnight.
+/// Sets the clock to `seconds` after a midnight of the zone: the midnight that is `days` days after the next midnight.
 fn set_clock_to_midnight(server: &Server, client: &mut Client, days: f64, seconds: f64) -> Result<()> {
     server.set_clock("+0")?;
     let left: f64 = client.one(&format!(
@@ -28,7 +28,7 @@ fn set_clock_to_midnight(server: &Server, client: &mut Client, days: f64, second
     server.set_clock(&format!("{:+.3}", left + days * 86_400.0 + seconds))
 }
 
-/// Takes a key of the tag; gives its day and its number.
+/// Takes a key of the tag. Returns the key's day and number.
 fn key(client: &mut Client) -> Result<(String, i64)> {
     let key: String = client.one("select segment_nextval_text('t')")?;
     let (day, number) = key.split_once('-').with_context(|| key.clone())?;
@@ -154,7 +154,7 @@ fn a_transaction_that_changed_a_tag_numbers_by_itself_when_the_day_of_the_buffer
     Ok(())
 }
 
-/// A clock that is set back over midnight shows midnight twice. The day begins with the first one, as in series.
+/// A clock that is set back over midnight shows midnight twice. The day begins with the first midnight, as in series.
 #[test]
 fn a_day_begins_where_midnight_comes_first() -> Result<()> {
     let (server, mut client) = Server::builder().false_clock().with_session()?;
@@ -165,7 +165,7 @@ fn a_day_begins_where_midnight_comes_first() -> Result<()> {
     for (tag, reset, midnight, before, after) in days {
         let midnight: f64 =
             client.one(&format!("select extract(epoch from timestamptz '{midnight}')::float8"))?;
-        // The clock never shows the present time in between: a worker could reserve ids then.
+        // The clock never returns to the present time in between, because a worker could then reserve ids.
         let set_clock = |seconds: i32| -> Result<()> {
             let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64();
             server.set_clock(&format!("{:+.3}", midnight - now + f64::from(seconds)))

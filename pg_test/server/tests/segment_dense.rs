@@ -20,7 +20,7 @@ fn sixteen_sessions_take_the_ids_of_one_tag_in_every_way(server: &mut Server) ->
             let insert =
                 format!("insert into t (filler) select 0 from generate_series(1, {round}) returning id");
             taken.extend(client.column::<i64>(&insert)?);
-            // The blocks are smaller or larger than a segment.
+            // Calls take blocks that are smaller or larger than a segment.
             let count = if round == number { 5_000 } else { round };
             taken.extend(client.column::<i64>(&format!("select segment_nextvals('t', {count})"))?);
         }

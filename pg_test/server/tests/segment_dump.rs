@@ -105,7 +105,7 @@ fn the_owner_of_a_database_dumps_and_restores_it(server: &mut Server) -> Result<
     assert_eq!(copy.one::<String>(bound)?, "numbers numbers");
     assert_eq!(copy.one::<i64>("select nextval('numbers')")?, 1);
     assert!(may_take(server, "alice")? && may_take(server, "keeper")? && !may_take(server, "bob")?);
-    // A dropped role's rights are left out: in another cluster they could become another role's.
+    // A dropped role's rights are left out, because in another cluster another role could receive them.
     assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.segment_privilege")?, 1);
     // A database owner may not change leases of worker ids.
     assert_eq!(copy.one::<i64>("select count(*) from snowflake_ids.worker_lease")?, 0);
@@ -170,8 +170,8 @@ fn a_dump_restored_on_a_server_that_was_promoted_skips_nothing() -> Result<()> {
     Ok(())
 }
 
-/// A dump of the schema alone, as frameworks keep it, has no tags, because tags are rows. Each way that the error names makes the
-/// tag.
+/// A dump of the schema alone, as frameworks keep it, has no tags, because tags are rows. Each of the two ways that the error
+/// names creates the tag.
 fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Result<()> {
     shop(server)?;
     server.connect("postgres")?.run("create database copy owner keeper")?;
@@ -185,7 +185,7 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Resu
         hint.contains("snowflake_ids.segment_create('open')") && hint.contains("segment_auto_create"),
         "{hint}"
     );
-    // The first way: an administrator changes the setting for the database, and users' first inserts make the tags.
+    // The first way: an administrator changes the setting for the database, and users' first inserts create the tags.
     let mut admin = server.connect("copy")?;
     admin.run("alter database copy set snowflake_ids.segment_auto_create = on")?;
     let mut user = server.connect("copy")?;
@@ -203,8 +203,8 @@ fn a_table_of_a_schema_dump_says_how_to_get_its_tag(server: &mut Server) -> Resu
     Ok(())
 }
 
-/// Only the table was dumped: its tag and the binding of its sequence are missing. Ids continue above the table's rows, whichever
-/// function is called.
+/// The dump contains only the table, without its tag and without the binding of its sequence. Ids continue above the table's
+/// rows, whichever function is called.
 fn a_table_that_was_dumped_alone_goes_on(server: &mut Server) -> Result<()> {
     server.create_database("shop")?;
     let mut shop = server.connect("shop")?;

@@ -12,7 +12,7 @@ use std::thread;
 const SESSIONS: usize = 6;
 const ROUNDS: usize = 8;
 const DEFINITION: &str = "step => 1, max_step => 1";
-/// A statement with many calls, most of which have to wait. The statement has to notice by itself what changes while it runs.
+/// A statement with many calls, most of which wait. The statement must notice changes while it runs.
 const CALLS: &str = "select count(segment_nextval('t')) from generate_series(1, 30)";
 
 /// Drops and creates the extension in one transaction, as `pg_restore --clean --single-transaction` does.
@@ -41,7 +41,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
             let stop = &stop;
             scope.spawn(move || {
                 while !stop.load(Relaxed) {
-                    // The statement gives ids or an error. Both happen, and both are right.
+                    // The statement gives ids or an error. Both outcomes occur, and both are correct.
                     drop(session.one::<i64>(CALLS));
                     ended.fetch_add(1, Relaxed);
                 }
@@ -82,7 +82,7 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
     )?;
     assert!(error.detail().is_some_and(|detail| detail.contains("rights")), "{error:?}");
     client.fails("select segment_currval('t')", &SqlState::INSUFFICIENT_RESOURCES)?;
-    // The user's own limit is shorter, and the error says so.
+    // The user's own lock_timeout is shorter, so the call ends with the error of lock_timeout.
     client.run("set lock_timeout = '100ms'")?;
     client.fails("select segment_nextval('t')", &SqlState::LOCK_NOT_AVAILABLE)?;
     client.run("reset lock_timeout; begin; set local snowflake_ids.segment_wait_timeout = '1min'")?;

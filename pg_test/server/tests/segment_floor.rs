@@ -1,5 +1,5 @@
-//! Ids that a transaction took from a row it had changed. After a rollback they do not come again, even after restarts. Only the
-//! tag's owner can bring them back, with a forced set, however that is committed.
+//! Ids that a transaction took from a row it had changed. After a rollback these ids do not repeat, even after restarts. Only a
+//! forced set by the tag's owner can bring them back, in an ordinary or a prepared transaction.
 
 use anyhow::Result;
 use postgres::Client;
@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases, ids};
 
-/// Changes a tag, takes ids and rolls back; gives the ids.
+/// Changes a tag, takes ids and rolls back. Returns the ids.
 fn roll_back(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {
     client.run(&format!("begin; select snowflake_ids.segment_alter('{tag}', max_value => 1000000)"))?;
     let taken = take(client, tag, count)?;
@@ -24,7 +24,7 @@ fn ids_that_were_rolled_back_do_not_come_again_after_a_restart(server: &mut Serv
     for (tag, taken) in ["used", "own"].iter().zip(&mut taken) {
         taken.extend(roll_back(&mut client, tag, 100)?);
     }
-    // After the crash the server finds the ranges that the stop before saved.
+    // After the crash the server finds the ranges that the earlier clean stop saved.
     for crash in [false, true, false] {
         drop(client);
         if crash {
@@ -65,7 +65,7 @@ fn a_tag_that_a_prepared_transaction_forces_back_goes_back(server: &mut Server) 
     Ok(())
 }
 
-/// The transaction may take the highest ids after its first forced set, or after its second.
+/// The transaction takes its highest ids after the first or after the second forced set.
 fn a_force_that_is_rolled_back_gives_nothing_back(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     for end in ["rollback", "prepare transaction 'p'; rollback prepared 'p'"] {
@@ -77,7 +77,7 @@ fn a_force_that_is_rolled_back_gives_nothing_back(server: &mut Server) -> Result
                 client.run(&format!("select snowflake_ids.segment_set('t', {force}, force => true)"))?;
                 let forced = take(&mut client, "t", 3)?;
                 assert_eq!(forced[0], force + 1);
-                // Ids below those of others come again, as the owner's forced set asks.
+                // Ids up to 500 may repeat, because the owner's forced set asks for them.
                 taken.extend(forced.into_iter().filter(|id| *id > 500));
             }
             for statement in end.split(';') {
@@ -105,7 +105,7 @@ fn a_force_within_a_savepoint_that_is_rolled_back_gives_nothing_back(server: &mu
     Ok(())
 }
 
-/// The tag does not give the ids of the tag that replaced it in the transaction.
+/// After the rollback, the tag does not repeat ids of the tag that replaced it within the transaction.
 fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_back(
     server: &mut Server,
 ) -> Result<()> {
@@ -120,7 +120,7 @@ fn a_tag_dropped_and_created_in_a_transaction_that_is_rolled_back_gives_nothing_
     ids::unique(taken)
 }
 
-/// The row may have another name when the tag is called again.
+/// The row may have another name when a call next uses it.
 fn ids_that_were_rolled_back_do_not_come_again_under_another_name(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     let definition = "step => 5, max_step => 5";

@@ -27,13 +27,13 @@ fn letters_of_the_database_are_in_its_numbers() -> Result<()> {
             create(&mut client, &tag, &format!("format => '{format}'"))?;
             let expected = |n: &str| format.replace("{n:4}", n).replace("{{", "{");
             assert_eq!(text(&mut client, &tag)?, expected("0001"), "{encoding}");
-            // The transaction's own memory gives the text, too.
+            // The transaction's private ids have the same format.
             client.run(&format!("begin; select snowflake_ids.segment_set('{tag}', 7)"))?;
             assert_eq!(text(&mut client, &tag)?, expected("0008"), "{encoding}");
             client.run("commit")?;
             assert_eq!(text(&mut client, &tag)?, expected("0009"), "{encoding}");
         }
-        // The length that counts is the length in UTF-8.
+        // The limit applies to the length in UTF-8.
         let long = format!(
             "{}{{n}}",
             one.chars().next().map_or(String::new(), |letter| letter.to_string().repeat(40))

@@ -1,4 +1,4 @@
-//! More tags than shared memory has places for.
+//! More tags than shared memory has slots.
 
 use anyhow::Result;
 use postgres::error::{DbError, SqlState};
@@ -12,14 +12,14 @@ use std::thread;
 
 const TAGS: usize = 4;
 
-/// Starts a server with this number of places, and opens a session.
+/// Starts a server with this number of slots, and opens a session.
 fn with_places(places: usize) -> Result<(Server, Client)> {
     let server = Server::builder().set("snowflake_ids.max_tags", &places.to_string()).start()?;
     let client = server.session()?;
     Ok((server, client))
 }
 
-/// Opens a session on a server with [`TAGS`] places. As many tags are in use, and there is one tag more.
+/// Opens a session on a server with [`TAGS`] slots. All slots are used by tags, and one further tag exists.
 fn full(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for number in 0..=TAGS {
@@ -40,7 +40,8 @@ fn places(client: &mut Client, column: &str) -> Result<i64> {
     client.one(&format!("select tag_{column}::bigint from snowflake_ids.metric_server"))
 }
 
-/// A tag that loses its slot loses about as many ids as it used. If 1,000 tags lost a step each, a million ids would be lost.
+/// A tag that loses its slot loses about as many ids as it used. If each of 1,000 tags lost a whole step, a million ids would be
+/// lost.
 #[test]
 fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> Result<()> {
     const PLACES: i64 = 16;
@@ -49,7 +50,7 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     create_many(&mut client, 1_000)?;
     let taken = at_once(server.sessions("postgres", 32)?, |session, mut client| {
         let call = client.prepare("select segment_nextval($1)")?;
-        // The order in which sessions call tags does not matter.
+        // Each session calls the tags in a random order.
         let mut random = 1 + session as u64;
         let mut taken = Vec::new();
         for _ in 0..250 {
@@ -66,7 +67,7 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     let given = i64::try_from(of_tag.values().map(Vec::len).sum::<usize>())?;
     of_tag.into_values().try_for_each(ids::unique)?;
     let reserved: i64 = client.one("select sum(max_id)::bigint from snowflake_ids.segment")?;
-    // The first tags found free places. With its place, each of them lost at most two whole segments.
+    // The first tags found free slots. Each of these tags lost at most two whole segments with its slot.
     let most = 3 * given + PLACES * 2 * STEP;
     assert!(reserved <= most, "{reserved} ids are reserved for {given}");
 
@@ -131,7 +132,7 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
             assert!(next(&mut client, &tag)? >= round, "{tag}");
         }
     }
-    // Each waiting call has kept its place, and gives it up when the call ends.
+    // Each waiting call keeps its slot until the call ends.
     assert!(places(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
     locker.run("rollback")?;
     for call in calls {
@@ -141,7 +142,8 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
     Ok(())
 }
 
-/// A bound sequence takes as many consecutive ids as its increment, although a tag that has just got a place is granted few.
+/// A bound sequence takes as many consecutive ids as its increment, although a tag that has just received a slot reserves few
+/// ids.
 #[test]
 fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Result<()> {
     let server = &mut Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
@@ -196,7 +198,7 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
         create(&mut client, tag, "step => 10")?;
     }
     let (mut of_a, mut of_b) = (take(&mut client, "a", 15)?, Vec::new());
-    // These sessions have used the place for the other tag before.
+    // These sessions have used the same slot for the other tag before.
     let mut clients = server.sessions("postgres", 4)?;
     for _ in 0..3 {
         for (tag, taken) in [("b", &mut of_b), ("a", &mut of_a)] {

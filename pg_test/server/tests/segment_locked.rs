@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, cases, ids};
 use std::thread;
 
-/// Opens a session, and makes two tags with segments of ten ids.
+/// Opens a session, and creates two tags with segments of ten ids.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for tag in ["t", "other"] {
@@ -19,8 +19,8 @@ fn session(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// Checks a tag whose row is locked: reserved ids are handed out, then calls fail in time and say why. The other tag is served as
-/// before. Gives the ids.
+/// Checks a tag whose row is locked: calls return reserved ids, then fail in time and say why. The other tag is served as before.
+/// Returns the ids.
 fn check_locked(client: &mut Client) -> Result<Vec<i64>> {
     client.run("set snowflake_ids.segment_wait_timeout = '700ms'")?;
     let (taken, error) = refused_with(client, "t", &["or the whole table"])?;

@@ -1,5 +1,4 @@
-//! Changes of every kind, committed and rolled back, beside sessions that only insert: no id comes twice, not
-//! even one that was rolled back.
+//! Changes of every kind, committed and rolled back, beside sessions that only insert: no id repeats, not even a rolled-back id.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -29,7 +28,7 @@ const WORKS: [&[&str]; 10] = [
     &["begin", TUNE, "savepoint a", "4", RAISE, "4", "rollback to a", "4", "rollback"],
 ];
 
-/// Runs the steps once; gives the ids of all inserts, whether committed or not.
+/// Runs the steps once. Returns the ids of all inserts, committed or not.
 fn run(client: &mut Client, work: &[&str]) -> Result<Vec<i64>> {
     let mut taken = Vec::new();
     for step in work {

@@ -1,4 +1,4 @@
-//! The transaction that creates or changes a tag gets its ids from memory of its own.
+//! A transaction that creates or changes a tag takes the tag's ids from its own private memory.
 
 use anyhow::Result;
 use postgres::Client;

@@ -1,4 +1,4 @@
-//! Many databases that draw ids of tags at once, with the few workers that the server can run.
+//! Many databases that take ids of tags concurrently, while the server can run only a few workers.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -13,7 +13,7 @@ fn databases() -> Result<usize> {
     std::env::var("SNOWFLAKE_IDS_DATABASES").map_or(Ok(40), |number| number.parse().context("a number"))
 }
 
-/// Makes `count` databases with the extension and a tag, and opens a session in each.
+/// Creates `count` databases with the extension and a tag, and opens a session in each.
 fn many(builder: Builder, count: usize) -> Result<(Server, Vec<Client>)> {
     let server = builder.set("max_connections", &(count + 20).to_string()).start()?;
     server.create_database("model")?;

@@ -1,5 +1,5 @@
-//! Tags that are changed under load, again and again: the moments between a change and its commit, and between a reservation and
-//! its publication.
+//! Tags that are changed under load, again and again. The tests aim at the moments between a change and its commit, and between a
+//! reservation and its publication.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -51,15 +51,15 @@ fn change(
     Ok(taken)
 }
 
-/// The treatment of the worker.
+/// What happens to the worker during the rounds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Worker {
     LetAlone,
     HeldUp,
 }
 
-/// Pauses the worker, wherever it is, for longer than a round takes. From time to time the worker runs freely until sessions get
-/// ids. On a busy machine it would otherwise serve nobody, because its lock waits would end while it is stopped.
+/// Pauses the worker at a random point for longer than a round takes. From time to time the worker runs freely until sessions get
+/// ids. Without these times it would serve nobody on a busy machine, because its lock waits would time out while it is stopped.
 fn hold_worker_up(
     server: &Server,
     stop: &AtomicBool,
@@ -75,7 +75,7 @@ fn hold_worker_up(
         };
         let before = in_all();
         for micros in (0..1_500).step_by(13) {
-            // If the worker has ended since, the loop looks for the next one.
+            // If the worker has ended meanwhile, the loop looks for the next worker.
             let Ok(paused) = server.pause_process(worker) else { break };
             sleep(Duration::from_millis(12));
             drop(paused);
@@ -86,7 +86,7 @@ fn hold_worker_up(
     Ok(())
 }
 
-/// Lets sessions take ids while another one runs rounds of changes; gives the ids of all.
+/// Lets sessions take ids while another session runs rounds of changes. Returns the ids of all sessions.
 fn under_load(
     server: &Server,
     worker: Worker,
@@ -126,7 +126,8 @@ fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives(
 fn altering_a_tag_again_and_again_repeats_no_id(server: &mut Server) -> Result<()> {
     create(&mut server.session()?, "t", "step => 10")?;
     let taken = under_load(server, Worker::LetAlone, |client, round| {
-        // The change takes back buffered ids, and the worker reserves again. A range that it has not published yet becomes a gap.
+        // The change takes back buffered ids, and the worker reserves again. A range that the worker has not published yet
+        // becomes a gap.
         let max_value = 1_000_000_000 + round;
         client.run(&format!("select snowflake_ids.segment_alter('t', max_value => {max_value})"))?;
         take(client, "t", 3)

@@ -1,5 +1,5 @@
-//! Restarts, which leave no gap, and crashes, which leave a gap and repeat nothing. The note that the server writes when it stops
-//! can be lost, damaged or old without harm.
+//! Restarts, which leave no gap, and crashes, which leave a gap and repeat nothing. The saved-range file that the server writes
+//! when it stops can be lost, damaged or old without harm.
 
 use anyhow::Result;
 use postgres::Client;
@@ -37,7 +37,7 @@ fn a_restart_leaves_no_gap(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Fails if the server hands out left-over ids again without reading the row.
+/// Fails if the server hands out saved ids again without reading the row.
 fn an_old_note_is_worth_nothing(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
@@ -47,7 +47,7 @@ fn an_old_note_is_worth_nothing(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     taken.extend(take(&mut client, "t", 10)?);
     drop(client);
-    // The note of the stop before the last, which a copy of the data directory may have.
+    // The saved-range file of an earlier stop, as a copy of the data directory may contain it.
     server.stop(Shutdown::Fast)?;
     fs::write(note(server), &old)?;
     server.start_again()?;
@@ -91,7 +91,7 @@ fn a_note_that_is_damaged_or_lost_costs_a_gap(server: &mut Server) -> Result<()>
     ids::growing(&taken)
 }
 
-/// The note stays good for the release that wrote it. Ids that are left over meanwhile become a gap.
+/// The file stays usable for the release that wrote it. Ids that the older release cannot save become a gap.
 fn a_note_of_a_newer_version_stays_as_it_is(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
@@ -114,7 +114,7 @@ fn a_note_of_a_newer_version_stays_as_it_is(server: &mut Server) -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The first form of the note has no checksums before its lines.
+/// In its first form, the saved-range file has no checksums before its lines.
 fn a_note_of_an_older_version_is_good(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
@@ -130,7 +130,7 @@ fn a_note_of_an_older_version_is_good(server: &mut Server) -> Result<()> {
     ids::dense(taken)
 }
 
-/// Changes by hand before the first use after a restart count. The saved ranges do not.
+/// A tag that is changed between a restart and its first use follows the change and ignores its saved range.
 fn a_change_before_the_first_use_counts(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["moved", "by hand", "altered", "dropped"])?;
     for tag in ["moved", "by hand", "altered", "dropped"] {
@@ -153,7 +153,7 @@ fn a_change_before_the_first_use_counts(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a tag that was dropped and created again can get the version that the note has for the former tag.
+/// Fails if a tag that was dropped and created again can get the version that the saved-range file has for the former tag.
 fn a_tag_that_is_created_again_is_not_its_former_self(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let prefetched = |client: &mut Client| {
@@ -180,11 +180,11 @@ fn a_restart_leaves_no_gap_within_a_day(server: &mut Server) -> Result<()> {
     drop(client);
     server.restart()?;
     taken.extend(take(&mut server.session()?, "t", 10)?);
-    // A New Year in between would leave a gap of another kind.
+    // If the year changed during the test, the numbers would start again.
     ids::dense(taken)
 }
 
-/// The launcher notes down the ids of the buffers, and empties them, whenever it is ended, not only with the server.
+/// The launcher saves the ids of the buffers and empties the buffers whenever it ends, not only when the server stops.
 fn the_supervisors_end_repeats_nothing(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;

@@ -1,5 +1,5 @@
-//! Data directories whose parts are from different moments. Ids left over at a stop are handed out once, whatever was put back
-//! beside the note.
+//! Data directories whose parts are from different moments. Saved ranges are handed out once, whichever other files were restored
+//! beside the saved-range file.
 
 use anyhow::Result;
 use postgres::Client;
@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::restores::{From, Moment, Part};
 use snowflake_ids_server_tests::segments::{create, take};
 use snowflake_ids_server_tests::{Server, Shutdown, ids};
 
-/// Puts back all files of a stopped server, except the note of left-over ids.
+/// Restores all files of a stopped server, except the saved-range file.
 fn put_back_all_but_the_note(server: &Server, moment: &Moment) -> Result<()> {
     server.put_back(moment, true, |part| if part == Part::CarryOver { From::Present } else { From::Old })
 }
@@ -18,7 +18,7 @@ fn server_with_a_tag() -> Result<(Server, Client)> {
     Ok((server, client))
 }
 
-/// Without a mark that tells histories apart, the rows would reach the values of the note again.
+/// The restored rows would reach the values in the saved-range file again. A mark in the file distinguishes the two histories.
 #[test]
 fn a_note_that_is_newer_than_the_rows_is_not_taken_up() -> Result<()> {
     let (mut server, mut client) = server_with_a_tag()?;
@@ -32,7 +32,7 @@ fn a_note_that_is_newer_than_the_rows_is_not_taken_up() -> Result<()> {
     ids::unique(take(&mut server.connect("postgres")?, "t", 4_000)?)
 }
 
-/// The rows are those with which the note was written, each time.
+/// Each time, the rows are those for which the saved-range file was written.
 #[test]
 fn a_note_that_was_taken_up_never_serves_again() -> Result<()> {
     let (mut server, mut client) = server_with_a_tag()?;
@@ -46,7 +46,7 @@ fn a_note_that_was_taken_up_never_serves_again() -> Result<()> {
         server.stop(Shutdown::Immediate)?;
         put_back_all_but_the_note(&server, &backup)?;
     }
-    // The note served after the first start. After the other starts ids began above it.
+    // The server used the saved ranges after the first start. After the other starts, ids began above these ranges.
     assert_eq!(taken[..30], (1..=30).collect::<Vec<i64>>());
     ids::unique(taken[..50].to_vec())
 }

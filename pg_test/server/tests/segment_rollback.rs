@@ -1,4 +1,4 @@
-//! Rollbacks, which never give ids back: ids that a transaction took from a row it had changed do not come again.
+//! Rollbacks never give ids back: ids that a transaction took from a row that it had changed do not repeat.
 
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
@@ -30,7 +30,7 @@ const CHANGES: [&str; 4] = [
 fn ids_taken_by_changes_that_are_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
     let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     let pairs = CHANGES.iter().flat_map(|first| CHANGES.map(|second| (*first, second)));
-    // Setting the same value twice is refused, because ids above it were issued in between.
+    // Setting the same value twice is refused, because ids above the value were issued in between.
     for (first, second) in pairs.filter(|(first, second)| first != second || !first.contains("segment_set")) {
         create(&mut own, "t", "step => 10, max_step => 40")?;
         let mut taken = take(&mut other, "t", 5)?;
@@ -54,7 +54,7 @@ fn a_gap_between_the_buffers_is_not_given_back() -> Result<()> {
     let (mut own, mut other) = (server.session()?, server.connect("postgres")?);
     create(&mut own, "t", "step => 10, max_step => 10")?;
     let mut taken = take(&mut other, "t", 1)?;
-    // This id is beyond the first buffer, so that the second buffer begins after it.
+    // This id lies beyond the first buffer, so the second buffer begins after this id.
     own.run(&format!("begin; {}", CHANGES[1]))?;
     taken.push(next(&mut own, "t")?);
     own.run("rollback")?;

@@ -1,4 +1,4 @@
-//! Servers that can start no worker, because all `max_worker_processes` are in use.
+//! Servers that cannot start a worker, because all `max_worker_processes` are in use.
 
 use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
@@ -8,13 +8,13 @@ use snowflake_ids_server_tests::sessions::{Ends, PARALLEL, at_once};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
 use std::thread;
 
-/// A server with this number of worker processes. Logical replication takes none of them.
+/// A server with this number of worker processes. Logical replication uses none of these processes.
 fn server(workers: u32) -> Builder {
     let workers = workers.to_string();
     Server::builder().set("max_logical_replication_workers", "0").set("max_worker_processes", &workers)
 }
 
-/// Calls, and expects an error because no worker can start.
+/// Calls for an id, and expects an error because no worker can start.
 fn refused(client: &mut postgres::Client) -> Result<DbError> {
     client.run("set snowflake_ids.segment_wait_timeout = '500ms'")?;
     Ok(refused_with(client, "t", &["max_worker_processes"])?.1)

@@ -1,4 +1,4 @@
-//! Databases whose workers hang, beside others that need ids.
+//! Databases whose workers hang, and other databases that need ids.
 
 use anyhow::Result;
 use postgres::Client;
@@ -25,7 +25,7 @@ fn database(server: &Server, name: &str) -> Result<Client> {
     server.connect(name)
 }
 
-/// Creates a database that draws from a registry.
+/// Creates a database that takes ids from a registry.
 fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Client> {
     let mut client = database(server, name)?;
     client.run(&format!(
@@ -39,7 +39,8 @@ fn node_database(server: &Server, registry: &Server, name: &str) -> Result<Clien
     Ok(client)
 }
 
-/// A registry that gives no answer. Seven of eight databases draw from it, and the server can run five workers at once.
+/// A registry that gives no answer. Seven of eight databases take ids from this registry, and the server can run five workers at
+/// once.
 #[test]
 fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Result<()> {
     let registry = auto().start()?;
@@ -83,7 +84,7 @@ fn a_registry_that_hangs_for_most_databases_does_not_hold_up_the_others() -> Res
     done
 }
 
-/// More calls wait for a registry without an answer than there are places for tags. Another database can use all places.
+/// More calls wait for an unresponsive registry than there are slots for tags. Another database can use all slots.
 #[test]
 fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
     const CALLS: usize = 16;
@@ -125,7 +126,7 @@ fn calls_of_a_registry_that_hangs_hold_no_places() -> Result<()> {
 }
 
 /// Starts a server that can run two refill workers, and makes a database that needs ids. In two more databases the refill worker
-/// never finishes what a session asked for.
+/// never finishes a session's request.
 fn two_that_hang() -> Result<(Server, Client, [&'static str; 2])> {
     let builder = Server::builder().set("max_logical_replication_workers", "0");
     let server = builder.set("max_worker_processes", "3").start()?;

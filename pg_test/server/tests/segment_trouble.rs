@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::sessions::{Ends, at_once};
 use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
 use std::thread;
 
-/// Opens a session whose calls wait 700 ms at most, and makes a tag. Calls of other sessions wait for as long as it takes.
+/// Opens a session whose calls wait at most 700 ms, and creates a tag. Calls of other sessions wait as long as necessary.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     create(&mut client, "good", "step => 10, max_step => 10")?;
@@ -142,7 +142,7 @@ fn settings_of_the_database_do_not_keep_the_worker_from_its_work(server: &mut Se
     )?;
     client.run("reset snowflake_ids.segment_wait_timeout")?;
     assert_eq!(take(&mut client, "good", 100)?, (1..=100).collect::<Vec<i64>>());
-    // The worker that has served so far connected after these settings were made. So does this session.
+    // Both the present worker and this session connected after these settings were made.
     let mut affected = server.config("postgres").options("-c statement_timeout=0").connect(NoTls)?;
     assert_eq!(affected.one::<i64>("select segment_nextval('good')")?, 101);
     Ok(())

@@ -1,4 +1,4 @@
-//! More databases that draw ids of tags than the server can run workers for.
+//! More databases that take ids of tags than the server can run workers for.
 
 use anyhow::Result;
 use postgres::Client;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_mins(1);
 
-/// Creates a database with a tag whose ids are reserved one by one.
+/// Creates a database with a tag whose refills reserve a single id each.
 fn database(server: &Server, name: &str) -> Result<Client> {
     server.create_database(name)?;
     let mut client = server.connect(name)?;

@@ -1,4 +1,4 @@
-//! Calls for tags that no session has found: what they may use of the server, and what remains of them.
+//! Calls for tags that do not exist: how many slots the calls may use, and that they leave nothing behind.
 
 use anyhow::{Context, Result};
 use postgres::error::SqlState;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
 const PLACES: &str = "16";
-/// A number of unknown tags above the number of places.
+/// A number of unknown tags, above the number of slots.
 const TRIALS: usize = 20;
 
 /// A server with few slots for tags.
@@ -19,7 +19,7 @@ fn server() -> Result<Server> {
     Server::builder().set("snowflake_ids.max_tags", PLACES).start()
 }
 
-/// Opens a session, and makes the tags t0 to t9. The tags t0 to t4 are in use.
+/// Opens a session, and creates the tags t0 to t9. The tags t0 to t4 are in use.
 fn session(server: &Server) -> Result<Client> {
     let mut client = server.session()?;
     for number in 0..10 {
@@ -31,7 +31,7 @@ fn session(server: &Server) -> Result<Client> {
     Ok(client)
 }
 
-/// The tags that have places.
+/// The tags that have slots.
 fn places(client: &mut Client) -> Result<BTreeSet<String>> {
     Ok(client
         .column::<String>("select tag from snowflake_ids_internal.segment_slots()")?
@@ -43,7 +43,7 @@ fn tags(numbers: std::ops::Range<u32>) -> BTreeSet<String> {
     numbers.map(|number| format!("t{number}")).collect()
 }
 
-/// Opens a session whose calls make unknown tags, unless the table is locked.
+/// Opens a session whose calls create unknown tags, unless the table is locked.
 fn creating(server: &Server) -> Result<Client> {
     let mut client = server.connect("postgres")?;
     client
@@ -80,7 +80,7 @@ fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Resul
     impatient_calls(server, "set snowflake_ids.segment_wait_timeout = '1ms'")?;
     assert_eq!(places(&mut client)?, tags(0..5));
     assert_eq!(next(&mut client, "t5")?, 1);
-    // The same holds if calls cannot see whether the tags exist, and if calls would make the tags.
+    // The result is the same if calls cannot see whether the tags exist, and if calls would create the tags.
     for (mode, settings) in [
         ("access exclusive", "set snowflake_ids.segment_wait_timeout = '1ms'"),
         ("access exclusive", "set statement_timeout = '2ms'"),
@@ -97,7 +97,7 @@ fn calls_that_are_over_soon_leave_no_place_behind_and_push_no_tag_out() -> Resul
     Ok(())
 }
 
-/// Calls that wait for tags that can't be made, each in its own session.
+/// Calls that wait for tags that cannot be created, each in its own session.
 struct Waiting {
     calls: Vec<JoinHandle<Result<postgres::Error>>>,
     cancel: Vec<CancelToken>,
@@ -131,7 +131,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     let waiting = waiting(server)?;
     wait::until_true("the calls to wait", || Ok(places(&mut client)?.len() == 5 + TRIALS))?;
 
-    // One more call waits like the others.
+    // A further call waits like the others.
     let mut another = creating(server)?;
     another.run("set snowflake_ids.segment_wait_timeout = '300ms'")?;
     another.explained(
@@ -141,7 +141,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
     )?;
     // Nobody looks for a tag that is known to be missing.
     client.fails("select segment_nextval('unknown')", &SqlState::UNDEFINED_OBJECT)?;
-    // Existing tags can use all places.
+    // Existing tags can use all slots.
     for number in 0..7 {
         assert_eq!(next(&mut in_a, &format!("a{number}"))?, 1);
     }
@@ -149,7 +149,7 @@ fn while_many_calls_wait_for_tags_that_are_not_there_those_that_are_get_ids() ->
         assert_eq!(next(&mut client, &format!("t{number}"))?, 2);
     }
 
-    // Nothing is left of these calls, however they end.
+    // The calls leave nothing behind, however they end.
     for (number, cancel) in waiting.cancel.iter().enumerate() {
         match number % 2 {
             0 => cancel.cancel_query(NoTls)?,

@@ -10,7 +10,8 @@ use std::thread;
 
 const CALL: &str = "select segment_nextval('t')";
 
-/// Makes a tag and locks its row, so that every call for the tag waits for longer than any test. Gives the session with the lock.
+/// Creates a tag and locks its row, so that every call for the tag waits for longer than any test. Returns the session that holds
+/// the lock.
 fn locked(server: &Server) -> Result<Client> {
     create(&mut server.session()?, "t", "")?;
     server.locker("postgres", "t")

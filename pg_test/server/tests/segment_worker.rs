@@ -1,4 +1,5 @@
-//! The processes behind the segments: seen, idle, ended from outside.
+//! The processes that reserve segments: how views show them, when they end by themselves, and what follows when an operator ends
+//! them.
 
 use anyhow::{Context, Result};
 use snowflake_ids_server_tests::segments::{LAUNCHER, WORKER, create, next, process, processes, take};
@@ -26,7 +27,7 @@ fn pg_stat_activity_shows_the_launcher_always_and_a_worker_while_there_is_work(
 
 fn a_database_can_be_renamed_copied_and_dropped_right_after_use(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
-    // Postgres itself waits five seconds for others to leave the database, and then refuses the command.
+    // Postgres itself waits five seconds for other processes to leave the database, and then refuses the command.
     let mut change = |command: &str| client.batch_execute(command).context(command.to_owned());
     server.create_database("a")?;
     create(&mut server.connect("a")?, "t", "")?;

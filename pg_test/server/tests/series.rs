@@ -1,4 +1,4 @@
-//! Gapless series: exactly 1..n of each key, whatever ends the server or a transaction; and no bloat.
+//! Gapless series: each key gets exactly the numbers 1..n, whatever ends the server or a transaction. Their tables do not bloat.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -7,7 +7,7 @@ use std::thread;
 
 /// Sessions that insert rows.
 const SESSIONS: usize = 8;
-/// Keys that sessions insert rows for.
+/// Keys for which sessions insert rows.
 const KEYS: u32 = 5;
 
 /// Finds gaps in the numbers of the rows. There are none.
@@ -17,7 +17,7 @@ const GAPS: &str = "select tenant || ': ' || count(*) || ' of ' || max(number) f
 const ASIDE: &str = "select k.key || ': ' || k.last_value from snowflake_ids.series_key as k
     where k.last_value <> (select max(number) from invoice where tenant = k.key_bigint)";
 
-/// Makes a series and the table that it numbers.
+/// Creates a series, and the table whose rows the series numbers.
 fn create(server: &Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(
@@ -100,10 +100,10 @@ fn a_dump_has_the_counters(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Rows and counters are loaded separately, in either order, into a database that has the tables.
+/// A restore loads rows and counters separately, in either order, into existing tables.
 fn counters_are_restored_after_rows_or_before(server: &mut Server) -> Result<()> {
     create(server)?;
-    // Two keys have a row above their counter, as on 0.2, where no trigger raised counters.
+    // Two keys have a row above their counter, as in 0.2, where no trigger raised counters.
     server.session()?.run(
         "insert into invoice (tenant) select k % 7 from generate_series(1, 100) as k;
          alter table invoice disable trigger user;
@@ -137,7 +137,7 @@ fn a_prepared_transaction_keeps_its_number(server: &mut Server) -> Result<()> {
         client
             .run(&format!("begin; select series_nextval('invoices', {key}); prepare transaction '{name}'"))?;
     }
-    // Others wait for the prepared transaction, also after a crash.
+    // Other sessions wait for the prepared transaction, also after a crash.
     server.crash()?;
     let mut client = server.session()?;
     let refused = client.batch_execute("set lock_timeout = '10ms'; select series_nextval('invoices', 1)");
@@ -165,7 +165,7 @@ fn counters_do_not_bloat(server: &mut Server) -> Result<()> {
         let keys = format!("generate_series({first}, {})", first + 99);
         client.run(&format!("select series_nextval('invoices', k) from {keys} as k"))?;
     }
-    // Updates do not touch the index, except a few in transactions that take more numbers than a page has room for.
+    // Updates do not touch the index, except a few updates in transactions whose row versions do not fit on one page.
     let updates = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'series_bigint'";
     let mut hot = 0;
     snowflake_ids_server_tests::wait::until_true("the counts of updates", || {

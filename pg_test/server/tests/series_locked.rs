@@ -1,12 +1,13 @@
-//! Locks on the tables that define series and named generators, as VACUUM FULL takes them. Calls that have to read a table wait
-//! no longer than `segment_wait_timeout`, and name the table. Calls that know its content do not wait.
+//! Locks on the tables that define series and named generators, as VACUUM FULL takes them. Calls that must read a locked table
+//! wait at most for `segment_wait_timeout`; their error names the table. Calls of sessions that have cached the table's content
+//! do not wait.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
 
-/// Opens a session that is to lock a table, and makes what the calls use.
+/// Opens a session that will lock a table, and creates the objects of the calls.
 fn locker(server: &Server) -> Result<Client> {
     server.session()?.run(
         "create role app login;
@@ -37,7 +38,7 @@ fn calls_that_have_to_look_say_what_they_waited_for(server: &mut Server) -> Resu
         sql::explains(&error, &SqlState::LOCK_NOT_AVAILABLE, &message)?;
         let named = error.detail().is_some_and(|detail| detail.contains(&format!("snowflake_ids.{table}")));
         ensure!(named, "{error:?}");
-        // The server's own ids wait for nothing.
+        // Ids of the server's own layout do not wait.
         client.run("select snowflake_nextval()")?;
         locker.run("commit")?;
         client.batch_execute(call).with_context(|| format!("{table}, once it is free: {call}"))?;
@@ -63,8 +64,8 @@ fn a_session_that_knows_the_registries_does_not_wait_for_them(server: &mut Serve
     let mut client = server.connect("postgres")?;
     client.run("select series_nextval('gapless', 1::bigint)")?;
     locker.run("begin; lock table snowflake_ids.registry_server")?;
-    // The session has not used the one series, and the other has changed. Both calls look the series up, but do not read the
-    // locked table.
+    // The session has not used the series `other` yet, and the series `gapless` changes. Both calls look up the series, but do
+    // not read the locked table.
     assert_eq!(client.one::<i64>("select series_nextval('other', 1::bigint)")?, 1);
     server.connect("postgres")?.run("update snowflake_ids.series set description = 'changed'")?;
     assert_eq!(client.one::<i64>("select series_nextval('gapless', 1::bigint)")?, 2);

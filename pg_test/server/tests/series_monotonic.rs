@@ -1,4 +1,4 @@
-//! Monotonic series: the numbers of a key grow and never come again, whatever ends the server. The keys of a section share one
+//! Monotonic series: the numbers of a key grow and never repeat, whatever ends the server. The keys of a section share one
 //! maximum.
 
 use anyhow::{Result, ensure};
@@ -14,7 +14,7 @@ use std::thread;
 /// The number of sessions that call at once.
 const SESSIONS: usize = 8;
 
-/// Calls of one session in their order: key and number.
+/// The calls of one session in order, each with its key and number.
 type Calls = Vec<(i64, i64)>;
 
 fn create(client: &mut Client, definition: &str) -> Result<()> {
@@ -31,7 +31,7 @@ fn next(client: &mut Client, key: i64) -> Result<i64> {
     client.one(&format!("select series_nextval('chat', {key})"))
 }
 
-/// Calls for these keys; gives their numbers in the order of the calls.
+/// Calls for these keys. Returns their numbers in the order of the calls.
 fn call(client: &mut Client, keys: &str) -> Result<Calls> {
     let rows = client
         .query(&format!("select k::bigint, series_nextval('chat', k::bigint) from {keys} as k"), &[])?;
@@ -54,7 +54,7 @@ fn run(client: &mut Client, keys: i64, calls: &AtomicU64, ends: &AtomicBool) -> 
     all
 }
 
-/// Has sessions call until `done` returns; gives the calls of each session.
+/// Lets sessions call until `done` returns. Returns the calls of each session.
 fn load(
     mut clients: Vec<Client>,
     keys: i64,
@@ -81,8 +81,8 @@ fn called(calls: &AtomicU64, count: u64) -> Result<()> {
 struct Seen(BTreeMap<i64, Vec<i64>>);
 
 impl Seen {
-    /// Adds numbers that sessions got at once. They must be above all numbers of their key that were added before. No number of a
-    /// key may come twice, and those of each session must grow.
+    /// Adds numbers that several sessions got concurrently. They must be above all numbers of their key that were added earlier.
+    /// No number of a key may repeat, and each session's numbers for a key must grow.
     fn add(&mut self, sessions: Vec<Calls>) -> Result<()> {
         let highest: BTreeMap<i64, i64> =
             self.0.iter().filter_map(|(key, numbers)| Some((*key, *numbers.iter().max()?))).collect();
@@ -112,7 +112,7 @@ fn numbers_grow_where_most_keys_have_left_memory() -> Result<()> {
     let server = server(Server::builder().set("snowflake_ids.series_memory", "128kB"), ", sections => 4")?;
     let mut seen = Seen::default();
     seen.add(load(sessions(&server)?, 70_000, |calls| called(calls, if full() { 20_000 } else { 1_000 }))?)?;
-    // All keys share one bucket.
+    // With memory this small, all keys share one bucket.
     seen.add(load(sessions(&server)?, 3, |calls| called(calls, 500))?)
 }
 
@@ -130,7 +130,7 @@ fn kill_9_and_restarts_give_no_number_twice(server: &mut Server) -> Result<()> {
     seen.add(vec![call(&mut server.session()?, "generate_series(0, 40)")?])
 }
 
-/// A section writes once for each step that its highest key advances, however many keys share it.
+/// A section writes once for each step that its highest key advances, however many keys share the section.
 fn a_section_takes_one_write_for_each_step(server: &mut Server) -> Result<()> {
     create(&mut server.session()?, ", sections => 1, step => 100, max_step => 100")?;
     let mut client = server.session()?;
@@ -190,7 +190,7 @@ fn servers_that_draw_from_a_registry_share_no_number() -> Result<()> {
     // The registry decides how far its sections reserve.
     clients[0].fails("select snowflake_ids.series_alter('chat', max_value => 1000000)", sql::NOT_IN_STATE)?;
 
-    // With another number of sections, keys are in other sections. The registry has no tags for these.
+    // With another number of sections, keys belong to other sections, for which the registry has no tags.
     let mut client = cluster.nodes[0].connect("postgres")?;
     client.run("select snowflake_ids.series_create('other', kind => 'monotonic', sections => 2)")?;
     let error = client.fails("select series_nextval('other', 1)", &SqlState::UNDEFINED_OBJECT)?;
@@ -258,7 +258,8 @@ fn a_key_that_is_set_goes_on_above_for_all_sessions(server: &mut Server) -> Resu
         seen.add(vec![call(&mut other, "generate_series(1, 5)")?])?;
     }
 
-    // Within the transaction, its own numbers are above the set value at once. After the rollback nobody gets them again.
+    // Within the transaction, its own numbers are above the set value at once. After the rollback no session gets these numbers
+    // again.
     client.run("begin; select snowflake_ids.series_set('chat', 1, 2000000)")?;
     let mine = call(&mut client, "generate_series(1, 3)")?;
     ensure!(mine.iter().all(|(_, number)| *number > 2_000_000), "{mine:?}");
@@ -266,7 +267,7 @@ fn a_key_that_is_set_goes_on_above_for_all_sessions(server: &mut Server) -> Resu
     seen.add(vec![mine])?;
     seen.add(vec![call(&mut other, "generate_series(1, 5)")?, call(&mut client, "generate_series(6, 9)")?])?;
 
-    // A changed step counts at once. The transaction's own numbers are above those of others.
+    // A changed step counts at once. The transaction's own numbers are above other sessions' numbers.
     client.run("begin; select snowflake_ids.series_alter('chat', step => 7)")?;
     for _ in 0..150 {
         seen.add(vec![call(&mut client, "generate_series(1, 2)")?])?;
@@ -396,7 +397,7 @@ fn without_memory_there_are_no_numbers() -> Result<()> {
     Ok(())
 }
 
-/// Other sections get places that some sections lose. The numbers of the latter still grow.
+/// Some sections lose their slots to other sections. The numbers of all sections still grow.
 #[test]
 fn places_of_sections_change_hands() -> Result<()> {
     let builder = Server::builder().set("snowflake_ids.max_tags", "12");

@@ -1,4 +1,4 @@
-//! Settings: which values are refused, when and with which words; and the ids that a layout makes.
+//! Settings: refused values, with the moment and the words of the refusal; and the ids of several layouts.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -55,7 +55,7 @@ const WRONG: [(&str, &str, &str); 46] = [
     ("layout", "62/0/0/1", "294246"),
 ];
 
-/// Settings whose values are right by themselves, but wrong with the layout. The server notices that when it starts.
+/// Settings whose values are valid by themselves, but invalid with the layout. The server notices that when it starts.
 const WRONG_FOR_THE_LAYOUT: [&str; 2] = ["datacenter_id", "worker_id"];
 
 #[test]
@@ -150,7 +150,7 @@ fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
     Ok(())
 }
 
-/// A server layout, its datacenter and worker, and the mask and bits that every id must then have.
+/// A server layout, its datacenter and worker, a mask, and the bits that every id must have under this mask.
 const LAYOUTS: [(&str, i32, i32, i64, i64); 4] = [
     ("sonyflake", 0, 0xABCD, 0xFFFF, 0xABCD),
     ("pgedge", 0, 513, 0x3FF, 513),

@@ -1,4 +1,4 @@
-//! Ids of one shard, compared with tables that the server partitions by hash; and the setting that all generators follow.
+//! Ids of one shard, compared with tables that the server partitions by hash; and the shard setting for all generators.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -7,7 +7,8 @@ use std::collections::HashSet;
 
 const SHARDS: i64 = 16;
 
-/// Creates `parted`, in which each partition takes the rows of one shard, and `hashed`, which tells whether an id is of a shard.
+/// Creates `parted`, in which each partition takes the rows of one shard, and `hashed`, whose partitions show whether an id
+/// belongs to a shard.
 fn create_tables(client: &mut Client) -> Result<()> {
     client.run(
         "create extension if not exists snowflake_ids;
@@ -23,7 +24,7 @@ fn create_tables(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Each generator's rows go into its own partition, while sessions fill all partitions at once.
+/// Each generator's rows go into the generator's own partition, while sessions fill all partitions at once.
 #[test]
 fn each_shards_ids_go_into_its_partition() -> Result<()> {
     let (server, mut client) = Server::builder().set("max_connections", "40").with_session()?;
@@ -47,7 +48,7 @@ fn each_shards_ids_go_into_its_partition() -> Result<()> {
     Ok(())
 }
 
-/// Ids that a session keeps when the setting changes are handed out only if they fit.
+/// When the setting changes, a session hands out its cached ids only if they belong to the new shard.
 #[test]
 fn a_change_of_the_setting_counts_at_once() -> Result<()> {
     let (server, mut client) = Server::builder().set("snowflake_ids.shard", "3/16").with_session()?;
@@ -84,7 +85,7 @@ fn a_change_of_the_setting_counts_at_once() -> Result<()> {
     Ok(())
 }
 
-/// A tick of the layout holds fewer ids than there are shards, so that none of its generators can follow the setting.
+/// A tick of the layout has fewer ids than there are shards, so generators with this layout cannot obey the setting.
 #[test]
 fn a_setting_that_a_layout_has_no_room_for_is_refused_by_its_generators() -> Result<()> {
     let (_server, mut client) = Server::builder().set("snowflake_ids.shard", "1/1024").with_session()?;

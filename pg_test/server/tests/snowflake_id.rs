@@ -86,7 +86,7 @@ fn foreign_tables_have_the_type_on_either_side() -> Result<()> {
     Ok(())
 }
 
-/// The transaction's snapshot does not see the column, and DROP EXTENSION would remove it.
+/// DROP EXTENSION would also remove a column that the transaction's snapshot does not see.
 #[test]
 fn a_column_made_meanwhile_keeps_the_extension() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;

@@ -1,4 +1,4 @@
-//! A streaming standby: it decodes ids and refuses to give any. After its promotion each source of ids starts above the primary's
+//! A streaming standby decodes ids and refuses to issue ids. After its promotion, each source of ids starts above the primary's
 //! ids.
 
 use anyhow::{Result, ensure};
@@ -12,7 +12,7 @@ const SETUP: &str = "select snowflake_ids.generator_create('web', 'javascript');
     select snowflake_ids.series_create('invoices');
     create sequence numbers; select snowflake_ids.bind_sequence('numbers', 'segment', 'numbers')";
 
-/// Queries that each give many growing numbers.
+/// Queries that each return many growing numbers.
 const SOURCES: [&str; 6] = [
     "select snowflake_nextval() from generate_series(1, 1000)",
     "select snowflake_nextval('web') from generate_series(1, 1000)",
@@ -66,7 +66,7 @@ fn a_standby_refuses_and_after_its_promotion_goes_on_above_the_primary() -> Resu
     }
     client.run("select * from snowflake_ids.segment_status")?;
     assert_eq!(snowflakes::status::<i64>(&mut client, "ids_issued")?, 0, "a refused call takes nothing");
-    // The nodes of a Citus cluster tell each other their timelines, and a standby may be asked for its own.
+    // The nodes of a Citus cluster tell each other their timelines, and may also ask a standby for its timeline.
     assert_eq!(of_primary.one::<i64>(TIMELINE)?, 1);
     assert_eq!(client.one::<i64>(TIMELINE)?, 1);
 

@@ -1,4 +1,4 @@
-//! The state file: a file that can't be trusted stops the ids until an operator says how to continue.
+//! The state file: if the server cannot trust the file, it issues no ids until an operator decides how to continue.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -16,8 +16,8 @@ fn server() -> Result<Server> {
     Server::builder().set("snowflake_ids.reserve", "1s").start()
 }
 
-/// Stops a server that has issued ids, does `harm` to its state file, and starts the server again. The server refuses ids with
-/// this message and leaves the file alone. Then `state_reset()` is enough.
+/// Stops a server that has issued ids, does `harm` to its state file, and starts the server again. The server must refuse ids
+/// with this message and leave the file unchanged, until `state_reset()` repairs the state.
 fn stops_until_reset(
     server: &mut Server,
     message: &str,
@@ -69,10 +69,10 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
     Ok(())
 }
 
-/// The head of the file as the present release writes it.
+/// The beginning of the file as the present release writes it.
 const FORM: &str = concat!(r#"{"version":3,"release":""#, env!("CARGO_PKG_VERSION"), r#"","checksum":"#);
 
-/// The content of a file with another state, under this head.
+/// The content of a file with another state and this beginning.
 fn resealed(
     text: Vec<u8>,
     head: &str,
@@ -98,7 +98,7 @@ fn of_newer_release(text: Vec<u8>) -> Result<Vec<u8>> {
     )
 }
 
-/// The file as it was written in form 1.
+/// The file in form 1, as an older release wrote it.
 fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
     let head = FORM.replace(r#""version":3"#, r#""version":1"#);
     resealed(text, &head, str::to_owned, |state| state.replace(r#""expiry":"#, r#""horizon":"#))
@@ -167,7 +167,7 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
     stops_until_reset(&mut server()?, message, |server| server.damage_state_file(|_| foreign))
 }
 
-/// A reset forgets nothing that can be trusted, so that it never brings ids back.
+/// A reset keeps all trusted marks, so it never repeats ids.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {
     let mut server = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0").start()?;
@@ -246,7 +246,7 @@ fn another_layout_is_refused_and_the_former_one_goes_on() -> Result<()> {
     Ok(())
 }
 
-/// The right content, put back into a damaged file, serves again. The server has forgotten nothing.
+/// The server accepts a damaged file whose correct content was restored, and continues above all earlier ids.
 #[test]
 fn a_file_that_is_put_back_serves_again() -> Result<()> {
     let mut server = server()?;

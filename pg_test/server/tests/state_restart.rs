@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = wait::LONG;
 
-/// A server that stops while it is ahead of the clock continues at the very next place. The layout has 16 ids a tick.
+/// A server that stops while it is ahead of the clock continues at the very next position. The layout has 16 ids a tick.
 #[test]
 fn after_a_clean_stop_ids_go_on_where_they_ended() -> Result<()> {
     let (mut server, mut client) =
@@ -100,11 +100,11 @@ fn a_smart_shutdown_serves_the_sessions_that_are_left() -> Result<()> {
     Ok(())
 }
 
-/// How far the clock is set back, and whether ids are issued then.
+/// The distance by which the clock is set back, and whether the server then issues ids.
 const STEPS: [(&str, bool); 4] = [("-10", true), ("-1h", false), ("-5y", false), ("-10y", false)];
 
-/// For each step: runs a load, stops the server, sets the clock back and starts the server. Within `max_drift` ids continue.
-/// Beyond it they wait for the clock. No id comes again.
+/// For each step: runs a load, stops the server, sets the clock back and starts the server. After a step within `max_drift`, ids
+/// continue. After a larger step, ids wait for the clock. No id repeats.
 fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Result<()> {
     let mut server =
         Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "100ms").start()?;
@@ -128,7 +128,7 @@ fn step_back_across_a_restart(stop: impl Fn(&mut Server) -> Result<()>) -> Resul
             assert_eq!(error.code(), sql::NOT_IN_STATE, "{step}: {error:?}");
             assert!(error.detail().is_some() && error.hint().is_some(), "{step}: {error:?}");
         }
-        // Before the epoch there are no ticks to measure the step with.
+        // Ticks begin at the epoch, so a step to a time before the epoch cannot be measured.
         if step != "-10y" {
             assert_eq!(status::<i64>(&mut client, "steps_back")?, 1, "{step}");
             let largest = seconds(&mut client, "largest_step_back")?;

@@ -1,5 +1,5 @@
-//! The state file under a running server. A file that can't be written, can't be read or is missing stops the ids once the
-//! reserved ids are used up. Most of these faults end without an operator.
+//! The state file under a running server. If the file is missing, or cannot be written or read, ids stop once the reserved ids
+//! are used up. After most of these faults, ids continue without an operator.
 
 use anyhow::{Result, bail};
 use postgres::Client;
@@ -85,7 +85,7 @@ fn a_full_disk_stops_ids_until_there_is_room() -> Result<()> {
     goes_on_once_mended(Fault::DiskFull, &SqlState::DISK_FULL, "No space left on device")
 }
 
-/// A running server does not replace the file unasked either: an operator may want to see its content.
+/// A running server does not replace the file by itself, because an operator may want to see its content.
 #[test]
 fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -> Result<()> {
     let server = server()?;

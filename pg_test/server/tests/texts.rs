@@ -1,11 +1,11 @@
-//! Texts from outside: as long as a text can be, with any letters in any encoding.
+//! Texts from callers: of the greatest possible length, and with any letters in any encoding.
 
 use anyhow::{Context, Result};
 use postgres::Client;
 use postgres::error::SqlState;
 use snowflake_ids_server_tests::{Server, sql::Session};
 
-/// The longest possible text. No message can hold it and a few more words.
+/// The longest possible text. A message cannot contain this text and a few more words.
 const LONGEST: usize = 1_073_741_815;
 
 /// Calls that take a text in place of `$`.
@@ -30,7 +30,7 @@ fn the_longest_text_is_an_error_and_no_crash() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;
     let started = client.one::<String>("select pg_postmaster_start_time()::text")?;
     is_refused(&mut client, &format!("select snowflake_encode(1, repeat('x', {LONGEST}))"), LONGEST)?;
-    // Compressed, the text takes a few pages. The calls refuse it without decompressing it.
+    // The compressed text fills only a few pages. The calls refuse the text without decompressing it.
     client.run("create table long as select repeat('x', 50000000) as a")?;
     for call in CALLS {
         is_refused(&mut client, &format!("select {} from long", call.replace('$', "a")), 50_000_000)?;
@@ -52,7 +52,7 @@ fn a_setting_of_the_longest_text_is_an_error_and_no_crash() -> Result<()> {
         )?;
         assert!(error.detail().is_some_and(|detail| detail.contains("1025 bytes")), "{error:?}");
     }
-    // If the library is not loaded at server start, any user may set this to any length.
+    // If the server has not preloaded the library, any user may set this setting to a text of any length.
     server.set("shared_preload_libraries", "")?;
     server.restart()?;
     let mut client = server.session()?;

@@ -1,5 +1,5 @@
 //! `ALTER EXTENSION snowflake_ids UPDATE` from every released version, in databases that use the extension. The present library
-//! runs the SQL of each version. One test is about `pg_upgrade`, as far as one server shows it.
+//! runs the SQL of each version. One test covers the part of `pg_upgrade` that needs only one server.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -76,7 +76,7 @@ fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on
     Ok(())
 }
 
-/// The table of leases is that of the older version until somebody runs UPDATE.
+/// Until somebody runs UPDATE, the table of leases has the columns of the older version.
 #[test]
 fn a_server_leases_its_worker_id_from_a_table_of_an_older_version() -> Result<()> {
     for version in released()? {
@@ -113,7 +113,7 @@ fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Re
     Ok(())
 }
 
-/// The extension is trusted, so whoever may create it may also upgrade it.
+/// The extension is trusted, so each role that may create it may also upgrade it.
 #[test]
 fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()> {
     let server = server()?;
@@ -140,7 +140,7 @@ fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()>
 fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
     let server = server()?;
     server.connect("postgres")?.run("create role clerk")?;
-    // Later versions allow it to nobody.
+    // Later versions allow this to no role.
     for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("planted_{number}"), version)?;
         let next = "select nextval('taken')";
@@ -190,7 +190,7 @@ fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> R
     Ok(())
 }
 
-/// Checks the comparison itself: it shows whatever an upgrade script may have left out.
+/// Checks the comparison itself: it must show every change that an upgrade script may have left out.
 #[test]
 fn each_change_of_an_object_is_a_difference() -> Result<()> {
     let (_server, mut client) = Server::builder().with_session()?;
@@ -225,7 +225,7 @@ fn each_change_of_an_object_is_a_difference() -> Result<()> {
     ];
     for change in changes {
         client.run("begin")?;
-        // A change that fits no version fails. Then this list is old.
+        // A change that fails here shows that this list is outdated.
         client.batch_execute(change).with_context(|| change)?;
         let found = catalog::differences(("changed", &catalog::objects(&mut client)?), ("new", &fresh));
         client.run("rollback")?;
@@ -235,7 +235,7 @@ fn each_change_of_an_object_is_a_difference() -> Result<()> {
     Ok(())
 }
 
-/// A worker would connect to databases that `pg_upgrade` drops, and write to others that `pg_upgrade` reads.
+/// A worker would connect to databases that `pg_upgrade` drops, and write to databases that `pg_upgrade` reads.
 #[test]
 fn a_server_that_pg_upgrade_starts_runs_no_worker() -> Result<()> {
     let mut server = builder().set("log_min_messages", "debug1").start()?;

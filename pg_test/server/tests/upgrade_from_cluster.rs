@@ -24,7 +24,7 @@ impl Member {
         Ok(Self { server: builder.installation(&installation).start()?, installation })
     }
 
-    /// Starts the server with what is installed now, and updates the extension to it.
+    /// Starts the server with the files that are installed now, and updates the extension to their version.
     fn start_and_update(&mut self) -> Result<()> {
         self.server.start_again()?;
         self.server.connect("postgres")?.run("alter extension snowflake_ids update")
@@ -137,8 +137,8 @@ fn served(registry: &mut Client, node: &Member) -> Result<(i64, Option<String>)>
     Ok((reserved, registry.one(&renewed)?))
 }
 
-/// Tags are handed over only between servers of the same version. A server that joins with another one gets an error, whichever
-/// is newer.
+/// Tags are handed over only between servers of the same version. A server that joins a registry of another version gets an
+/// error, whichever version is newer.
 fn ensure_refused(node: &Member) -> Result<()> {
     let error = node.server.connect("postgres")?.fails(JOIN, sql::NOT_IN_STATE)?;
     ensure!(error.message().ends_with("it has another version of the extension"), "{error:?}");

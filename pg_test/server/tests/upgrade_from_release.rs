@@ -14,7 +14,7 @@ const UPDATE: &str = "alter extension snowflake_ids update";
 /// The number of sessions of each load.
 const SESSIONS: usize = 2;
 
-/// Calls that sessions repeat without a pause. The flag is true if a call gives all numbers from 1 on.
+/// Calls that sessions repeat without a pause. The flag is true if a call gives all numbers from 1 on without gaps.
 const LOADS: [(&str, bool); 6] = [
     ("select snowflake_nextval()", false),
     ("select segment_nextval('busy')", true),
@@ -77,8 +77,7 @@ impl AllTaken {
         Ok(())
     }
 
-    /// Checks that no id comes twice. Of dense ids, only those may be missing that sessions were receiving when a stop ended
-    /// them.
+    /// Checks that no id repeats. Dense ids have no gaps, except ids that sessions were receiving when a stop ended the sessions.
     fn check(&self, stops: usize) -> Result<()> {
         for (taken, (call, is_dense)) in self.0.iter().zip(LOADS) {
             eprintln!("{call}: {} ids", taken.ids.len());
@@ -94,7 +93,7 @@ impl AllTaken {
     }
 }
 
-/// Checks that the log names no unreadable file, except that of dense series. Versions after 0.2 do not write that file.
+/// Checks that the log names no unreadable file, except the file of dense series, which versions after 0.2 do not write.
 fn ensure_files_were_read(server: &Server) -> Result<()> {
     let of_dense_series = server.logged("does without \"snowflake_ids.series.json\"");
     ensure!(server.logged("does without") == of_dense_series, "the log says: does without");
@@ -156,7 +155,7 @@ fn nothing_fails_and_no_id_comes_twice_while_the_present_version_takes_over() ->
     taken.check(1)
 }
 
-/// A crash of the old version has the usual effect: gaps, and no id twice.
+/// A crash of the old version has the usual effect: gaps, but no repeated id.
 #[test]
 #[ignore = "make test-upgrade builds the release that it begins with"]
 fn after_a_crash_of_the_former_version_no_id_comes_twice() -> Result<()> {
@@ -180,8 +179,8 @@ fn after_a_crash_of_the_former_version_no_id_comes_twice() -> Result<()> {
     taken.0.iter().try_for_each(Taken::unique)
 }
 
-/// The former release is installed again, before any UPDATE. It reads files whose form is the same. A newer form is an error that
-/// names the version to install.
+/// The former release is installed again, before any UPDATE. It reads files if their form is unchanged. Otherwise it raises an
+/// error that names the version to install.
 #[test]
 #[ignore = "make test-upgrade builds the release that it begins with"]
 fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()> {
@@ -212,8 +211,8 @@ fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()>
     drawn.go_on(&mut server.connect("postgres")?, true)
 }
 
-/// After UPDATE the SQL cannot go back. With the former library it gives right ids or an error. The present library then
-/// continues.
+/// After UPDATE the SQL cannot return to the former version. With the former library, the SQL gives correct ids or an error. The
+/// present library then continues.
 #[test]
 #[ignore = "make test-upgrade builds the release that it begins with"]
 fn under_the_sql_of_the_present_version_the_former_library_gives_no_id_twice() -> Result<()> {
@@ -239,7 +238,7 @@ fn under_the_sql_of_the_present_version_the_former_library_gives_no_id_twice() -
                 Err(error) => {
                     let code =
                         error.code().with_context(|| format!("the session is lost: {}", source.call))?;
-                    // A function that the library lacks, a file in a newer form, or columns that were added since.
+                    // Causes: a function that the library lacks, a file in a newer form, or newly added columns.
                     let may_be = [
                         SqlState::UNDEFINED_FUNCTION,
                         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,

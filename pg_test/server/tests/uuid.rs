@@ -1,4 +1,4 @@
-//! UUIDs of version 7: none comes twice, over sessions, crashes and parallel workers, and none has an id's position.
+//! UUIDs of version 7. No UUID repeats across sessions, crashes and parallel workers, and no UUID has the position of an id.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -29,7 +29,7 @@ fn uuid(client: &mut Client, call: &str) -> Result<u128> {
     number(&client.one::<String>(&format!("select {call}::text"))?)
 }
 
-/// Has sixteen sessions take UUIDs in both forms, and ids.
+/// Lets sixteen sessions take UUIDs in both forms, and ids.
 fn taken(server: &Server) -> Result<(Vec<u128>, Vec<i64>)> {
     let clients = server.sessions("postgres", SESSIONS)?;
     let per_session = at_once(clients, |number, mut client| {
@@ -64,8 +64,8 @@ fn sixteen_sessions_get_uuids_and_ids_and_no_position_twice(server: &mut Server)
     ids::unique(positions)
 }
 
-/// The random bits begin with another number in each process. If two servers have the same node by mistake, only these bits keep
-/// their UUIDs apart.
+/// The random bits begin with a different number in each process. If two servers issue as the same node by mistake, only these
+/// bits distinguish their UUIDs.
 fn each_session_fills_uuids_up_by_itself(server: &mut Server) -> Result<()> {
     server.session()?;
     let mut clients = server.sessions("postgres", SESSIONS)?;
@@ -77,7 +77,7 @@ fn each_session_fills_uuids_up_by_itself(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// Two servers with worker ids of their own.
+/// Two servers with different worker ids.
 #[test]
 fn two_servers_make_no_uuid_twice() -> Result<()> {
     let mut uuids = HashSet::new();
@@ -87,7 +87,7 @@ fn two_servers_make_no_uuid_twice() -> Result<()> {
         let ids = client.column::<String>("select snowflake_uuid()::text from generate_series(1, 20000)")?;
         let workers = format!("select snowflake_worker_id('{}'::uuid)::text", ids[0]);
         assert_eq!(client.one::<String>(&workers)?, worker);
-        // The random bits are left out: the node keeps the UUIDs apart.
+        // The comparison ignores the random bits, because the node alone distinguishes the UUIDs.
         uuids.extend(ids.iter().map(|id| Ok(number(id)? >> 52)).collect::<Result<Vec<_>>>()?);
     }
     assert_eq!(uuids.len(), 40_000);

@@ -76,7 +76,7 @@ fn a_state_is_written_at_the_first_start_and_a_restart_keeps_the_worker_id() -> 
 
 #[test]
 fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
-    // The layout has 65,536 worker ids. Two servers derive the same one only by an unlikely chance.
+    // The layout has 65,536 worker ids. Two servers are very unlikely to derive the same worker id.
     let of = || -> Result<i32> {
         let (_server, mut client) =
             auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").with_session()?;
@@ -87,7 +87,7 @@ fn two_fresh_servers_do_not_both_take_the_first_id() -> Result<()> {
     Ok(())
 }
 
-/// The servers are copies of one image that was started once, and gave no id.
+/// The servers are copies of one image. The image was started once, and issued no id.
 #[test]
 fn servers_out_of_one_image_choose_any_of_the_worker_ids() -> Result<()> {
     let mut image = auto().set("snowflake_ids.layout", "39/0/16/8 unit=10ms").start()?;
@@ -133,7 +133,7 @@ fn an_extension_from_before_the_preload_will_do() -> Result<()> {
     next(&mut server.session()?).map(drop)
 }
 
-/// The server reads all databases before its first id, because any of them may draw from a registry.
+/// The server reads all databases before its first id, because any of them may use a registry.
 #[test]
 fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()> {
     let (mut server, mut client) = auto().set("max_prepared_transactions", "1").with_session()?;
@@ -158,7 +158,7 @@ fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()>
     wait_for_id(&mut client).map(drop)
 }
 
-/// Removes the state file and the witness of a stopped server.
+/// Removes the state file and the marker file of a stopped server.
 fn forget(server: &Server) -> Result<()> {
     fs::remove_file(server.state_file())?;
     Ok(fs::remove_file(server.data().join("pg_logical/snowflake_ids.witness"))?)

@@ -1,4 +1,4 @@
-//! Leases of worker ids through crashes at any moment: while a lease is taken, renewed or given up.
+//! Leases of worker ids, with crashes at any moment: while a lease is taken, renewed or given up.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
@@ -16,7 +16,7 @@ fn rounds() -> u64 {
     if full() { 60 } else { 6 }
 }
 
-/// A server with enough worker ids for all those that crashes lose until their expiry has passed.
+/// A server with so many worker ids that some remain free although each crash leaves one leased until its expiry.
 fn builder() -> Builder {
     auto().set("snowflake_ids.layout", "41/0/10/12")
 }
@@ -67,7 +67,7 @@ fn a_lease_worker_killed_at_work_repeats_nothing() -> Result<()> {
         let own: i32 = status(&mut client, "worker_id")?;
         client.run(&format!("select snowflake_ids.worker_release({own})"))?;
         wait::until(TIMEOUT, "a lease worker to be killed", || {
-            // The worker leaves when its work is done. Then the next worker is killed.
+            // The worker may have ended after its work. The test then kills the next worker.
             let worker = client.column::<i32>(LEASE_WORKER)?.first().copied();
             Ok(worker.and_then(|worker| server.crash_by(worker).ok()))
         })?;

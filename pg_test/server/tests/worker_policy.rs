@@ -1,4 +1,4 @@
-//! The choice of a server's worker id: policies, worker ids that are used up, worker ids that are given back.
+//! The choice of a server's worker id: policies, no free worker ids, and released worker ids.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
@@ -43,7 +43,7 @@ fn an_error_lists_the_holders_when_no_id_is_free() -> Result<()> {
     Ok(())
 }
 
-/// Only roles that may see others' activity see the addresses of other servers.
+/// Only roles that may see other users' activity see the addresses of other servers.
 #[test]
 fn an_error_names_no_holder_to_ordinary_users() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
@@ -67,7 +67,7 @@ fn an_id_whose_holder_is_down_is_free_soon_and_begins_above_it() -> Result<()> {
     let server = on_registry(narrow(1), "0 1")?;
     let mut client = server.session()?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
-    // The holder may be alive, so the id is free only when its expiry has passed.
+    // The holder may be alive, so the worker id is free only after its expiry.
     client.run("select snowflake_ids.worker_release(0, datacenter_id => 0)")?;
     assert_eq!(refused(&mut client)?.message(), NONE_FREE);
     let released: f64 = client.one("select extract(epoch from now())::float8")?;
@@ -165,7 +165,7 @@ fn queue_takes_the_id_that_was_free_the_longest() -> Result<()> {
          where worker_id = worker",
         )
         .or_else(|_| {
-            // If the token must not be null, the row is free all the same.
+            // If the column does not allow a null token, the row counts as free without it.
             client.batch_execute(
             "update snowflake_ids.worker_lease w set expires_at = now() - free.since, released_at = now() - free.since
              from (values (0, interval '1min'), (1, '3min'), (2, '5min'), (3, '2min')) free(worker, since)

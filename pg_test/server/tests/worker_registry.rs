@@ -1,4 +1,5 @@
-//! A server that leases worker ids to others, and its own from the same table. The table is locked, dropped, or changed by hand.
+//! A server that leases worker ids to other servers, and leases its own from the same table. The table is locked, dropped, or
+//! changed by hand.
 
 use anyhow::Result;
 use snowflake_ids_server_tests::load::Taken;
@@ -41,14 +42,15 @@ fn a_registry_leases_its_own_worker_id_and_goes_on_alone_when_no_other_has_one()
     ids::growing(&taken)
 }
 
-/// Locks the registry, also over restarts.
+/// Locks the registry by a prepared transaction, which survives restarts.
 fn locked(server: &Server) -> Result<()> {
     server.connect("postgres")?.run(
         "begin; lock table snowflake_ids.worker_lease in access exclusive mode; prepare transaction 'lock'",
     )
 }
 
-/// Ids are issued until the expiry, with a warning from halfway on. The test sets the clock forward instead of waiting.
+/// Ids are issued until the lease expires, with a warning in the second half of the lease. The test sets the clock forward
+/// instead of waiting.
 #[test]
 fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     let mut server = auto()
@@ -79,8 +81,8 @@ fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     ids::unique(taken)
 }
 
-/// The token says whose row it is. A server that finds another token has lost its lease, and must not use this worker id any
-/// more.
+/// The token shows which server holds the row. A server that finds another token has lost its lease, and must stop using this
+/// worker id.
 #[test]
 fn a_lost_lease_is_exchanged_for_another() -> Result<()> {
     let server = auto().start()?;
@@ -112,7 +114,7 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     server.set_clock("+10y")?;
     server.reload("snowflake_ids.lease_duration", "2h")?;
     next(&mut client)?;
-    // The renewal happens or is put off. Either is fine.
+    // The renewal may succeed or be postponed.
     let _ = wait::until_true("a renewal", || Ok(client.one::<i64>(token)? != leased));
     server.set_clock("+0")?;
     let near = "select bool_and(expires_at < now() + interval '25h') from snowflake_ids.worker_lease where worker_id <> 31";
@@ -120,7 +122,7 @@ fn a_renewal_under_a_clock_far_ahead_reserves_no_years() -> Result<()> {
     next(&mut client).map(drop)
 }
 
-/// A server behind the ids of others would issue ids that look older than theirs.
+/// A server whose clock is behind other servers' ids would issue ids that look older than these ids.
 #[test]
 fn a_clock_behind_the_other_holders_gets_no_lease() -> Result<()> {
     let (mut server, mut client) = auto().set("snowflake_ids.worker_id", "1").with_session()?;

@@ -48,7 +48,8 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// # Safety The process has loaded libpq, and no other library defines these names.
+            /// # Safety
+            /// The process has loaded libpq, and no other library defines these names.
             unsafe fn find() -> Self {
                 // SAFETY: the types match libpq's header. Versions of libpq with the same library name have the same types.
                 unsafe {

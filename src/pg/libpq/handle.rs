@@ -205,7 +205,8 @@ pub struct LibpqAnswer {
 impl LibpqAnswer {
     /// Returns the first column of the first row. The text is empty if the value is null, or if there is no row.
     ///
-    /// # Errors The statement failed, or the value has more than `most` bytes.
+    /// # Errors
+    /// The statement failed, or the value has more than `most` bytes.
     pub fn value(&self, most: usize) -> Result<String, ConnectionError> {
         let answer = self.answer.as_ptr();
         // SAFETY: the result exists until it is dropped.
@@ -267,7 +268,8 @@ impl Drop for LibpqAnswer {
 
 /// Returns the beginning of a text.
 ///
-/// # Safety The text ends with a zero byte.
+/// # Safety
+/// The text ends with a zero byte.
 unsafe fn start_of(text: *const c_char) -> String {
     const MOST: usize = 8_192;
     // SAFETY: the caller passes a text that ends with a zero byte.

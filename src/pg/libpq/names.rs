@@ -21,7 +21,8 @@ const LOOKUP: &str = "failed to lookup address information: ";
 /// Returns the options, with the addresses of the host name added. libpq itself looks up the names in a list of hosts, in
 /// the environment or in a service file.
 ///
-/// # Errors [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
+/// # Errors
+/// [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
 pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, ConnectionError> {
     let Some(name) = hosts::name(options) else { return Ok(options.to_vec()) };
     let unknown = |reason: io::Error| {

@@ -26,7 +26,8 @@ pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
 
 /// Returns the options in a libpq connection string, without `client_encoding`. The string is in UTF-8.
 ///
-/// # Errors libpq's message, if the string is malformed.
+/// # Errors
+/// libpq's message, if the string is malformed.
 pub fn options_of_string(string: &str) -> Result<Vec<(String, String)>, String> {
     let string = CString::new(string).map_err(|_| "it has a zero byte".to_owned())?;
     let libpq = libpq();
@@ -46,7 +47,8 @@ pub fn options_of_string(string: &str) -> Result<Vec<(String, String)>, String> 
 
 /// Reads the options of a list, and frees the list.
 ///
-/// # Safety The list ends with an option without a name, or is null.
+/// # Safety
+/// The list ends with an option without a name, or is null.
 unsafe fn of_list<T>(list: *mut ConnInfoOption, read: impl Fn(&ConnInfoOption) -> Option<T>) -> Vec<T> {
     let mut found = Vec::new();
     let mut option = list;

@@ -13,7 +13,7 @@ type WaitBound = fn() -> Option<Duration>;
 
 static BOUND: PerProcess<Cell<Option<WaitBound>>> = PerProcess::new(Cell::new(None));
 
-/// Limits the waits of this process to the time that `bound` returns. A process that shortens this time must wake this
+/// Limits the waits of this process to the time that `bound` returns. Another process that shortens this time must wake this
 /// process.
 pub fn bound_by(bound: WaitBound) {
     BOUND.set(Some(bound));
@@ -38,7 +38,8 @@ impl Timeout {
 
     /// Sleeps until the socket is ready for one of the events. An interrupt throws an error.
     ///
-    /// # Errors [`ConnectionError::Silent`] and [`ConnectionError::GivenUp`].
+    /// # Errors
+    /// [`ConnectionError::Silent`] and [`ConnectionError::GivenUp`].
     pub fn wait(&mut self, socket: c_int, events: u32) -> Result<(), ConnectionError> {
         loop {
             check_for_interrupts!();

@@ -19,7 +19,8 @@ const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct HighWaterMarkKeeper {
-    /// The sums of all generators' next positions and of their limits, at the last round in which a sum had changed.
+    /// The sum of all generators' next positions, and the sum of all generators' limits, at the last round in which one of
+    /// the sums had changed.
     seen: (u64, u64),
     moved: Duration,
     /// The number of backward clock steps that were logged.

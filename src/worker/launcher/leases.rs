@@ -44,7 +44,7 @@ impl Databases for OfServer {
 }
 
 impl LeaseLauncher {
-    /// Frees the worker slot, unless a lease worker that a previous launcher started still uses it.
+    /// Frees the worker slot. Keeps the slot if a previous launcher's lease worker still uses the slot.
     pub fn new() -> Self {
         if let Some(board) = leases().filter(|board| !board.worker_slot.worker_latch.is_occupied()) {
             board.worker_slot.free();
@@ -184,7 +184,7 @@ fn record(shared: &Shared, board: &Board, found: Option<u32>) -> bool {
     let recorded =
         issuer::change(shared, |state, here| lease_launch::record(state, here, &board.requests, found));
     if recorded.is_ok() && found.is_some() {
-        // This request makes the lease worker ask the registry at once.
+        // This request makes the lease worker ask the registry immediately.
         board.requests.ask_to_renew();
     }
     recorded.is_ok()

@@ -25,9 +25,10 @@ const RETRY: Duration = Duration::from_millis(50);
 /// The interval between two checks of a started worker that has not connected yet.
 const ARRIVAL: Duration = Duration::from_millis(100);
 
-/// Returns the number of refill workers that the server can run. The launcher needs one worker process. The launcher of
-/// logical replication and the lease worker each need one, if they can run. The number of other extensions' worker processes
-/// is unknown; if they are too many, starting a refill worker fails.
+/// Returns the number of refill workers that the server can run. This launcher needs one worker process. The logical
+/// replication launcher needs one too, unless the configuration turns it off. A server that leases its worker id needs one
+/// for the lease worker. Other extensions need an unknown number of worker processes. If too few are left, starting a refill
+/// worker fails.
 fn capacity() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
     let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
@@ -41,7 +42,7 @@ pub struct Pool {
     /// The workers that this launcher started, by the number of their worker slot.
     started: BTreeMap<usize, DynamicBackgroundWorker>,
     time_slices: TimeSlices<u32, usize>,
-    /// Databases to which the last refill worker could not connect, and the SQLSTATE of its error.
+    /// Databases to which the latest refill worker could not connect, each with the SQLSTATE of the error.
     out_of_reach: BTreeMap<u32, i32>,
     /// Databases with tags whose last refill failed.
     retries: Retries<u32>,

@@ -32,8 +32,8 @@ impl Samples {
     }
 }
 
-/// Reads the counters while it holds the directory's lock in shared mode. The lock does not block calls that look up a tag. A
-/// worker that publishes ids waits for the lock.
+/// Reads the counters under the directory's lock in shared mode. The lock does not block calls that look up a tag. A worker
+/// that publishes ids waits for the lock.
 fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();

@@ -1,4 +1,4 @@
-//! The server as host of the core's lease worker, and the connection to the registry.
+//! The server's side of the core's lease worker: the worker's process, shared memory and connection to the registry.
 
 use crate::issuer;
 use crate::lease;

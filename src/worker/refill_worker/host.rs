@@ -1,4 +1,4 @@
-//! The server as host of the core's refill worker: its process and shared memory.
+//! The server's side of the core's refill worker: the worker's process and shared memory.
 
 use super::tables::TablesHere;
 use crate::pg::clock::{SystemClock, uptime};

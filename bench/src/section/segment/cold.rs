@@ -1,5 +1,5 @@
 //! The first two seconds of a new tag with a small step under 32 sessions. Systems that fetch the next segment too late refuse
-//! callers then ("both segments not ready").
+//! callers in this phase ("both segments not ready").
 
 use super::tag::{HOT, SESSIONS, Status, calls, create, let_the_worker_leave, status};
 use crate::section::prelude::*;
@@ -7,12 +7,12 @@ use crate::section::prelude::*;
 const STEP: u32 = 100;
 const SECONDS: u32 = 2;
 
-/// A new tag, and for comparison the tag that has adapted.
+/// A new tag, and the adapted tag for comparison.
 const TAGS: [&str; 2] = ["a new tag", HOT];
 const NEW: usize = 0;
 const ADAPTED: usize = 1;
 
-/// The work of two seconds, and what the server reports of the tag then.
+/// The work of two seconds, and the server's report about the tag after them.
 struct Start {
     attempt: Attempt,
     status: Status,

@@ -1,4 +1,4 @@
-//! What ids leave in the WAL: a flush for every segment, not for every few ids.
+//! The WAL that ids cause: a flush for every segment, not for every few ids.
 
 use super::tag::{HOT, SESSIONS, calls, create, let_the_worker_leave};
 use crate::section::prelude::*;
@@ -12,7 +12,7 @@ struct Source {
     ids: f64,
 }
 
-/// What a million ids left behind.
+/// The WAL and the flushes that a million ids left behind.
 struct Left {
     flushes: f64,
     bytes: f64,

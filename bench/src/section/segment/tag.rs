@@ -17,7 +17,7 @@ pub fn calls(statement: &str, stop: Stop) -> Load {
 /// What the server reports of a tag.
 #[derive(Clone, Copy)]
 pub struct Status {
-    /// The number of ids in its next segment.
+    /// The number of ids in the tag's next segment.
     pub step: f64,
     /// Calls that waited for ids.
     pub waits: f64,
@@ -41,8 +41,7 @@ pub fn status(session: &mut Session, tag: &str) -> Result<Status> {
     Ok(Status { step, waits, longest_wait, refills })
 }
 
-/// Waits until the refill worker has left, as it does when there is no work. The next session that runs out of ids starts a new
-/// worker.
+/// Waits until the refill worker has ended for lack of work. The next session that runs out of ids starts a new worker.
 pub fn let_the_worker_leave(session: &mut Session) -> Result<()> {
     wait::until(Duration::from_secs(20), "the idle worker to leave", || {
         let left = format!("select count(*) = 0 from pg_stat_activity where backend_type = '{WORKER}'");

@@ -1,4 +1,4 @@
-//! Many more keys than there is memory for.
+//! Many more keys than the memory has room for.
 
 use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;

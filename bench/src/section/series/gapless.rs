@@ -1,4 +1,4 @@
-//! Gapless series beside a counter written by hand: transactions a second of 16 sessions over 10,000 keys, and over one.
+//! Gapless series beside a counter written by hand: transactions per second of 16 sessions, first over 10,000 keys, then over one key.
 
 use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;

@@ -1,4 +1,4 @@
-//! Ten million monotonic keys: the memory they take, and how often their sections are written.
+//! Ten million monotonic keys: the memory that they take, and how often their sections are written.
 
 use crate::section::prelude::*;
 
@@ -6,8 +6,8 @@ use crate::section::prelude::*;
 const MEMORY_KB: f64 = 146_500.0;
 const STEP: u32 = 1_000;
 
-/// Takes a first number for every key, and keeps the numbers of every thousandth key. These show later which keys were forgotten:
-/// the next number of a forgotten key is above those of others.
+/// Takes a first number for every key, and stores the numbers of every thousandth key. The stored numbers later show which keys
+/// were forgotten: the next number of a forgotten key is above the numbers of other keys.
 const FIRST: &str = "insert into kept select key, number from (
          select b, a * 1000::bigint + b as key, series_nextval('many', a * 1000::bigint + b) as number
          from generate_series(1, $keys) a, generate_series(1, 1000) b offset 0
@@ -18,11 +18,11 @@ const SECTIONS: &str = "segment_status where tag like 'many section %'";
 /// What was found.
 struct Found {
     keys: f64,
-    /// The share of keys whose numbers are still in memory after all of them.
+    /// The share of keys whose numbers are still in memory after every key has got a number.
     known: f64,
     /// The cost of a call, in nanoseconds of processor time.
     first: f64,
-    /// Numbers that all sections together have reserved, in steps, and the writes for them.
+    /// The numbers that all sections together have reserved, in steps, and the number of writes for them.
     steps: f64,
     writes: f64,
 }

@@ -1,4 +1,4 @@
-//! The cost of a call on a key in memory, beyond the row it is made for.
+//! The cost of a call for a key in memory, beyond the cost of the row for which it is made.
 
 use crate::section::marginal::{self, Call, ROW, ROWS, TAGGED_ROW};
 use crate::section::prelude::*;
@@ -15,14 +15,14 @@ const CALLS: [Call; 6] = [
     Call::of("monotonic, one key, a text", "series_nextval('monotonic of texts', 'conversation 7')"),
 ];
 
-/// The series has steps of a million numbers, so that no slice waits for the next step, like a warm key whose step has grown. The
-/// keys take turns in the table. Without the vacuum, its first reader would write down that its rows are committed.
+/// The series has steps of a million numbers, like a warm key whose step has grown. No slice therefore waits for the next step.
+/// The keys take turns in the table. Without the vacuum, the table's first reader would set the rows' hint bits.
 const PREPARE: [&str; 6] = [
     "select snowflake_ids.series_create('monotonic', 'monotonic', step => 1000000, max_step => 1000000),
             snowflake_ids.series_create('monotonic of texts', 'monotonic', 'text', step => 1000000, max_step => 1000000)",
     "create table tagged as select i % 1000 as key from generate_series(1, 100000::bigint) i",
     "vacuum (freeze, analyze) tagged",
-    // The first call of a key makes its counter; the next ones get steps.
+    // The first call of a key makes the key's counter. The next calls get steps.
     "select count(series_nextval('monotonic', key)) from tagged",
     "select count(series_nextval('monotonic', key)) from tagged",
     "select count(series_nextval('monotonic of texts', 'conversation 7')) from generate_series(1, 100000)",

@@ -117,8 +117,8 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     SessionError::Refused(refusal, hint)
 }
 
-/// The largest number of lease requests in one call. Two requests may be in vain. The first may have begun before the
-/// server knew that this layout needs a smaller worker id. The second may serve another session.
+/// The largest number of lease requests in one call. Two requests may not help the call. The first may have begun
+/// before the server knew that this layout needs a smaller worker id. The second may serve another session.
 const MAX_LEASES: u32 = 3;
 
 /// Runs `work`. Requests a lease and repeats `work` if the server has no worker id, or if its worker id does not fit the

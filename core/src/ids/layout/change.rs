@@ -14,9 +14,9 @@ use std::time::Duration;
 /// The result of checking a change of the layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutChange {
-    /// The instant from which ids of the new layout are greater than all ids of the old one. The old ids are those
-    /// already issued or reserved, and those that servers may still issue until this instant. None if the new layout ends
-    /// before this instant.
+    /// The instant from which ids of the new layout are greater than all ids of the old layout. The old ids are those
+    /// already issued or reserved, and those that servers may still issue until this instant. None if the new layout
+    /// ends before this instant.
     pub above_from: Option<UnixMicros>,
     /// True if `above_from` is now.
     pub ready: bool,

@@ -86,8 +86,8 @@ pub(super) const RANGES: [(Field, u8, u8); 5] = [
     (Field::Sequence, 1, 31),
 ];
 
-/// The presets: names and layouts of other systems, from their source or documentation. A preset never changes, because
-/// SQL functions that take a layout as text are IMMUTABLE.
+/// The presets: names and layouts of other systems. The values come from the source code or documentation of these
+/// systems. A preset never changes, because SQL functions that take a layout as text are IMMUTABLE.
 ///
 /// Some systems (Baidu, `ShardingSphere`) compute their epoch in the time zone of the process. The preset assumes UTC.
 /// Users write an explicit `epoch=` if the process had another time zone. Instagram's 41 tick bits include the sign bit

@@ -91,9 +91,9 @@ pub fn pages<T: Borrow<RawValue>>(rows: &[T]) -> impl Iterator<Item = &[T]> {
     })
 }
 
-/// Sends rows to all registries, and commits only if every registry took all rows. Each page goes to all registries before
-/// the next page, so that no registry's transaction is idle for long. Each registry first compares its rows with the ids
-/// that were received from it. `rows`: ordered by tag.
+/// Sends rows to all registries, and commits only if every registry took all rows. All registries get a page before the
+/// next page is sent, so that no registry's transaction is idle for long. Each registry first compares its rows with
+/// the ids that were received from it. `rows`: ordered by tag.
 pub fn give<N: Network>(
     mut begun: Vec<Begun<'_, N>>,
     rows: &[Box<RawValue>],

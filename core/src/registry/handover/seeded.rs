@@ -5,9 +5,9 @@ use crate::guard::{Guard, holds};
 /// The raised tags of one transaction, each with the highest id of the column. The registries have already committed the
 /// raise.
 ///
-/// Locally, buffered ids of each tag are discarded twice: at once, so that this transaction issues none of them, and again
-/// at commit. The commit also records that ids up to the column's highest id are in use. A registry that is later restored
-/// to a state before the raise is then refused.
+/// Locally, buffered ids of each tag are discarded twice. The first time is immediately, so that this transaction
+/// issues none of these ids. The second time is at commit. The commit also records that ids up to the column's highest
+/// id are in use. A registry that is later restored to a state before the raise is then refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeded<T>(Vec<(T, i64)>);
 

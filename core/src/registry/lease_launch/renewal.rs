@@ -83,7 +83,8 @@ impl Renewal {
         wants
     }
 
-    /// Returns the time until the next renewal. A change of the setting for the length makes a renewal due at once.
+    /// Returns the time until the next renewal. If the setting for the length of leases has changed, a renewal is due
+    /// immediately.
     fn due(&mut self, lease: Lapse, now: Duration) -> Duration {
         let (began, before) = *self.seen.get_or_insert((now, lease.setting));
         self.seen = Some((began, lease.setting));

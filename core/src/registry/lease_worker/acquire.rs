@@ -25,7 +25,7 @@ pub struct Plan {
     pub except: Vec<u32>,
     /// The worker ids to search.
     pub choice: WorkerRange,
-    /// True if a worker id that is too large for some layout in use is better than none.
+    /// True if a worker id that is too large for some layout in use is better than no worker id.
     pub may_widen: bool,
     pub layout: Layout,
     pub max_drift: Duration,
@@ -38,7 +38,7 @@ pub struct WorkerRange {
     capacity: u32,
     /// The worker ids to try first. None: the registry decides.
     preferred: Option<Preferred>,
-    /// The number of worker ids of the server's own layout, if it is greater than `capacity`.
+    /// The number of worker ids of the server's own layout, if that number is greater than `capacity`.
     all: Option<u32>,
 }
 
@@ -53,7 +53,7 @@ impl WorkerRange {
 }
 
 impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
-    /// Leases a worker id, and gives the previous one back.
+    /// Leases a worker id, and gives the previous worker id back.
     pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError> {
         let settings = self.host.settings();
         let said =

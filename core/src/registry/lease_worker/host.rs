@@ -71,7 +71,7 @@ impl LeaseSettings {
 pub enum LeaseEvent<'a> {
     /// The server leased another worker id than before.
     Switched,
-    /// The lease was lost: another server, or a copy of this one, holds it.
+    /// The lease was lost: another server, or a copy of this server, holds the lease.
     Lost(&'a Lease),
     /// The clock was compared with the clock of a registry on another server.
     Compared(&'a Compared),

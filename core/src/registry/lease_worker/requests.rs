@@ -14,9 +14,9 @@ use std::time::Duration;
 pub struct LeaseRequests {
     /// Requests to acquire or renew the lease, if necessary.
     pub request: Tickets,
-    /// True if the lease must be renewed at once. Reset after the renewal.
+    /// True if the lease must be renewed immediately. Set to false after the renewal.
     pub renew: AtomicBool,
-    /// The oid of a database that started or stopped using registries. The launcher resets it to 0.
+    /// The oid of a database that started or stopped using registries. The launcher resets the field to 0.
     pub changed: AtomicU32,
     /// Number of running transactions that start or stop the use of registries.
     pub changing: AtomicU32,

@@ -24,7 +24,7 @@ struct Front {
     origin: AtomicU64,
     increment: AtomicU64,
     /// The current range: the lowest offset in the low half, and the highest offset in the high half. Readers load both
-    /// at once.
+    /// offsets together.
     bounds: AtomicU64,
     /// Not 0 if a number was taken since the last check.
     used: AtomicU64,
@@ -51,8 +51,8 @@ pub enum Supplied {
     Yes,
     /// The range is not above the section's current range, and was dropped.
     Below,
-    /// The range is too far from the section's origin, or has another increment. The section must be shut, and opened
-    /// with the range.
+    /// The range is too far from the section's origin, or has another increment. The section must be shut, and then
+    /// opened again with the range.
     Far,
 }
 
@@ -196,8 +196,8 @@ impl Section {
     /// Gives the section its next range.
     pub fn extend(&self, range: &Range) -> Supplied {
         let had = self.bounds();
-        // A range from another registry may also be lower, if several registries are in use. Its numbers have another
-        // remainder.
+        // If several registries are in use, the range may be lower because another registry supplied it. Numbers of
+        // another registry have another remainder.
         if range.first <= self.number(had.high()) {
             return Supplied::Below;
         }
@@ -220,7 +220,7 @@ impl Section {
         }
         let first = u32::try_from(distance / increment).ok()?;
         let last = first.checked_add(range.count - 1)?;
-        // The highest possible offset is not used, because the next one would overflow.
+        // The highest possible offset is not used, because the next offset would overflow.
         (last < u32::MAX).then_some((first, last))
     }
 }

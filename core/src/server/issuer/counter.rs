@@ -46,8 +46,8 @@ impl Step<'_> {
     }
 }
 
-/// Returns the position at which a term begins: the node's high-water mark, or `told` if that is higher. The node's
-/// previous term may have issued all lower positions.
+/// Returns the position at which a term begins: the node's high-water mark, or the bound of the readers' safe positions
+/// if that bound is higher. The node's previous term may have issued all lower positions.
 pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
     if holds(Guard::StartAtHighWaterMark) {
         state.high_water_mark_in(layout, node).max(state.begins_above(layout))

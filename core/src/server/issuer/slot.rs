@@ -48,7 +48,7 @@ pub struct Issuing {
     pub node: Option<Node>,
     /// True if a process has opened the state since the server's start.
     pub opened: bool,
-    /// True if the server was asked for a safe position to read from since its start.
+    /// True if a reader has asked for a safe position since the server's start.
     pub(super) has_readers: bool,
     /// The occupancies of the slots. Slots that were never used are at the end.
     pub slots: &'static mut [Occupancy],

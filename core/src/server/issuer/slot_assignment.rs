@@ -19,9 +19,9 @@ impl<H: Host> Issuer<'_, H> {
     /// idle longest, a slot of the database with the most slots. The slot's term ends before the slot gets another
     /// layout. Sessions can take ids from the slot after [`Issuer::provide_in`] has begun a term there.
     ///
-    /// A database may take a slot while it has fewer slots than are free, or at least two fewer than another database.
-    /// One database thus gets at most half of the slots that other databases do not use. Competing databases end up with
-    /// equal numbers of slots.
+    /// A database may take a slot in two cases: it has fewer slots than there are free slots, or another database has
+    /// at least two slots more. One database thus gets at most half of the slots that other databases do not use.
+    /// Competing databases end up with equal numbers of slots.
     ///
     /// # Errors
     /// [`IssuerError`]: all slots are in use, the database has its share, or the node does not fit the layout.

@@ -39,8 +39,8 @@ pub enum StateError {
     )]
     Layout { stored: Layout, ours: Layout },
     /// The data directory is a copy of a directory whose server issues, or issued, under the same worker id; or an
-    /// administrator restored the state file from a copy. A restored state file does not record later ids. `homes`: the
-    /// data directory in the state, and the current one.
+    /// administrator restored the state file from a copy. A restored state file does not record ids that were issued
+    /// after the copy was made. `homes`: the data directory in the state, and the current one.
     #[error("{}", said_of_copy(homes))]
     #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {

@@ -81,7 +81,7 @@ impl State {
         Ok(line + &" ".repeat(spaces) + "\n")
     }
 
-    /// Parses a file's content, which this release or an older one wrote.
+    /// Parses a file's content, which this release or an older release wrote.
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
         if let Some(newer) = form::newer(text, VERSION) {

@@ -174,7 +174,7 @@ impl Others {
         self.position(layout).map_or_else(new, |index| self.layouts.swap_remove(index))
     }
 
-    /// Adds an entry at the end. If there are too many entries, drops those with the lowest ids.
+    /// Adds an entry at the end. If there are too many entries, drops the entries with the lowest ids.
     pub(super) fn put(&mut self, other: OtherLayout, at: UnixMicros) {
         let mut of_another = Vec::new();
         while self.layouts.len() >= MAX_OTHERS {

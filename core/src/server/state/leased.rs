@@ -114,9 +114,9 @@ impl State {
         Some((lease, pending_token))
     }
 
-    /// Returns another database than `database`, if worker ids are or will be leased through that other database from
-    /// another registry than `identity`. Then `database` must not join `identity`, because two registries could lease the
-    /// same worker id.
+    /// Returns the database through which worker ids are or will be leased. None if that database is `database`, or if
+    /// its registry is `identity`. If there is such a database, `database` must not join `identity`, because two
+    /// registries could lease the same worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
         let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));

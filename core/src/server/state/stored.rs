@@ -94,7 +94,7 @@ pub struct DataDirectory {
     pub directory: String,
 }
 
-/// The identity of a file. A copy has another identity; a move within the file system keeps it.
+/// The identity of a file. A copy has another identity; a move within the file system keeps the identity.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// The inode number. An earlier file may have had the same number.

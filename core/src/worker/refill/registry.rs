@@ -99,8 +99,8 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
         left
     }
 
-    /// Returns a task whose row is still locked, a different one in each round. A changed number of denials shows that
-    /// the registry answered for the task in this round, so the task's row is not locked.
+    /// Returns a task whose row is still locked. Each round returns a different task. A changed number of denials shows
+    /// that the registry answered for the task in this round, so the task's row is not locked.
     fn turn_of<'j>(
         &self,
         were_locked: &[(&'j RefillTask<'h, H::Slot>, usize)],

@@ -1,8 +1,8 @@
 //! Registries on other servers.
 //!
-//! The worker asks one registry for all tags at once, and then the next registry for the tags that got no ids. Received
-//! ids are recorded durably before they are handed out. This server therefore notices a registry that was restored from a
-//! backup, even after its own crash.
+//! The worker asks one registry for ids of all tags, and then asks the next registry for ids of the tags that got none.
+//! Received ids are recorded durably before they are handed out. This server therefore notices a registry that was
+//! restored from a backup, even after its own crash.
 
 use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
@@ -21,7 +21,7 @@ use crate::sequence::tag_rows::{LockWait, TagRows};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The time limit of each response is the setting divided by this number, if several registries are in use.
+/// If several registries are in use, the time limit of each response is `registry_timeout` divided by this number.
 const FRACTION: u32 = 5;
 /// The time between two waits for locked rows, while other tags need ids.
 const WAIT_EVERY: Duration = Duration::from_millis(500);
@@ -249,8 +249,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
     }
 }
 
-/// Extends a period that is over by this server's clock. If the registry's clock is behind, the period lasts until it is
-/// over at the registry.
+/// Extends a period that has ended by this server's clock. If the registry's clock is behind, the period lasts until
+/// the registry's clock reaches the end of the period.
 fn not_over_yet(outcome: &mut Outcome, registry: UnixMicros, now: UnixMicros) {
     if let Outcome::Reserved(reserved) = outcome
         && let period = &mut reserved.supply.period

@@ -27,7 +27,7 @@ fn entry((code, message, hint): (String, String, String)) -> Result<Entry> {
     })
 }
 
-/// The code, message and hint of each error found; and the codes and texts that `let` binds in the enclosing blocks.
+/// The code, message and hint of each error; and the codes and texts that `let` binds in the enclosing blocks.
 #[derive(Default)]
 struct Reports {
     found: Vec<(String, String, String)>,

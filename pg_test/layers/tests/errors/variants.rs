@@ -185,8 +185,8 @@ fn kinds_of(expression: TokenStream) -> Vec<String> {
     found
 }
 
-/// Returns the messages of `#[error("...")]`; none for `#[error(transparent)]`. If the message is chosen when the error is raised,
-/// returns the texts in the attribute, and those of the constant or function that the attribute names.
+/// Returns the messages of `#[error("...")]`; none for `#[error(transparent)]`. If the code chooses the message when it raises
+/// the error, returns the texts in the attribute, and the texts of the constant or function that the attribute names.
 fn texts_of(attributes: &[Attribute], named: &Named) -> Vec<String> {
     let Some(attribute) = attributes.iter().find(|attribute| attribute.path().is_ident("error")) else {
         return Vec::new();
@@ -267,7 +267,7 @@ fn last(path: &Path) -> Option<String> {
     path.segments.last().map(|segment| segment.ident.to_string())
 }
 
-/// Returns what a function's `match` gives for each variant.
+/// Returns the value that a function's `match` yields for each variant.
 fn said(block: &Block, what: fn(&Expr) -> Vec<String>) -> Said {
     let mut arms = Arms::default();
     arms.visit_block(block);

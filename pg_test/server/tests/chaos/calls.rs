@@ -78,7 +78,7 @@ fn in_transaction(client: &mut Client, random: &mut Random) -> Taken {
 
 fn copied(client: &mut Client, random: &mut Random) -> Taken {
     let mut writer = client.copy_in(&format!("copy {} (note) from stdin", ["t", "s", "a"][random.of(3)]))?;
-    // An error of the copy is reported at its end.
+    // COPY reports an error only when it ends.
     let _ = writer.write_all("copied\n".repeat(10).as_bytes());
     writer.finish()?;
     Ok(None)

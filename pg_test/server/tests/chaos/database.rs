@@ -6,8 +6,8 @@ use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::Server;
 use std::sync::atomic::AtomicUsize;
 
-/// Tags whose ids are collected, in the order of [`Database::lives`]: of a table that keeps all rows, a tag that is dropped and
-/// set back, an attached table's tag, and a dated tag.
+/// Tags whose ids are collected, in the order of [`Database::lives`]: the tag of a table that keeps all rows, a tag that is
+/// dropped and set back, an attached table's tag, and a dated tag.
 pub const TAGS: [&str; 4] = ["t", "u", "public.a", "d"];
 pub const T: usize = 0;
 pub const U: usize = 1;
@@ -17,7 +17,7 @@ pub const D: usize = 3;
 /// The indexes of all tags.
 pub const ALL: [usize; TAGS.len()] = [T, U, A, D];
 
-/// The contents of the template for all databases. A repeated row in a table is an error, whatever generations began.
+/// The contents of the template for all databases. A repeated row in a table is an error, even across generations of a tag.
 pub const CONTENTS: &str = "create extension snowflake_ids;
     select snowflake_ids.segment_create('t', step => 5, max_step => 50);
     select snowflake_ids.segment_create('u', step => 2, max_step => 20);
@@ -38,7 +38,7 @@ pub const AGAIN: &str = "truncate t, s, a;
     alter table s alter id set default snowflake_nextval();
     select snowflake_ids.attach('a', 'id', kind => 'segment')";
 
-/// The scope of ids for which nothing is promised.
+/// The scope of ids that may repeat.
 pub const UNSURE: usize = usize::MAX;
 
 /// A database in which sessions take ids.
@@ -47,8 +47,8 @@ pub struct Database {
     pub number: usize,
     pub name: String,
     pub lives: [Lives; TAGS.len()],
-    /// The scope within which the database's ids may not repeat. A scope may belong to one database or to several. It is
-    /// [`UNSURE`] during changes.
+    /// The scope within which the database's ids may not repeat. A scope may belong to one database or to several. During changes
+    /// the scope is [`UNSURE`].
     pub scope: AtomicUsize,
     config: Config,
 }
@@ -56,7 +56,7 @@ pub struct Database {
 impl Database {
     pub fn new(number: usize, name: &str, server: &Server) -> Self {
         let mut config = server.config(name);
-        // Waits for locks and ids are short.
+        // Sessions wait only briefly for locks and ids.
         config.options("-c lock_timeout=2s -c statement_timeout=0 -c snowflake_ids.segment_wait_timeout=2s -c client_min_messages=warning");
         let (name, scope) = (name.to_owned(), AtomicUsize::new(number));
         Self { number, name, lives: Default::default(), scope, config }
@@ -69,14 +69,14 @@ impl Database {
         }
     }
 
-    /// Declares that they have begun.
+    /// Declares that the new generations have begun.
     pub fn confirm(&self, tags: &[usize]) {
         for tag in tags {
             self.lives[*tag].confirm();
         }
     }
 
-    /// Declares that they have not begun, and will not.
+    /// Declares that the new generations have not begun, and will not begin.
     pub fn retract(&self, tags: &[usize]) {
         for tag in tags {
             self.lives[*tag].retract();

@@ -75,7 +75,7 @@ impl World {
         let drop = "drop extension snowflake_ids cascade";
         let anew = |world: &mut Self| {
             if at_once {
-                // Meanwhile buffers become empty, and calls wait for objects that are missing.
+                // Meanwhile buffers run empty, and calls wait for objects that do not exist.
                 let pause = world.random.below(2);
                 return world.run(&name, &format!("{drop}; select pg_sleep({pause}.5); {AGAIN}"));
             }
@@ -96,8 +96,8 @@ impl World {
         let name = self.name(database);
         self.release_all(Some(database))?;
         let found = self.client("postgres").and_then(|mut client| {
-            // A server with assertions stops by one of its own if another process has read the dropped database's statistics
-            // (docs/versions.md).
+            // In a server with assertions, one of Postgres's own assertions fails if another process has read the dropped
+            // database's statistics (docs/versions.md).
             let query = "select oid, current_setting('server_version_num')::int >= 150000
                                 and not current_setting('debug_assertions')::bool
                          from pg_database where datname = $1";

@@ -24,8 +24,8 @@ impl Held {
         }
     }
 
-    /// Its place in the order in which all are ended. A closed database is opened after the transactions that may lock it, and before
-    /// its prepared transactions, which only a session in it can end.
+    /// The rank of this thing when all things are ended. A closed database is opened after the open transactions that may lock
+    /// it. Its prepared transactions come last, because only a session in the database can end them.
     const fn order(&self) -> u8 {
         match self {
             Self::Open { .. } => 0,
@@ -58,7 +58,8 @@ impl World {
         }
     }
 
-    /// Ends everything left open in a database or outside of all databases; without a database, everything.
+    /// Ends everything left open in this database, and everything that belongs to no database. Without a database, ends
+    /// everything.
     pub fn release_all(&mut self, database: Option<usize>) -> Result<()> {
         let held =
             |held: &mut Held| database.is_none() || held.database().is_none() || held.database() == database;

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use postgres::error::{DbError, Error};
 use std::path::Path;
 
-/// Errors that sessions may get, both those that take ids and those that change the server.
+/// Errors that are allowed, both in sessions that take ids and in sessions that change the server.
 const EXPECTED: &[&str] = &[
     "0A000", // cached plan must not change result type
     "23502", // the default is missing while the extension is dropped
@@ -31,7 +31,7 @@ pub fn is_expected(error: &DbError) -> bool {
     // Errors of the extension come from Rust files.
     let of_postgres =
         error.file().is_some_and(|file| Path::new(file).extension().is_some_and(|kind| kind == "c"));
-    // `segment_set` to the row's value fails if a refill came in between.
+    // `segment_set` to the row's value fails if a refill has raised the row meanwhile.
     let is_overtaken = code == "22023" && error.message().contains("is below issued ids of segment tag");
     EXPECTED.contains(&code)
         || is_overtaken
@@ -73,8 +73,8 @@ fn faults(log: &str, killed: bool) -> Vec<&str> {
     let bad = |line: &&str| {
         // This line reports a worker's internal error to waiting sessions, without saying which one.
         let internal = line.contains(" XX000 ") && !OF_POSTGRES.iter().any(|start| line.contains(start));
-        // After a postmaster was killed, its remaining processes and their clients report that. Recovery ends at a WAL page of
-        // an earlier use of its file.
+        // After a postmaster was killed, its remaining processes and their clients report the loss. Recovery ends at a WAL page
+        // left from an earlier use of a recycled file.
         let usual =
             ["unexpected postmaster exit", "closed the connection unexpectedly", "unexpected pageaddr"];
         let line = usual.iter().fold(line.to_string(), |line, words| line.replace(words, ""));

@@ -1,5 +1,6 @@
-//! Ids within one generation of a tag may not repeat. A tag begins a new generation when it is dropped and created, forced back,
-//! restored from a dump, or comes with another database of that name. Its ids may then repeat ids of the former generation.
+//! Ids within one generation of a tag may not repeat. A tag begins a new generation when it is dropped and created, forced back
+//! or restored from a dump, or if its database is replaced by another database of the same name. Its ids may then repeat ids of
+//! the former generation.
 
 use super::database::TAGS;
 use anyhow::{Result, bail};
@@ -27,7 +28,7 @@ impl Lives {
         self.earliest.store(self.latest.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 
-    /// Declares that it has not begun, and will not.
+    /// Declares that the new generation has not begun, and will not begin.
     pub fn retract(&self) {
         self.latest.store(self.earliest.load(Ordering::SeqCst), Ordering::SeqCst);
     }
@@ -51,7 +52,7 @@ pub struct Given {
     pub id: i64,
     pub earliest: u32,
     pub latest: u32,
-    /// The session, followed by the milliseconds since the beginning.
+    /// The session; the next field is the time in milliseconds since the test began.
     pub session: usize,
     pub at: u64,
 }

@@ -40,7 +40,7 @@ pub struct Taken {
     pub by_itself: Vec<i64>,
 }
 
-/// A session's orders.
+/// The order that a session follows.
 pub struct Orders {
     pub number: usize,
     pub database: Arc<Database>,

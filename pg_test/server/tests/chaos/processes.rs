@@ -19,7 +19,7 @@ impl World {
         self.loads[number].shown.process.load(Ordering::SeqCst)
     }
 
-    /// Ends a session, which must be possible whatever it does.
+    /// Ends a session. This must succeed whatever the session is doing.
     pub fn end_session(&mut self) -> Result<()> {
         let process = self.process();
         if self.run("postgres", &format!("select pg_terminate_backend({process}) where {process} > 0"))?

@@ -12,7 +12,7 @@ pub struct Story {
 }
 
 impl Story {
-    /// An empty record. `told`: each line is printed at once.
+    /// An empty record. `told`: each line is printed as it is recorded.
     pub fn new(told: bool) -> Self {
         Self { start: Instant::now(), lines: Vec::new(), told }
     }

@@ -27,7 +27,7 @@ pub const TIMEOUT: Duration = wait::LONG;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Done,
-    /// Nothing was done.
+    /// The action changed nothing.
     Refused,
     /// The session was lost during the action.
     Unknown,
@@ -175,7 +175,7 @@ impl World {
         Ok(outcome)
     }
 
-    /// Takes more ids than the former generation left, so that they would collide with later ones.
+    /// Takes more ids than the former generation had left, so that wrongly repeated ids would collide.
     fn use_up(&mut self, database: usize) -> Result<()> {
         if self.random.once_in(2) {
             return Ok(());

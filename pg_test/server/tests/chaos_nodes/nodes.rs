@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 pub const NODES: usize = 2;
-/// The scope of ids from the registry. A node on its own has another scope.
+/// The scope of ids from the registry. A node that has left the registry has another scope.
 pub const SHARED: usize = 0;
 
 const TAGS: &str = "select snowflake_ids.segment_create('t', step => 5, max_step => 50);

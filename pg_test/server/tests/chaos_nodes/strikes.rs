@@ -77,8 +77,8 @@ impl World {
         server.start_again()
     }
 
-    /// Lets a node leave or join. A node on its own continues above all ids that it received. Other nodes may issue the same ids
-    /// meanwhile, but not after it has joined again.
+    /// Lets a node leave or join. A node that has left continues above all ids that it received. Meanwhile other nodes may issue
+    /// the same ids. Once the node has joined again, no id repeats.
     fn leave_or_join(&mut self, node: usize) -> Result<()> {
         let scope = self.databases[node].scope.swap(UNSURE, Ordering::SeqCst);
         let (what, other) = if scope == SHARED { (LEAVE, node + 1) } else { (JOIN, SHARED) };

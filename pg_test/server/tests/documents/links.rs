@@ -84,7 +84,7 @@ fn anchors(text: &str) -> HashSet<String> {
         let letters = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
         let anchor: String =
             letters.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect();
-        // A repeated name gets the suffix 1.
+        // The anchor of a repeated heading gets the suffix 1.
         let mut known = anchor.clone();
         let mut before = 0;
         while !anchors.insert(known) {

@@ -97,7 +97,7 @@ fn parts(printed: &str) -> Vec<Vec<&str>> {
     parts
 }
 
-/// The difference between the output of a step and the document, if there is one.
+/// The difference between the output of a step and the document, if they differ.
 fn difference(step: &Step, printed: &[&str]) -> Option<String> {
     let is_error = |line: &&str| {
         line.starts_with("ERROR:") || line.starts_with("FATAL:") || line.starts_with("invalid command")

@@ -4595,3 +4595,43 @@ BEGIN
     END IF;
 END
 $$;
+
+-- Functions whose messages are reworded.
+CREATE OR REPLACE FUNCTION snowflake_ids.segment_create(
+    tag         text,
+    start       numeric DEFAULT 1,
+    step        bigint  DEFAULT 1000,
+    max_step    bigint  DEFAULT 1000000,
+    increment   bigint  DEFAULT 1,
+    remainder   bigint  DEFAULT 0,
+    description text    DEFAULT NULL,
+    max_value   bigint  DEFAULT 9223372036854775807,
+    reset       text    DEFAULT NULL,
+    time_zone   text    DEFAULT 'UTC',
+    format      text    DEFAULT NULL,
+    owner       name    DEFAULT NULL
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    first bigint;
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    first := snowflake_ids_internal.segment_bigint('start', start);
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    PERFORM snowflake_ids_internal.check_registered();
+    INSERT INTO snowflake_ids.segment (tag, max_id, step, max_step, increment, remainder, description, start,
+                                       max_value, reset, time_zone, format)
+    VALUES (tag, CASE WHEN first < 0 THEN first ELSE first - 1 END, step, max_step, increment, remainder,
+            description, first, max_value, lower(reset COLLATE "C"), time_zone, format)
+    ON CONFLICT DO NOTHING;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'segment tag "%" already exists', tag USING
+            ERRCODE = 'duplicate_object',
+            HINT = 'Change its properties with snowflake_ids.segment_alter, or its next id with snowflake_ids.segment_set.';
+    END IF;
+    IF owner IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
+    END IF;
+END
+$$;

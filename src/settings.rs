@@ -313,7 +313,7 @@ fn define_identity() {
 }
 
 fn define_leases() {
-    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets how the worker id to lease is chosen.", c"reuse and queue lease the previous worker id again. Without one, reuse leases the first free id, queue leases the id that has been free longest. disposable leases a never used id at each start.");
+    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets how the worker id to lease is chosen.", c"reuse and queue lease the previous worker id again. Without one, reuse leases any free id, and queue leases the id that has been free longest. disposable leases a never used id at each start.");
     guc::define_enum(about, &WORKER_ID_POLICY);
     let about = sighup(
         c"snowflake_ids.lease_duration",

@@ -242,7 +242,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'segment tag "%" already exists', tag USING
             ERRCODE = 'duplicate_object',
-            HINT = 'Change it with snowflake_ids.segment_alter, or move it with snowflake_ids.segment_set.';
+            HINT = 'Change its properties with snowflake_ids.segment_alter, or its next id with snowflake_ids.segment_set.';
     END IF;
     IF owner IS NOT NULL THEN
         PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);

@@ -27,7 +27,7 @@ made up while it is raised is not here. What to do about those that users meet, 
 | --- | --- | --- |
 ";
 
-/// SQLSTATEs by the names that SQL and pgrx use, from appendix A of the PostgreSQL documentation.
+/// SQLSTATEs by the names that SQL and pgrx use, from appendix A of the Postgres documentation.
 const CODES: [(&str, &str); 35] = [
     ("active_sql_transaction", "25001"),
     ("character_not_in_repertoire", "22021"),

@@ -80,7 +80,7 @@ fn a_call_ends_in_time_while_a_transaction_has_dropped_the_extension() -> Result
         &SqlState::INSUFFICIENT_RESOURCES,
         "no ids for segment tag \"t\" within 500 ms",
     )?;
-    assert!(error.detail().is_some_and(|detail| detail.contains("rights")), "{error:?}");
+    assert!(error.detail().is_some_and(|detail| detail.contains("privilege tables")), "{error:?}");
     client.fails("select segment_currval('t')", &SqlState::INSUFFICIENT_RESOURCES)?;
     // The user's own lock_timeout is shorter, so the call ends with the error of lock_timeout.
     client.run("set lock_timeout = '100ms'")?;

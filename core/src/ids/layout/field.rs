@@ -139,7 +139,7 @@ pub enum LayoutError {
     Epoch { epoch: String, reason: &'static str },
     #[error("ticks width {ticks} reaches beyond the year 294246")]
     #[explain(detail = "The last tick of a layout must be a valid timestamp.")]
-    #[explain(hint = "Use fewer ticks or a shorter unit.")]
+    #[explain(hint = "Use fewer bits for ticks, or a shorter unit.")]
     TooLong { ticks: u8 },
     #[error("layout \"{text}\" is not valid")]
     #[explain(detail = "{reason}.")]

@@ -62,7 +62,7 @@ pub enum SafePositionError {
     #[error(transparent)]
     #[explain(transparent)]
     TooOld(#[from] SnapshotTooOld),
-    #[error("cannot execute {0}() without an MVCC snapshot")]
+    #[error("cannot execute {0}() without a snapshot of this query")]
     #[explain(Unsupported, hint = "Call the function in the query that reads the rows.")]
     NoSnapshot(&'static str),
     #[error("cannot execute {0}() while snowflake_ids.clock_rollback is \"switch\"")]

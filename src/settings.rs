@@ -380,7 +380,7 @@ fn define_behaviour() {
         c"The file is synced about once in this time. After a crash, ids start up to this time ahead of the clock.",
     );
     guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
-    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"It also limits how many layouts, besides the server's own, all databases together use at once. One database alone gets at most half of this number.");
+    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"It also limits how many layouts, besides the server's own, all databases together use at once. One database alone gets at most half of this number, rounded up.");
     guc::define_int(about, &MAX_GENERATORS, 0..=MAX_SLOTS, GucFlags::default());
 }
 

@@ -91,7 +91,7 @@ pub enum Guard {
     // A safe place to read from.
     /// A transaction announces the frontier before it takes a position.
     AnnouncedFirst,
-    /// A reader makes held positions stale before it moves the frontier (the readers' bound).
+    /// Publishing makes held positions stale before it moves the frontier (the readers' bound).
     FrontierStales,
     /// All nodes begin above the safe positions that readers were given.
     ToldKept,

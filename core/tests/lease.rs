@@ -337,7 +337,7 @@ fn what_was_granted_counts_where_it_is_known_and_no_more_than_was_asked_for() {
     assert_eq!(due(8, None), Duration::ZERO);
     assert_eq!(due(8, Some(hours(8))), hours(2));
     assert_eq!(due(6, Some(hours(8))), Duration::ZERO);
-    // The expiry in the row dates from a request under a longer setting.
+    // An earlier request, for 48 hours, set the expiry. The registry never shortens a lease.
     assert_eq!(due(48, Some(hours(48))), hours(30));
     assert_eq!(
         until_renewal(hours(1), hours(24), None, Some(Duration::from_secs(4))),

@@ -4741,7 +4741,7 @@ BEGIN
             HINT = 'Create a series of scope "global", and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('series "%s" is open to every role', left(name, 128)),
+            MESSAGE = format('cannot distribute series "%s", which is open to every role', left(name, 128)),
             DETAIL = 'A role that takes numbers of a distributed series needs its own privileges on the key table.',
             HINT = 'Grant USAGE with snowflake_ids.series_grant to the roles that take numbers.';
     END IF;
@@ -6327,7 +6327,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
             DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
-                'If the ids are of another layout, set snowflake_ids.layout to that layout, or attach with kind => ''segment''.'
+                'If the ids are of another layout, change to that layout with snowflake_ids.layout_change, or attach with kind => ''segment''.'
                 ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;
     END IF;
 END
@@ -7077,7 +7077,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence can hold ids up to %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise MAXVALUE of the column''s sequence, or change the column to a wider type.';
+            HINT = 'Raise MAXVALUE of the sequence, if there is one, or change the column to a wider type.';
     ELSIF known.tag IS NULL THEN
         -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);

@@ -64,7 +64,7 @@ pub fn watch(hooks: &'static Hooks) {
 
 /// Raises the server's error for `command` if the transaction is read-only, or if a parallel query is running.
 pub fn refuse_change(command: &CStr) {
-    // SAFETY: the caller is within a transaction; the name ends with a zero byte.
+    // SAFETY: the caller is within a transaction; `command`, a `CStr`, ends with a zero byte.
     unsafe {
         pg_sys::PreventCommandIfReadOnly(command.as_ptr());
         pg_sys::PreventCommandIfParallelMode(command.as_ptr());

@@ -25,7 +25,7 @@ const HIGH_WATER_MARKS: usize = 1_024;
 
 #[repr(C, align(64))]
 pub struct Segments {
-    /// Number of tags that keep their slots while no call waits for their ids: the setting `max_tags`.
+    /// The setting `max_tags`: the limit for tags with slots. Slots that calls wait for do not count.
     pub slot_count: usize,
     /// The slots: `slot_count`, and one more for each process that can wait for ids. A waiting call always finds a slot.
     pub slots: &'static [Slot],
@@ -42,7 +42,7 @@ pub struct Segments {
     /// For each tag, the highest id that a transaction took directly from the tag's row, without a refill worker, and
     /// did not commit.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
-    /// The map from tags to slots. Processes that publish or withdraw ids also lock the directory for writing.
+    /// The map from tags to slots. A process locks the directory for writing to change the map, and to publish or withdraw ids.
     pub directory: RwLock<LwLock, Directory<'static>>,
     pub worker_slots: &'static [WorkerSlot],
     pub launcher: WorkerLatch,

@@ -731,7 +731,7 @@ BEGIN
             HINT = 'Create a series of scope "global", and set its keys with snowflake_ids.series_set.';
     ELSIF NOT series.restricted THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('series "%s" is open to every role', left(name, 128)),
+            MESSAGE = format('cannot distribute series "%s", which is open to every role', left(name, 128)),
             DETAIL = 'A role that takes numbers of a distributed series needs its own privileges on the key table.',
             HINT = 'Grant USAGE with snowflake_ids.series_grant to the roles that take numbers.';
     END IF;

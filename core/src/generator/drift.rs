@@ -82,7 +82,7 @@ pub enum GeneratorError {
     #[explain(ClockBehind, detail = "The clock shows {at}; the layout begins at {epoch}.")]
     #[explain(hint = "Set the server's clock, or use a layout with an earlier epoch.")]
     BeforeEpoch { at: UnixMicros, epoch: UnixMicros },
-    #[error("the last tick of the layout has passed")]
+    #[error("the ticks of the layout are used up")]
     #[explain(Exhausted, detail = "The layout ends at {last}.")]
     #[explain(hint = "Use a layout with more ticks or a later epoch for new tables.")]
     Exhausted { last: UnixMicros },

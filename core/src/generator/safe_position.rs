@@ -9,15 +9,16 @@
 //! 3. the announcements of transactions that ended after the snapshot was taken.
 //!
 //! *Announcing.* A transaction [announces](OpenTransaction::announce) the *frontier* before it takes its first position.
-//! The frontier is the highest next position that a reader has published. All positions of the transaction are at or
+//! The frontier is the highest next position that was published, by a reader or by a transaction. All positions of the transaction are at or
 //! above the announced frontier:
 //!
 //! - Positions that the transaction takes from the generator are at or above the next position. The transaction announces
 //!   before it takes positions, so a reader that sees the higher next position also sees the announcement.
-//! - Positions that the session already holds may be below a new frontier. The reader therefore makes all held positions
-//!   stale before it moves the frontier. A transaction that announces the new frontier sees that its positions are stale,
+//! - Positions that the session already holds may be below a new frontier. Publishing therefore makes all held
+//!   positions stale before it moves the frontier. A transaction that announces the new frontier sees that its positions are stale,
 //!   and takes new positions. A transaction that announces the old frontier executes a fence between the announcement and
-//!   the check for stale positions. The reader executes a fence before it reads announcements. At least one of the two
+//!   the check for stale positions. The reader executes a fence between making positions
+//!   stale and reading announcements. At least one of the two
 //!   therefore sees the other's change.
 //!
 //! *Ending.* A committed transaction is [recorded](EndedTransactions::record) with its transaction id (xid) after its
@@ -43,7 +44,7 @@ use std::time::Duration;
 /// The age at which a transaction moves the frontier.
 const MAX_AGE: Duration = Duration::from_millis(50);
 
-/// The highest next position that readers have published; 0 before the first reader.
+/// The highest next position that was published; 0 before the first reader.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Frontier(AtomicU64);

@@ -317,7 +317,7 @@ fn none_free<R: WorkerRows>(
     let (datacenter, capacity) = (request.entry.datacenter, request.capacity);
     let mut detail = format!("Datacenter {datacenter} has {capacity} worker ids.");
     let mut hint = "On the registry, release worker ids of servers that are gone for good: SELECT snowflake_ids.worker_release(worker_id, datacenter_id, true). Or \
-                    set snowflake_ids.layout to a layout with more worker bits.";
+                    use a snowflake_ids.layout with more worker bits.";
     if request.policy == Policy::Disposable {
         detail.push_str(" snowflake_ids.worker_id_policy is disposable: a worker id that a server has had is not used again.");
         hint = NOT_DISPOSABLE;

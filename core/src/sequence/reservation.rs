@@ -231,7 +231,7 @@ impl Unfit {
             }
             Self::SetBack { received, max_id, .. } => {
                 format!(
-                    "Ids up to {received} were received from this registry before, but the registry's row ends at {max_id}."
+                    "Ids up to {received} were received from this registry before, but the registry's row records ids only up to {max_id}."
                 )
             }
             Self::Period { dated: true } => {
@@ -249,7 +249,7 @@ impl Unfit {
                 format!("The registry no longer has the tag; ids up to {received} were received from it before.")
             }
             Self::HighWaterMark { high_water_mark, max_id } => format!(
-                "This server has handed out ids up to {high_water_mark}, but the registry's row ends at {max_id}. The gap is larger \
+                "This server has handed out ids up to {high_water_mark}, but the registry's row records ids only up to {max_id}. The gap is larger \
                  than two segments."
             ),
             Self::Clock { day, clock } => format!(
@@ -257,7 +257,7 @@ impl Unfit {
                 UnixMicros::of_day(*day)
             ),
             Self::Share { share: Share { index, of }, increment, remainder } => format!(
-                "The registry is at position {index} of {of}, so its ids must leave remainder {index} when divided by {of}; the \
+                "The registry is at position {index} of {of} registries, counted from 0, so its ids must leave remainder {index} when divided by {of}; the \
                  row has increment {increment} and remainder {remainder}."
             ),
         }

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The programs of the Postgres that `PG_CONFIG` names, or of `pg_config` without it.
+/// The programs of one Postgres installation.
 #[derive(Clone, Debug)]
 pub struct Programs {
     bindir: PathBuf,

@@ -153,7 +153,7 @@ fn what_cannot_be_distributed_is_refused(cluster: &mut Citus) -> Result<()> {
     )?;
     let not_ready = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
     let refused = [
-        ("'open', 'invoice'", &not_ready, "series \"open\" is open to every role"),
+        ("'open', 'invoice'", &not_ready, "cannot distribute series \"open\", which is open to every role"),
         (
             "'many', 'invoice'",
             &SqlState::FEATURE_NOT_SUPPORTED,

@@ -165,7 +165,7 @@ fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
     registry.run("update snowflake_ids.segment set max_id = 0 where tag = 'idle'")?;
     let error = joins(&mut client, 201)?.context("it is used")?;
     let error = error.as_db_error().context("it is no error of the server's")?;
-    let words = "Ids up to 201 were received from this registry before, but the registry's row ends at 200.";
+    let words = "Ids up to 201 were received from this registry before, but the registry's row records ids only up to 200.";
     assert_eq!(error.detail(), Some(words), "{error:?}");
     ids::unique(taken)
 }

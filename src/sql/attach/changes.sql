@@ -34,7 +34,7 @@ BEGIN
         RAISE sequence_generator_limit_exceeded USING
             MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
             DETAIL = format('The column and its sequence can hold ids up to %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise MAXVALUE of the column''s sequence, or change the column to a wider type.';
+            HINT = 'Raise MAXVALUE of the sequence, if there is one, or change the column to a wider type.';
     ELSIF known.tag IS NULL THEN
         -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
         PERFORM snowflake_ids.segment_create(tag, max_value => most);

@@ -291,7 +291,7 @@ BEGIN
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
             DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
             HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
-                'If the ids are of another layout, set snowflake_ids.layout to that layout, or attach with kind => ''segment''.'
+                'If the ids are of another layout, change to that layout with snowflake_ids.layout_change, or attach with kind => ''segment''.'
                 ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;
     END IF;
 END

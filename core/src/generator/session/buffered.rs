@@ -209,7 +209,8 @@ pub fn take_fitting(
     take_by(source, |generator| generator.take_fitting(source.layout(), rules, clock, want, only))
 }
 
-/// Takes positions with `take`. Fails if the layout does not own its slot before and after the call.
+/// Takes positions with `take`. Fails if the layout does not own its slot before the call, or no longer owns it after the
+/// call.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "as above")]
 fn take_by<S: PositionSource>(

@@ -108,8 +108,8 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
             human(ahead)
         )),
         GeneratorError::Drift(drift) if may_switch(&issuer.host, &drift) => Some(
-            "Check the server's clock. Ids continue once the clock has caught up. Switching is not possible \
-             now, because the ids of every free node are ahead of the clock."
+            "Check the server's clock. Ids continue once the clock has caught up. The server could not \
+             switch: no node is free whose ids are behind the clock."
                 .into(),
         ),
         _ => None,

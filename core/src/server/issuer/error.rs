@@ -61,7 +61,7 @@ fn elsewhere(error: &StateError) -> Option<(String, String)> {
 fn in_use(slots: usize, held: usize, free: usize) -> String {
     if free == 0 {
         return format!(
-            "All {slots} slots that snowflake_ids.max_generators allows have layouts that were used within the last minute."
+            "snowflake_ids.max_generators is {slots}, and as many layouts besides the server's own were used within the last minute."
         );
     }
     format!(

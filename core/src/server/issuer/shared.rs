@@ -82,7 +82,7 @@ fn oid(cell: &AtomicU64) -> Option<u32> {
 pub struct IssuerMemory {
     /// The generator of the server's own layout.
     pub generator: Generator,
-    /// The highest next position of `generator` that readers have published.
+    /// The highest published next position of `generator`.
     pub frontier: Frontier,
     /// The server's own layout.
     pub layout: Layout,

@@ -50,8 +50,8 @@ pub struct State {
     /// the new registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
-    /// The lease token that is about to be written to the registry. If the registry's answer was lost, the registry
-    /// already has this token.
+    /// The lease token that is about to be written to the registry. If no answer arrived, the registry may
+    /// already have this token.
     #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
     /// The OID of the database through which worker ids are leased. The database uses or is a registry.

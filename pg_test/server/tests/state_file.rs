@@ -138,7 +138,7 @@ fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
     for call in ["select snowflake_nextval()".to_owned()].into_iter().chain(administration) {
         let error = client.error(&call)?;
         sql::explains(&error, sql::NOT_IN_STATE, NEWER).context(call)?;
-        assert!(error.detail().is_some_and(|detail| detail.contains("form 4")), "{error:?}");
+        assert!(error.detail().is_some_and(|detail| detail.contains("format 4")), "{error:?}");
         let hint = error.hint().unwrap_or_default();
         assert!(hint.contains("at least version 99.") && !hint.contains("reset"), "{error:?}");
     }

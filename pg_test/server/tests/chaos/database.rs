@@ -50,6 +50,8 @@ pub struct Database {
     /// The scope within which the database's ids may not repeat. A scope may belong to one database or to several. During changes
     /// the scope is [`UNSURE`].
     pub scope: AtomicUsize,
+    /// The number of changes of the scope. A call may last until the scope is the same again.
+    pub scope_changes: AtomicUsize,
     config: Config,
 }
 
@@ -59,7 +61,7 @@ impl Database {
         // Sessions wait only briefly for locks and ids.
         config.options("-c lock_timeout=2s -c statement_timeout=0 -c snowflake_ids.segment_wait_timeout=2s -c client_min_messages=warning");
         let (name, scope) = (name.to_owned(), AtomicUsize::new(number));
-        Self { number, name, lives: Default::default(), scope, config }
+        Self { number, name, lives: Default::default(), scope, scope_changes: AtomicUsize::new(0), config }
     }
 
     /// Declares that new generations of these tags may begin at any moment.

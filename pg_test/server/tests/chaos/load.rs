@@ -165,13 +165,15 @@ impl Session {
     fn call(&mut self, client: &mut Client) -> Result<(), Error> {
         let earliest: [u32; TAGS.len()] =
             std::array::from_fn(|tag| self.orders.database.lives[tag].earliest());
-        let scope = self.orders.database.scope.load(Ordering::SeqCst);
+        let database = Arc::clone(&self.orders.database);
+        let changes = database.scope_changes.load(Ordering::SeqCst);
+        let scope = database.scope.load(Ordering::SeqCst);
         self.shown.since.store(self.now().max(1), Ordering::SeqCst);
         let ids = calls::any(client, &mut self.orders.random);
         self.shown.since.store(0, Ordering::SeqCst);
         let Some(taken) = ids? else { return Ok(()) };
         self.shown.given.fetch_add(taken.ids.len() as u64, Ordering::SeqCst);
-        let is_sure = scope != UNSURE && scope == self.orders.database.scope.load(Ordering::SeqCst);
+        let is_sure = scope != UNSURE && changes == database.scope_changes.load(Ordering::SeqCst);
         let Some(tag) = taken.tag else {
             let is_shared = is_sure && scope == self.orders.shared;
             let ids = if is_shared { &mut self.taken.snowflakes } else { &mut self.taken.by_itself };

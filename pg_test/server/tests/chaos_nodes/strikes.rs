@@ -81,6 +81,7 @@ impl World {
     /// the same ids. Once the node has joined again, no id repeats.
     fn leave_or_join(&mut self, node: usize) -> Result<()> {
         let scope = self.databases[node].scope.swap(UNSURE, Ordering::SeqCst);
+        self.databases[node].scope_changes.fetch_add(1, Ordering::SeqCst);
         let (what, other) = if scope == SHARED { (LEAVE, node + 1) } else { (JOIN, SHARED) };
         let done = self.run(Some(node), what)?;
         self.databases[node].scope.store(if done { other } else { scope }, Ordering::SeqCst);

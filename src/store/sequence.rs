@@ -17,7 +17,7 @@ pub enum Binding {
     /// Snowflake ids, from the named generator if one is given.
     Snowflake(Option<Rc<Tag>>),
     Segment(Rc<Tag>),
-    /// The row is invalid, because somebody has written the row by hand.
+    /// The row is invalid: a user has written it by hand.
     Unreadable,
 }
 

@@ -162,7 +162,7 @@ run_unchanged() {
   }
   {
     cat "$work/$tool.unchanged.log"
-    echo "ok: two servers gave 2,000 ids, none twice"
+    echo "ok: two servers gave 2,000 ids, and none twice"
   } | tee -a "$work/$tool.log"
 }
 

@@ -28,8 +28,8 @@ check(connection.select_value(<<~SQL), "CREATE EXTENSION, attach and the first i
 SQL
 
 ada = Customer.create!(name: "Ada")
-check(ada.id > BIG && Customer.find(3).name == "old 2", "attach in a migration: create! gives snowflake ids, old rows stay")
-check(Invoice.create!(customer: ada).id == 2, "attach with a tag: create! goes on above the rows")
+check(ada.id > BIG && Customer.find(3).name == "old 2", "attach in a migration: create! gives snowflake ids; old rows keep theirs")
+check(Invoice.create!(customer: ada).id == 2, "attach with a tag: create! continues above the rows")
 
 inserts = []
 ActiveSupport::Notifications.subscribe("sql.active_record") do |event|
@@ -46,7 +46,7 @@ Dir.mktmpdir do |folder|
 end
 %w[customers invoices orders].each { |table| connection.reset_pk_sequence!(table) }
 check(Order.create!(customer: ada, note: "x").id > BIG, "fixtures with ids of their own, reset_pk_sequence!; new ids stay snowflakes")
-check(Invoice.create!(customer: ada).id == 78, "and those of a tag go on above the fixture's")
+check(Invoice.create!(customer: ada).id == 78, "ids of a tag continue above the fixture's ids")
 
 dump = lambda { StringIO.new.tap { |out| ActiveRecord::SchemaDumper.dump(connection, out) }.string }
 before = dump.call
@@ -55,7 +55,7 @@ check(dump.call == before && Customer.create!(name: "x").id > BIG, "schema.rb, l
 
 highest = Customer.maximum(:id)
 migrations.migrate(1)
-check(Customer.create!(name: "x").id > highest, "the migration back: sequences again, above all ids")
+check(Customer.create!(name: "x").id > highest, "the migration reverted: the columns have sequences again, above all ids")
 connection.enable_extension "snowflake_ids"
 
 # Traps, beside the application's tables.
@@ -72,7 +72,7 @@ connection.create_table(:nameless, id: :bigint, default: -> { "snowflake_nextval
 connection.create_table(:unknown, id: :bigint, default: -> { "segment_id('unknown')" })
 reset = connection.method(:reset_pk_sequence!)
 check(fails(:named, &reset)&.include?('relation "public.trap" does not exist'),
-      "of segment_nextval('trap') in a new table, reset_pk_sequence! (and so fixtures) makes the sequence trap, and fails", "trap")
-check(fails(:nameless, &reset), "snowflake_nextval() in a new table makes it fail, too", "trap")
+      "in a new table with segment_nextval('trap'), reset_pk_sequence! (and so fixtures) looks for a sequence trap, and fails", "trap")
+check(fails(:nameless, &reset), "snowflake_nextval() in a new table makes reset_pk_sequence! fail, too", "trap")
 check(fails(:unknown) { Class.new(ActiveRecord::Base) { self.table_name = "unknown" }.create! }&.include?("segment_create('unknown')"),
-      "schema.rb carries no tags: an insert says how to create the one that is missing", "trap")
+      "schema.rb has no tags: the error of an insert says how to create the missing tag", "trap")

@@ -32,8 +32,8 @@ with connection.cursor() as cursor:
                       WHERE name = 'migrated' AND extname = 'snowflake_ids'""", [BIG])
     check(cursor.fetchone() == (True,), "CREATE EXTENSION, attach and the first id in one migration of a new server")
 ada = Customer.objects.create(name="Ada")
-check(ada.pk > BIG and Customer.objects.get(pk=3).name == "old 2", "attach in a migration: create() gives snowflake ids, old rows stay")
-check(Invoice.objects.create(customer=ada).pk == 2, "attach with a tag: create() goes on above the rows")
+check(ada.pk > BIG and Customer.objects.get(pk=3).name == "old 2", "attach in a migration: create() gives snowflake ids; old rows keep theirs")
+check(Invoice.objects.create(customer=ada).pk == 2, "attach with a tag: create() continues above the rows")
 
 with CaptureQueriesContext(connection) as queries:
     orders = Order.objects.bulk_create(Order(customer=ada, note=f"order {n}") for n in range(1000))
@@ -49,28 +49,28 @@ with tempfile.NamedTemporaryFile("w", suffix=".json") as fixture:
     fixture.flush()
     call_command("loaddata", fixture.name, verbosity=0)
 check(Order.objects.create(customer_id=77, note="x").pk > BIG, "loaddata with ids of its own; new ids stay snowflakes")
-check(Invoice.objects.create(customer_id=77).pk == 78, "and those of a tag go on above the fixture's")
+check(Invoice.objects.create(customer_id=77).pk == 78, "ids of a tag continue above the fixture's ids")
 call_command("sqlsequencereset", "shop", stdout=(reset := io.StringIO()), no_color=True)
 with connection.cursor() as cursor:
     cursor.execute(reset.getvalue())
 check(Customer.objects.create(name="x").pk > ada.pk and Invoice.objects.create(customer=ada).pk == 79,
-      "what sqlsequencereset prints runs, and ids go on")
+      "the output of sqlsequencereset runs, and ids continue")
 
 call_command("makemigrations", check=True, dry_run=True, verbosity=0)  # exits with 1 if it finds a change
 check(True, "makemigrations --check finds nothing to change")
 
 highest = Customer.objects.latest("pk").pk
 call_command("migrate", "shop", "0001", verbosity=0)  # this also drops the extension
-check(Customer.objects.create(name="x").pk > highest, "the migration back: identities again, above all ids")
+check(Customer.objects.create(name="x").pk > highest, "the migration reverted: the columns are identities again, above all ids")
 highest = Customer.objects.latest("pk").pk
 call_command("migrate", verbosity=0)
 check(Customer.objects.create(name="x").pk > highest and Invoice.objects.create(customer_id=77).pk > 79,
-      "and forth again: ids go on above them")
+      "the migration applied again: ids continue above all rows")
 
 tables = [model._meta.db_table for model in (Order, Invoice, Customer)]
 connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), tables, reset_sequences=True))
 again = Customer.objects.create(name="again")
-check(again.pk > BIG and Invoice.objects.create(customer=again).pk == 1, "reset_sequences of a test case begins numbers of a tag anew, ids not")
+check(again.pk > BIG and Invoice.objects.create(customer=again).pk == 1, "reset_sequences of a test case restarts the numbers of a tag, but not snowflake ids")
 
 
 class Trap(models.Model):

@@ -28,9 +28,9 @@ check(first.rows[0].holds === true, "all migrations in one transaction of a new 
 
 const [ada] = await db.insert(customer).values({ name: "Ada" }).returning();
 const old = await db.query.customer.findFirst({ where: eq(customer.id, 3n) });
-check(ada.id > big && old?.name === "old 2", "attach in a migration: insert() gives snowflake ids, old rows stay");
+check(ada.id > big && old?.name === "old 2", "attach in a migration: insert() gives snowflake ids; old rows keep theirs");
 const [bill] = await db.insert(invoice).values({ customerId: ada.id }).returning();
-check(bill.id === 2n, "attach with a tag: insert() goes on above the rows");
+check(bill.id === 2n, "attach with a tag: insert() continues above the rows");
 
 inserts.length = 0;
 const made = await db.insert(order).values(Array.from({ length: 1000 }, (_, n) => ({ note: `order ${n}`, customerId: ada.id }))).returning();
@@ -54,13 +54,13 @@ try {
 }
 const stays = pgTable("customer", { id: bigserial({ mode: "bigint" }).primaryKey(), name: text().notNull() });
 check((await differences({ customer: stays })).some((query) => query.includes("DROP DEFAULT")),
-  "of a key that stays bigserial in the schema, push drops the default", "trap");
+  "push drops the default of a key that stays bigserial in the schema", "trap");
 const bare = pgTable("invoice", {
   id: bigint({ mode: "bigint" }).primaryKey().default(sql`segment_nextval('invoices')`),
   customerId: schema.customerId(),
 });
 check((await differences({ invoice: bare })).some((query) => query.includes("SET DEFAULT segment_nextval('invoices')")),
-  "a default spelt 'invoices' differs each time, as drizzle-kit reads back 'invoices'::text", "trap");
+  "a default spelt 'invoices' differs each time, because drizzle-kit reads 'invoices'::text", "trap");
 
 // The other way: the default stays, and the sequence that it calls is bound.
 const ticket = pgTable("ticket", { id: bigserial({ mode: "bigint" }).primaryKey() });

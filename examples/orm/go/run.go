@@ -76,7 +76,7 @@ func main() {
 	result, err := pq.NamedExec("INSERT INTO customer (name) VALUES (:name)", map[string]interface{}{"name": "Ada"})
 	must(err)
 	_, err = result.LastInsertId()
-	check(err != nil, "LastInsertId() is not supported, with serials neither: RETURNING")
+	check(err != nil, "LastInsertId() is not supported (nor is it with serials): use RETURNING")
 
 	text, err := json.Marshal(struct {
 		ID int64 `json:"id,string"`

@@ -72,7 +72,7 @@ public class Run {
 
         long first = customers(one, 1).get(0);
         check(first > BIG, "bind_sequence in a migration: save() gives snowflake ids");
-        check(order(one, first) == 2, "attach with a tag: save() goes on above the rows, by IDENTITY");
+        check(order(one, first) == 2, "attach with a tag: save() continues above the rows, by IDENTITY");
 
         List<Long> ids = new ArrayList<>();
         Session session = one.openSession();
@@ -98,7 +98,7 @@ public class Run {
 
         SessionFactory old = configuration(false).buildSessionFactory();
         long near = ids.get(ids.size() - 1), wrapped = customers(old, 1).get(0);
-        check(Math.abs(wrapped - near) > 1L << 50, "trap", "the old hi/lo generator multiplies, and a snowflake id wraps round");
+        check(Math.abs(wrapped - near) > 1L << 50, "trap", "the old hi/lo generator multiplies, and a snowflake id overflows");
         old.close();
     }
 }

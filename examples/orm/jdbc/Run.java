@@ -52,7 +52,7 @@ public class Run {
             try (ResultSet columns = db.getMetaData().getColumns(null, "public", "customer", "id")) {
                 columns.next();
                 check(columns.getString("IS_AUTOINCREMENT").equals("YES"),
-                    "getColumns() says IS_AUTOINCREMENT, as of a serial");
+                    "getColumns() says IS_AUTOINCREMENT, as for a serial");
             }
 
             System.out.println("== Spring JDBC " + versions[1]);
@@ -62,7 +62,7 @@ public class Run {
             SimpleJdbcInsert customers = new SimpleJdbcInsert(source).withTableName("customer").usingColumns("name").usingGeneratedKeyColumns("id");
             long key = customers.executeAndReturnKey(Map.of("name", "Ada")).longValue();
             check(key > BIG && new JdbcTemplate(source).queryForObject("SELECT name FROM customer WHERE id = ?", String.class, key).equals("Ada"),
-                "and a snowflake id, by which the row is found");
+                "a snowflake id finds its row");
         }
     }
 }

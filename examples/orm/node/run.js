@@ -33,8 +33,8 @@ const pool = new pg.Pool({ connectionString: url });
 const said = (await pool.query(insert, names)).rows;
 check(said.every(({ id }) => typeof id === "string") && areNew(said.map(({ id }) => id)), "query() of 1,000 with RETURNING gives strings");
 const { rows: [invoice] } = await pool.query("INSERT INTO invoice (customer_id) VALUES ($1) RETURNING id, lastval()", [said[0].id]);
-check(invoice.id === invoice.lastval && BigInt(invoice.id) < big, "a number of a tag, which lastval() has too");
-check(new Set(said.map(({ id }) => Number(id))).size < 1000, "Number(id) makes one number of neighbours", "trap");
+check(invoice.id === invoice.lastval && BigInt(invoice.id) < big, "a number of a tag, which lastval() returns, too");
+check(new Set(said.map(({ id }) => Number(id))).size < 1000, "Number(id) rounds: several ids become the same", "trap");
 
 begin("Postgres.js", "postgres");
 const { default: postgres } = await import("postgres");
@@ -93,7 +93,7 @@ check(BigInt((await Invoice.create({ customerId: ada.id })).id) < big, "a number
 await sequelize.sync();
 check(areNew([(await Sequelized.create({ name: "Ada" })).id], 1), "sync() leaves the tables as they are");
 await sequelize.sync({ alter: true });
-check(areNew([(await Sequelized.create({ name: "Ada" })).id], 1), "nor does sync({ alter: true }) take the default away");
+check(areNew([(await Sequelized.create({ name: "Ada" })).id], 1), "sync({ alter: true }) does not remove the default");
 await sequelize.close();
 
 await pool.end();
@@ -104,11 +104,11 @@ const login = ["-e", "postgres", "-h", PGHOST, "-p", PGPORT, "-d", PGDATABASE, "
 execFileSync("npx", ["sequelize-auto", ...login, "--schema", "public", "-o", "models"], { stdio: "pipe" });
 const model = (name) => readFileSync(`models/${name}.js`, "utf8");
 check(model("customer").includes("defaultValue: Sequelize.Sequelize.fn('snowflake_nextval')"), "the default of a snowflake id becomes a call");
-check(model("invoice").includes("defaultValue: segment_nextval(invoices,"), "that of a tag is no JavaScript: write autoIncrement: true in its place", "trap");
+check(model("invoice").includes("defaultValue: segment_nextval(invoices,"), "the default of a tag is no valid JavaScript: write autoIncrement: true in its place", "trap");
 
 begin("drizzle-kit pull", "drizzle-kit");
 writeFileSync("drizzle.config.js", 'export default { dialect: "postgresql", out: "pulled", dbCredentials: { url: process.env.DATABASE_URL } };\n');
 execFileSync("npx", ["drizzle-kit", "pull"], { stdio: "pipe" });
 const pulled = readFileSync("pulled/schema.ts", "utf8");
 check(pulled.includes('.default(sql`snowflake_nextval()`)') && pulled.includes(".default(sql`segment_nextval('invoices'::text)`)"), "the defaults are those of the tables");
-check(pulled.includes('bigint({ mode: "number" })'), "each key is of mode number, which rounds ids: write mode bigint", "trap");
+check(pulled.includes('bigint({ mode: "number" })'), "each key gets mode number, which rounds ids: write mode bigint", "trap");

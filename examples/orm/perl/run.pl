@@ -25,7 +25,7 @@ check are_new( 1, $ada ), 'selectrow_array() with RETURNING';
 $db->do( 'INSERT INTO customer (name) VALUES (?)', undef, 'Ada' );
 check are_new( 2, $ada, $db->last_insert_id( undef, 'public', 'customer', undef ) ), 'last_insert_id() of the table is the id';
 $db->do( 'INSERT INTO invoice (customer_id) VALUES (?)', undef, $ada );
-check $db->last_insert_id( undef, undef, undef, undef, { sequence => 'invoice_id_seq' } ) == 2, 'and of a number of a tag';
+check $db->last_insert_id( undef, undef, undef, undef, { sequence => 'invoice_id_seq' } ) == 2, 'last_insert_id() is the number of a tag';
 my $insert = $db->prepare('INSERT INTO customer (name) VALUES (?)');
 check $insert->execute_array( {}, \@rows ) == 1000, 'execute_array() of 1,000';
 
@@ -81,7 +81,7 @@ package Rose::Sequenced {
 
 say "== Rose::DB::Object $Rose::DB::Object::VERSION";
 my $refused = !eval { Rose::Customer->new( name => 'Ada' )->save };
-check $refused, "a class that is made from the table sends the default's text as the id (22P02)", 'trap';
+check $refused, "a class generated from the table sends the text of the default as the id (22P02)", 'trap';
 my $rose = Rose::Sequenced->new( name => 'Ada' );
 $rose->save;
 check are_new( 1, $rose->id ), "where the default is nextval of the column's sequence, which attach has bound, save() sets the id";

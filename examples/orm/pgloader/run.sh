@@ -19,8 +19,8 @@ with sqlite3.connect("shop.db") as db:
     db.execute("INSERT INTO invoice VALUES (500, 100)")
 PYTHON
 pgloader shop.load >loaded
-check "$(query "SELECT id FROM customer WHERE name = 'loaded'")" 100 'rows keep the ids that they bring'
+check "$(query "SELECT id FROM customer WHERE name = 'loaded'")" 100 'loaded rows keep their ids'
 check "$(query 'INSERT INTO invoice (customer_id) VALUES (100) RETURNING id')" 2 \
-  '"reset sequences" finds no nextval of an attached column: its tag goes on below the rows' trap
+  '"reset sequences" finds no nextval in the default of an attached column, so its tag continues below the rows' trap
 query "SELECT snowflake_ids.attach('invoice', 'id', kind => 'segment', tag => 'invoices')" >attached
-check "$(query 'INSERT INTO invoice (customer_id) VALUES (100) RETURNING id')" 501 'attach after loading has it go on above them'
+check "$(query 'INSERT INTO invoice (customer_id) VALUES (100) RETURNING id')" 501 'attach after loading: ids of the tag continue above the rows'

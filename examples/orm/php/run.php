@@ -38,9 +38,9 @@ check(areNew([(int) $id], 1), 'pg_query_params() with RETURNING');
 $pdo = new PDO("pgsql:host=$host;port=$port;dbname=$database", $user, $password);
 $pdo->prepare('INSERT INTO customer (name) VALUES (?)')->execute(['Ada']);
 check($pdo->lastInsertId() === $pdo->query("SELECT max(id)::text FROM customer")->fetchColumn(), 'PDO::lastInsertId() is the id');
-check($pdo->lastInsertId('customer_id_seq') === $pdo->lastInsertId(), 'as is that of the former sequence');
+check($pdo->lastInsertId('customer_id_seq') === $pdo->lastInsertId(), 'PDO::lastInsertId() of the former sequence is the id, too');
 $pdo->prepare('INSERT INTO invoice (customer_id) VALUES (?)')->execute([$id]);
-check($pdo->lastInsertId() === '2' && $pdo->lastInsertId('invoice_id_seq') === '2', 'and of a number of a tag');
+check($pdo->lastInsertId() === '2' && $pdo->lastInsertId('invoice_id_seq') === '2', 'PDO::lastInsertId() is the number of a tag');
 
 begin('Laravel (Eloquent)', 'php-illuminate-database');
 $capsule = new Illuminate\Database\Capsule\Manager();
@@ -92,15 +92,15 @@ check(areNew(array_map(fn ($c) => (int) $c->id, $made), 1000), 'flush() of 1,000
 check($invoice->id === '4', 'a number of a tag, and a relation');
 $tool = new Doctrine\ORM\Tools\SchemaTool($entities);
 $differences = fn () => $tool->getUpdateSchemaSql($entities->getMetadataFactory()->getAllMetadata(), true);
-check(in_array('ALTER TABLE customer ALTER id DROP DEFAULT', $differences()), "the schema's diff takes the ids of an attached column away", 'trap');
+check(in_array('ALTER TABLE customer ALTER id DROP DEFAULT', $differences()), "the schema's diff removes the default of an attached column", 'trap');
 foreach (['customer', 'invoice'] as $table) {
     $connection->executeStatement("ALTER TABLE $table ALTER id SET DEFAULT nextval('{$table}_id_seq')");
 }
-check($differences() === [], 'where the default is nextval of the column\'s sequence, which attach has bound, there is none');
+check($differences() === [], 'where the default is nextval of the column\'s sequence, which attach has bound, there is no difference');
 $customer = new Customer();
 $customer->name = 'after it';
 $invoice = new Invoice();
 $invoice->customer = $customer;
 array_map([$entities, 'persist'], [$customer, $invoice]);
 $entities->flush();
-check(areNew([(int) $customer->id], 1) && $invoice->id === '5', 'and flush() gives the same ids');
+check(areNew([(int) $customer->id], 1) && $invoice->id === '5', 'flush() gives the same ids');

@@ -29,9 +29,9 @@ prisma.$on("query", ({ query }) => void (query.startsWith("INSERT") && inserts.p
 
 const ada = await prisma.customer.create({ data: { name: "Ada" } });
 const old = await prisma.customer.findUnique({ where: { id: 3n } });
-check(ada.id > big && old?.name === "old 2", "attach in a migration: create() gives snowflake ids, old rows stay");
+check(ada.id > big && old?.name === "old 2", "attach in a migration: create() gives snowflake ids; old rows keep theirs");
 const invoice = await prisma.invoice.create({ data: { customerId: ada.id } });
-check(invoice.id === 2n, "attach with a tag: create() goes on above the rows");
+check(invoice.id === 2n, "attach with a tag: create() continues above the rows");
 
 inserts.length = 0;
 const made = await prisma.order.createManyAndReturn({
@@ -52,7 +52,7 @@ await prisma.order.create({ data: { id: 77n, customerId: 1n, note: "fixture" } }
 check((await prisma.order.create({ data: { customerId: 1n, note: "x" } })).id > big,
   "a fixture with an id of its own; new ids stay snowflakes");
 
-check(new Set(made.map(({ id }) => Number(id))).size < 1000, "Number(id): several ids become the same", "trap");
+check(new Set(made.map(({ id }) => Number(id))).size < 1000, "Number(id) rounds: several ids become the same", "trap");
 try {
   JSON.stringify(made);
 } catch (error) {

@@ -61,7 +61,7 @@ def psycopg2():
         check(new(ids) and len(ids) == 1000, "execute_values() of 1,000 with RETURNING")
         cursor.execute("INSERT INTO invoice (customer_id) VALUES (%s) RETURNING id, lastval()", [ids[0]])
         number, last = cursor.fetchone()
-        check(number == last < BIG, "a number of a tag, which lastval() has too")
+        check(number == last < BIG, "a number of a tag, which lastval() returns, too")
 
 
 async def asyncpg_():
@@ -117,7 +117,7 @@ def sqlmodel_():
             customer_id: int
 
         db.add(Narrow(customer_id=ada))
-        check(refuses(db.flush, DataError), "int without sa_type=BigInteger is sent as an integer, which has no room (22003)", "trap")
+        check(refuses(db.flush, DataError), "int without sa_type=BigInteger is sent as an integer, which is too small (22003)", "trap")
 
 
 def peewee_():
@@ -176,7 +176,7 @@ async def tortoise_():
     await Tortoise.init(db_url=URL.replace("postgresql:", "asyncpg:"), modules={"models": ["models"]})
     ada = await models.Customer.create(name="Ada")
     await models.Customer.bulk_create([models.Customer(name=r) for r in ROWS])
-    check(ada.id > BIG and await models.Customer.filter(id__gt=ada.id).count() == 1000, "create(), and bulk_create() of 1,000, which returns no ids, with serials neither")
+    check(ada.id > BIG and await models.Customer.filter(id__gt=ada.id).count() == 1000, "create(), and bulk_create() of 1,000, which returns no ids (nor does it with serials)")
     await Tortoise.close_connections()
 
 
@@ -207,9 +207,9 @@ def pandas_():
     ids = pandas.read_sql("SELECT id FROM customer WHERE name LIKE 'panda %%' ORDER BY id", engine)["id"]
     check(str(ids.dtype) == "int64" and new(list(ids)), "to_sql() of 1,000 takes ids, and read_sql() reads them exactly")
     joined = pandas.read_sql("SELECT id FROM customer WHERE name LIKE 'panda %%' UNION ALL SELECT NULL ORDER BY id", engine)["id"]
-    check(len(set(joined.dropna())) < 1000, "a column of ids with a NULL becomes float64: neighbours are the same number. Ask for dtype Int64", "trap")
+    check(len(set(joined.dropna())) < 1000, "a column of ids with a NULL becomes float64, which rounds ids: ask for dtype Int64", "trap")
     whole = pandas.read_sql("SELECT id FROM customer WHERE name LIKE 'panda %%' UNION ALL SELECT NULL ORDER BY id", engine, dtype_backend="numpy_nullable")["id"]
-    check(str(whole.dtype) == "Int64" and list(whole.dropna()) == list(ids), "with dtype_backend numpy_nullable they are exact")
+    check(str(whole.dtype) == "Int64" and list(whole.dropna()) == list(ids), "with dtype_backend numpy_nullable ids are exact")
 
 
 psycopg3()

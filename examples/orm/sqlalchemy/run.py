@@ -52,11 +52,11 @@ with Session(engine) as session:
     ada = Customer(name="Ada")
     session.add(ada)
     session.flush()
-    check(ada.id > BIG and session.get(Customer, 3).name == "old 2", "attach in a migration: add() gives snowflake ids, old rows stay")
+    check(ada.id > BIG and session.get(Customer, 3).name == "old 2", "attach in a migration: add() gives snowflake ids; old rows keep theirs")
     invoice = Invoice(customer_id=ada.id)
     session.add(invoice)
     session.flush()
-    check(invoice.id == 2, "attach with a tag: add() goes on above the rows")
+    check(invoice.id == 2, "attach with a tag: add() continues above the rows")
 
     inserts.clear()
     ada.orders = [Order(note=f"order {n}") for n in range(1000)]
@@ -79,7 +79,7 @@ with Session(engine) as session:
     session.execute(sa.text("SELECT setval('invoice_id_seq', 77)"))
     session.add(invoice := Invoice(customer_id=1))
     session.flush()
-    check(invoice.id == 78, "after setval on the sequence, those of a tag go on above the fixture's")
+    check(invoice.id == 78, "after setval on the sequence, ids of a tag continue above the fixture's ids")
     check(session.scalar(sa.Sequence("customer_id_seq")) > BIG, "Sequence() gives ids of the attached column")
     session.commit()
 
@@ -91,7 +91,7 @@ migrate(command.downgrade, "1")  # this also drops the extension
 with Session(engine) as session:
     session.add(back := Customer(name="back"))
     session.flush()
-    check(back.id > highest, "the migration back: serials again, above all ids")
+    check(back.id > highest, "the migration reverted: the columns are serials again, above all ids")
 
 
 # The traps, beside the application's tables.
@@ -117,9 +117,9 @@ with engine.begin() as connection:
     before = connection.scalar(next_of_tag)
 check(len(differences(bare.metadata, **only("bare"))) == 1, "segment_id('trap') in a model differs for Alembic each time", "trap")
 with engine.begin() as connection:
-    check(connection.scalar(next_of_tag) == before + 3, "because it executes both defaults, which takes two numbers", "trap")
+    check(connection.scalar(next_of_tag) == before + 3, "to compare, Alembic executes both defaults, which takes two numbers", "trap")
 spelt = alone("bare", "segment_id('trap'::text)")
-check(differences(spelt.metadata, **only("bare")) == [], "segment_id('trap'::text), as Postgres shows it, does not")
+check(differences(spelt.metadata, **only("bare")) == [], "segment_id('trap'::text), the form that Postgres shows, does not differ")
 
 with engine.begin() as connection:
     connection.execute(sa.text("CREATE SCHEMA sales"))
@@ -139,5 +139,5 @@ check(identified() is None, "Identity() on a key whose default is a function: au
 (read := sa.MetaData()).reflect(engine, schema="sales")
 reflected = {table.name: str(table.c.id.server_default.arg) for table in read.tables.values()}
 check(reflected["segment_nextval"] == """nextval('"sales".trap'::text)""",
-      "reflection makes segment_nextval('trap') in another schema the sequence sales.trap", "trap")
+      "reflection takes segment_nextval('trap') of another schema for the sequence sales.trap", "trap")
 check(reflected["segment_id"] == "segment_id('trap'::text)", "reflection leaves segment_id('trap') as it is")

@@ -29,8 +29,8 @@ const differences = async (of: DataSource) => (await of.driver.createSchemaBuild
 const customers = source.getRepository(Customer), orders = source.getRepository(Order);
 const ada = await customers.save({ name: "Ada" });
 check(BigInt(ada.id) > big && (await customers.findOneBy({ id: "3" }))?.name === "old 2",
-  "attach in a migration: save() gives snowflake ids, old rows stay");
-check((await source.getRepository(Invoice).save({ customer: ada })).id === "2", "attach with a tag: save() goes on above the rows");
+  "attach in a migration: save() gives snowflake ids; old rows keep theirs");
+check((await source.getRepository(Invoice).save({ customer: ada })).id === "2", "attach with a tag: save() continues above the rows");
 
 inserts.length = 0;
 const made = await orders.save(Array.from({ length: 1000 }, (_, n) => ({ note: `order ${n}`, customer: ada })));
@@ -57,12 +57,12 @@ class Spelt {
 }
 const other = await new DataSource({ type: "postgres", url, entities: [Generated, Spelt] }).initialize();
 check(BigInt((await other.getRepository(Generated).save({ name: "x" })).id) > big,
-  "an entity that keeps @PrimaryGeneratedColumn gets snowflake ids, too");
+  "an entity with @PrimaryGeneratedColumn gets snowflake ids, too");
 const wanted = await differences(other);
 check(wanted.some((query) => query.includes(`SET DEFAULT nextval('"customer_id_seq"')`)),
-  "but schema:log, migration:generate and synchronize want its sequence back", "trap");
+  "schema:log, migration:generate and synchronize want the sequence of @PrimaryGeneratedColumn back", "trap");
 check(wanted.some((query) => query.includes("SET DEFAULT segment_nextval('invoices'::text)")),
-  "a default spelt 'invoices'::text differs each time, as TypeORM takes ::text away from what it reads", "trap");
+  "a default spelt 'invoices'::text differs each time, because TypeORM removes ::text from what it reads", "trap");
 await other.destroy();
 
 // The other way: the default stays, and the sequence that it calls is bound.

@@ -38,13 +38,13 @@ async fn main() -> Result<(), sqlx::Error> {
     let old: i64 = query_scalar("SELECT count(*) FROM customer WHERE id <= 3").fetch_one(&pool).await?;
     check(
         ada > BIG && old == 3,
-        "attach in a migration: INSERT ... RETURNING gives snowflake ids, old rows stay",
+        "attach in a migration: INSERT ... RETURNING gives snowflake ids; old rows keep theirs",
     );
     let invoice: i64 = query_scalar("INSERT INTO invoice (customer_id) VALUES ($1) RETURNING id")
         .bind(ada)
         .fetch_one(&pool)
         .await?;
-    check(invoice == 2, "attach with a tag: INSERT goes on above the rows");
+    check(invoice == 2, "attach with a tag: INSERT continues above the rows");
 
     let notes: Vec<String> = (0..1000).map(|n| format!("order {n}")).collect();
     let ids: Vec<i64> =

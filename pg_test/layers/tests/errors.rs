@@ -1,5 +1,5 @@
 //! Test that `docs/reference/errors.md` lists the same errors as the sources. The sources have three kinds of errors: types with a
-//! message, a kind and a hint for each variant; calls of `ErrorReport::new`; and errors that SQL raises.
+//! message, a kind, a detail and a hint for each variant; calls of `ErrorReport::new`; and errors that SQL raises.
 //! `SNOWFLAKE_IDS_WRITE=1` writes the list again.
 
 #[path = "errors/reports.rs"]
@@ -23,8 +23,8 @@ The errors that the sources name, in the order of their messages; figures and na
 made up while it is raised is not here. What to do about those that users meet, and which SQLSTATE counts when, is in
 [errors](../errors.md).
 
-| message | SQLSTATE | HINT |
-| --- | --- | --- |
+| message | SQLSTATE | DETAIL | HINT |
+| --- | --- | --- | --- |
 ";
 
 /// SQLSTATEs by the names that SQL and pgrx use, from appendix A of the Postgres documentation.
@@ -72,6 +72,7 @@ struct Entry {
     message: String,
     /// The SQLSTATE, or all SQLSTATEs with which the message is raised.
     sqlstate: String,
+    detail: String,
     hint: String,
 }
 
@@ -122,14 +123,15 @@ fn without_arguments(format: &str) -> String {
     text
 }
 
-/// Merges errors that have the same message and hint.
+/// Merges errors that have the same texts.
 fn merged(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut states: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
+    let mut states: BTreeMap<[String; 3], BTreeSet<String>> = BTreeMap::new();
     for entry in entries {
-        states.entry((entry.message, entry.hint)).or_default().insert(entry.sqlstate);
+        states.entry([entry.message, entry.detail, entry.hint]).or_default().insert(entry.sqlstate);
     }
-    let one = |((message, hint), states): (_, BTreeSet<String>)| Entry {
+    let one = |([message, detail, hint], states): ([String; 3], BTreeSet<String>)| Entry {
         message,
+        detail,
         hint,
         sqlstate: states.into_iter().collect::<Vec<_>>().join(", "),
     };
@@ -155,7 +157,8 @@ fn errors_are_listed() -> Result<()> {
     for entry in merged(entries) {
         ensure!(!entry.sqlstate.is_empty(), "{entry:?} has no SQLSTATE");
         let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-        writeln!(list, "| {} | {} | {} |", cell(&entry.message), entry.sqlstate, cell(&entry.hint))?;
+        let [message, detail, hint] = [&entry.message, &entry.detail, &entry.hint].map(|text| cell(text));
+        writeln!(list, "| {message} | {} | {detail} | {hint} |", entry.sqlstate)?;
     }
     let path = root().join(LIST);
     if std::env::var_os("SNOWFLAKE_IDS_WRITE").is_some() {

@@ -1,4 +1,5 @@
-//! Errors that calls of `ErrorReport::new(code, message, ...)` create, with their hints from `.set_hint(...)`.
+//! Errors that calls of `ErrorReport::new(code, message, ...)` create, with their details from
+//! `.set_detail(...)` and their hints from `.set_hint(...)`.
 
 use super::variants::first_literal;
 use super::{Entry, sqlstate, without_arguments};
@@ -19,18 +20,20 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     found.found.into_iter().map(entry).collect()
 }
 
-fn entry((code, message, hint): (String, String, String)) -> Result<Entry> {
+/// Returns an error that is still given as the name of its SQLSTATE and as format strings.
+fn entry(found: Entry) -> Result<Entry> {
     Ok(Entry {
-        message: without_arguments(&message),
-        sqlstate: sqlstate(&code)?,
-        hint: without_arguments(&hint),
+        message: without_arguments(&found.message),
+        sqlstate: sqlstate(&found.sqlstate)?,
+        detail: without_arguments(&found.detail),
+        hint: without_arguments(&found.hint),
     })
 }
 
-/// The code, message and hint of each error; and the codes and texts that `let` binds in the enclosing blocks.
+/// The errors; and the codes and texts that `let` binds in the enclosing blocks.
 #[derive(Default)]
 struct Reports {
-    found: Vec<(String, String, String)>,
+    found: Vec<Entry>,
     bound: BTreeMap<String, String>,
 }
 
@@ -58,34 +61,39 @@ impl<'ast> Visit<'ast> for Reports {
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         let before = self.found.len();
         visit_expr_method_call(self, call);
-        if call.method == "set_hint"
-            && let (Some(hint), Some(report)) =
-                (call.args.first().and_then(|hint| self.text(hint)), self.found.get_mut(before))
-        {
-            report.2 = hint;
+        let text = call.args.first().and_then(|text| self.text(text));
+        if let (Some(text), Some(found)) = (text, self.found.get_mut(before)) {
+            match call.method.to_string().as_str() {
+                "set_detail" => found.detail = text,
+                "set_hint" => found.hint = text,
+                _ => {}
+            }
         }
     }
 }
 
 impl Reports {
-    fn report(&self, call: &ExprCall) -> Option<(String, String, String)> {
+    fn report(&self, call: &ExprCall) -> Option<Entry> {
         let names = names(&call.func)?;
         let arguments: Vec<_> = call.args.iter().collect();
+        let text = |text: &Expr| self.text(text).unwrap_or_default();
+        let error = |code: &str, message: &Expr, detail: String, hint: String| {
+            Some(Entry { message: self.text(message)?, sqlstate: code.to_owned(), detail, hint })
+        };
         match (names.as_slice(), arguments.as_slice()) {
             ([.., of, new], [given, message, ..]) if of == "ErrorReport" && new == "new" => {
                 let code = code(given).or_else(|| self.bound.get(&names_last(given)?).cloned())?;
                 let is_error = code.starts_with("ERRCODE_") && !NO_ERRORS.contains(&code.as_str());
-                is_error.then(|| self.text(message)).flatten().map(|message| (code, message, String::new()))
+                is_error.then(|| error(&code, message, String::new(), String::new())).flatten()
             }
-            ([.., function], [message, _]) if function == "bad_argument" => {
-                Some(("invalid_parameter_value".into(), self.text(message)?, String::new()))
+            ([.., function], [message, detail]) if function == "bad_argument" => {
+                error("invalid_parameter_value", message, text(detail), String::new())
             }
-            ([.., function], [message, _, hint]) if function == "not_ready" => {
-                let hint = self.text(hint).unwrap_or_default();
-                Some(("object_not_in_prerequisite_state".into(), self.text(message)?, hint))
+            ([.., function], [message, detail, hint]) if function == "not_ready" => {
+                error("object_not_in_prerequisite_state", message, text(detail), text(hint))
             }
             ([.., function], [message]) if function == "denied" => {
-                Some(("insufficient_privilege".into(), self.text(message)?, String::new()))
+                error("insufficient_privilege", message, String::new(), String::new())
             }
             _ => None,
         }

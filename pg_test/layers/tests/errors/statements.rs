@@ -1,5 +1,5 @@
-//! Errors that SQL raises: `RAISE EXCEPTION 'message' USING ERRCODE = 'condition', HINT = 'hint';`, and
-//! `RAISE condition USING MESSAGE = 'message', HINT = 'hint';`. The condition is a name or an SQLSTATE.
+//! Errors that SQL raises: `RAISE EXCEPTION 'message' USING ERRCODE = 'condition', DETAIL = 'detail', HINT = 'hint';`,
+//! and `RAISE condition USING MESSAGE = 'message', DETAIL = 'detail', HINT = 'hint';`. The condition is a name or an SQLSTATE.
 
 use super::{Entry, sqlstate};
 use anyhow::Result;
@@ -20,8 +20,9 @@ pub fn entries(sql: &str) -> Result<Vec<Entry>> {
         let message = literal(rest).map(|(message, _)| message).or_else(|| option(rest, "MESSAGE"));
         let code = if level == "EXCEPTION" { option(rest, "ERRCODE") } else { Some(level.to_owned()) };
         if let (Some(message), Some(code)) = (message.filter(|message| message != "%"), code) {
-            let hint = option(rest, "HINT").unwrap_or_default();
-            entries.push(Entry { message: shown(&message), sqlstate: sqlstate(&code)?, hint: shown(&hint) });
+            let [detail, hint] =
+                ["DETAIL", "HINT"].map(|name| shown(&option(rest, name).unwrap_or_default()));
+            entries.push(Entry { message: shown(&message), sqlstate: sqlstate(&code)?, detail, hint });
         }
     }
     Ok(entries)

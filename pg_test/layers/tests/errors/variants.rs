@@ -1,4 +1,5 @@
-//! Errors that are enums or structs. The message is in `#[error(...)]`; the kind and the hint are in `#[explain(...)]`.
+//! Errors that are enums or structs. The message is in `#[error(...)]`; the kind, the detail and the hint are in
+//! `#[explain(...)]`.
 
 use super::{Entry, sqlstate, without_arguments};
 use anyhow::{Context, Result};
@@ -15,12 +16,13 @@ type Messages = BTreeMap<String, Vec<String>>;
 /// The texts of constants, and the texts in functions, by the name of the constant or function.
 type Named = BTreeMap<String, Vec<String>>;
 
-/// Kinds or hints, by variant.
+/// Kinds, details or hints, by variant.
 type Said = BTreeMap<String, Vec<String>>;
 
 #[derive(Default)]
 struct Explained {
     kinds: Said,
+    details: Said,
     hints: Said,
 }
 
@@ -44,10 +46,11 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
             let said = |said: &Said| said.get(variant).cloned().unwrap_or_default();
             let states =
                 said(&explained.kinds).iter().map(|kind| code(&codes, kind)).collect::<Result<Vec<_>>>();
-            let hints = said(&explained.hints);
             // With several messages and several hints, this test cannot tell which hint belongs to which message.
-            let hint =
-                if said_of_it.len() > 1 && hints.len() > 1 { String::new() } else { alternatives(&hints) };
+            let text = |texts: Vec<String>| {
+                if said_of_it.len() > 1 && texts.len() > 1 { String::new() } else { alternatives(&texts) }
+            };
+            let (detail, hint) = (text(said(&explained.details)), text(said(&explained.hints)));
             let sqlstate = states.with_context(|| format!("{of}::{variant}"))?.join(", ");
             // The kind comes from another error, which the list contains.
             if sqlstate.is_empty() {
@@ -56,6 +59,7 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
             let entry = |message: &String| Entry {
                 message: without_arguments(message),
                 sqlstate: sqlstate.clone(),
+                detail: detail.clone(),
                 hint: hint.clone(),
             };
             entries.extend(said_of_it.iter().map(entry));
@@ -64,9 +68,9 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Joins the alternative hints of a message.
-fn alternatives(hints: &[String]) -> String {
-    hints.iter().map(|hint| without_arguments(hint)).collect::<Vec<_>>().join("<br>or: ")
+/// Joins the alternative details or hints of a message.
+fn alternatives(texts: &[String]) -> String {
+    texts.iter().map(|text| without_arguments(text)).collect::<Vec<_>>().join("<br>or: ")
 }
 
 fn read(
@@ -104,8 +108,8 @@ fn read(
     }
 }
 
-/// Adds the kinds and hints of `#[explain(...)]`, which names constants and functions of its own file. A variant
-/// without a kind or a hint gets the kind or hint of the type.
+/// Adds the parts of `#[explain(...)]`, which names constants and functions of its own file. A variant gets each part
+/// that it lacks from the type.
 fn derived(
     of: &str,
     of_all: &[Attribute],
@@ -118,19 +122,20 @@ fn derived(
         return;
     }
     let mut found = Explained::default();
-    let (kinds, hints) = parts(of_all, named);
+    let of_all = parts(of_all, named);
     for (name, attributes) in variants {
-        let (own_kinds, own_hints) = parts(attributes, named);
-        let or = |own: Vec<String>, all: &Vec<String>| if own.is_empty() { all.clone() } else { own };
-        found.kinds.insert(name.clone(), or(own_kinds, &kinds));
-        found.hints.insert(name.clone(), or(own_hints, &hints));
+        let own = parts(attributes, named);
+        let all = [&mut found.kinds, &mut found.details, &mut found.hints];
+        for ((said, own), of_all) in all.into_iter().zip(own).zip(&of_all) {
+            said.insert(name.clone(), if own.is_empty() { of_all.clone() } else { own });
+        }
     }
     explained.insert(of.to_owned(), found);
 }
 
-/// Returns the kinds and the hints of `#[explain(...)]`.
-fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) {
-    let (mut kinds, mut hints) = (Vec::new(), Vec::new());
+/// Returns the kinds, the details and the hints of `#[explain(...)]`.
+fn parts(attributes: &[Attribute], named: &Named) -> [Vec<String>; 3] {
+    let (mut kinds, mut details, mut hints) = (Vec::new(), Vec::new(), Vec::new());
     let lists = attributes.iter().filter(|one| one.path().is_ident("explain"));
     for list in lists.filter_map(|one| one.meta.require_list().ok()) {
         let tokens: Vec<_> = list.tokens.clone().into_iter().collect();
@@ -142,7 +147,7 @@ fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) 
                 TokenTree::Ident(name) if begins && is(place + 1, '=') => part = name.to_string(),
                 TokenTree::Ident(name) if place == 0 => kinds.push(name.to_string()),
                 _ if part == "kind_with" => computed.extend([token.clone()]),
-                _ if part == "hint" || part == "hint_with" => {
+                _ if part.starts_with("detail") || part.starts_with("hint") => {
                     let mut chosen = Chosen { named, texts: Vec::new() };
                     chosen.tokens(token.clone().into());
                     if let Some(format) =
@@ -152,7 +157,8 @@ fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) 
                         chosen.texts.clear();
                         chosen.name(&name);
                     }
-                    hints.extend(chosen.texts.into_iter().filter(|text| text.ends_with(['.', '?'])));
+                    let texts = if part.starts_with("hint") { &mut hints } else { &mut details };
+                    texts.extend(chosen.texts.into_iter().filter(|text| text.ends_with(['.', '?'])));
                 }
                 _ => {}
             }
@@ -160,7 +166,7 @@ fn parts(attributes: &[Attribute], named: &Named) -> (Vec<String>, Vec<String>) 
         kinds.extend(kinds_of(computed));
     }
     kinds.retain(|kind| kind != "transparent");
-    (kinds, hints)
+    [kinds, details, hints]
 }
 
 /// Returns the name `X` of each `Kind::X` in an expression. For `Kind::of_io`, returns all kinds that the function can choose.

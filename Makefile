@@ -13,7 +13,7 @@ SHELL := bash
 export TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 export PATH := $(CURDIR)/devtools/bin:$(TARGET)/tools/bin:$(PATH):$(HOME)/.cargo/bin
 
-# The major version of PG_CONFIG's server. It is asked each time, because `make setup` may install the server.
+# The major version of PG_CONFIG's server. PG_CONFIG is called each time, because `make setup` may install the server.
 export PG_MAJOR = $(shell $(PG_CONFIG) --version 2>/dev/null | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 FEATURES = --no-default-features --features pg$(PG_MAJOR)
 
@@ -21,7 +21,8 @@ FEATURES = --no-default-features --features pg$(PG_MAJOR)
 export PGRX_PG_CONFIG_PATH = $(abspath $(shell command -v $(PG_CONFIG)))
 export PGRX_HOME := $(TARGET)/no-pgrx-home
 
-# build.rs gives the linker flag that cargo-pgrx would give through rustflags. There it would make every dependency build again.
+# build.rs gives the linker flag that cargo-pgrx would give through rustflags. A flag in rustflags would make cargo build every
+# dependency again.
 export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND := 1
 
 PROFILE ?= release

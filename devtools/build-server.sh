@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # build-server.sh MAJOR: builds PostgreSQL of this major version with assertions, once, below target/versions. The sources are the
 # source package of the Debian or Ubuntu release that has the version. Prints the path of the server's pg_config. Ends with status
-# 3 and a reason if no source can be had here. apt gets the sources with its own lists, and checks them. DEBIAN_MIRROR and
+# 3 and a reason if no source can be had here. apt gets and checks the sources by package lists of this script's own. DEBIAN_MIRROR and
 # DEBIAN_KEYRING, or UBUNTU_MIRROR and UBUNTU_KEYRING, name the mirror and keyring of a distribution that this machine does not
 # run.
 set -euo pipefail
@@ -29,7 +29,7 @@ release_of() {
 # shellcheck source=devtools/source-lib.sh
 source "$here/source-lib.sh"
 
-# A folder below target/. If the servers' user cannot enter that, a folder where only root can write.
+# Prints a folder below target/. If the servers' user cannot enter that folder, prints a folder where only root can write.
 versions_folder() {
   mkdir -p "$TARGET/versions"
   if as_server_user test -x "$TARGET/versions"; then echo "$TARGET/versions"; else echo /var/cache/snowflake_ids; fi
@@ -38,9 +38,9 @@ versions_folder() {
 # The modules that the tests use beside the server itself.
 modules=$(echo contrib/{amcheck,auto_explain,dblink,hstore,pg_stat_statements,postgres_fdw,test_decoding} src/test/isolation)
 
-# The build is quick to make, not quick to run, because the tests are about the library. The commands are joined by &&: the caller
-# asks for the status, so `set -e` has no effect here. The variables of a make above this one are unset, because PostgreSQL makes
-# its headers at the top level only.
+# The server compiles fast and runs slowly, because the tests are about the library. The commands are joined by &&: the caller tests
+# the status of this function, so `set -e` has no effect here. The variables that a calling make sets are unset, because PostgreSQL's
+# make builds the headers only if it is not called by another make.
 configure_and_make() {
   unset MAKELEVEL MAKEFLAGS MFLAGS
   ./configure --prefix="$prefix" --enable-cassert --with-openssl --with-icu --with-gssapi --without-llvm \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the random tests of whole servers (chaos.rs and chaos_nodes.rs in pg_test/server/tests) with one seed after another.
-# CHAOS_SEED is the first seed, by default the present second. Each seed runs for CHAOS_RUN (60) seconds, and all together for
+# CHAOS_SEED is the first seed, by default the present second. Each seed runs for CHAOS_RUN (60) seconds, and all seeds together for
 # CHAOS_SECONDS (600). The output of a failed run is kept in target/chaos.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh

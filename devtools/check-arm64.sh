@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check-arm64.sh: type-checks the core and the extension for Linux on arm64, with the headers of PG_CONFIG's server and of an
 # arm64 C library. Rust's standard library for arm64 comes from rustup, or is checked from its source. The source is rustup's
-# rust-src, Debian's source of the same version, or the folder RUST_SRC. Skipped if neither is there.
+# rust-src, Debian's source of the same version, or the folder RUST_SRC. Skipped if neither the library nor its source is there.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # demo-cluster.sh start: starts a registry, three shards and a coordinator, inserts from 8 sessions, and disturbs the cluster
-# meanwhile. Then prints a table with what held, and fails if something did not.
+# meanwhile. Then prints a table of the checks with their results, and fails if a check failed.
 # demo-cluster.sh stop: stops and removes these servers, and no others.
 set -Eeuo pipefail
 # shellcheck source=devtools/cluster/trouble.sh

@@ -1,4 +1,4 @@
-# What the demos share: throwaway servers. Each server has a folder with its data directory, its log and its socket.
+# Functions that the demos share, for throwaway servers. Each server has a folder with its data directory, its log and its socket.
 # shellcheck shell=bash
 # shellcheck source=devtools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -17,7 +17,7 @@ need_packages() {
 
 new_password() { od -An -N8 -tx8 /dev/urandom | tr -d ' '; }
 
-# Creates FILE with its standard input. Only this user and the server's user can read the file.
+# keep_secret FILE: creates FILE from the standard input. Only this user and the server's user can read the file.
 keep_secret() {
   local file=$1
   (umask 077 && cat >"$file")
@@ -35,7 +35,7 @@ free_port() {
 }
 
 # server_create FOLDER PORT PASSWORD_FILE SETTING...
-# Others on this machine can reach the port, so the server asks for a password.
+# Other users of this machine can reach the port, so the server asks for a password.
 server_create() {
   local folder=$1 port=$2 password_file=$3
   shift 3

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# demo.sh start: starts a throwaway server with the installed extension. Its database "shop" has tables with both kinds of ids and
-# a table for the browser, which the script shows. The database "try" is empty, for README's SQL.
+# demo.sh start: starts a throwaway server with the installed extension. The server's database "shop" has tables with both kinds of
+# ids and a table for the browser; the script shows rows of these tables. The database "try" is empty, for README's SQL.
 # demo.sh stop: stops and removes that server, and no other.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh

@@ -21,8 +21,8 @@ class Page(HTMLParser):
 
 
 folder = Path(sys.argv[1]).resolve()
-# 404.html is for servers, and its links start at their root. The next two are the whole book as one page, and a table of
-# contents.
+# 404.html is for web servers, and its links start at a server's root. print.html is the whole book as one page, and toc.html is a
+# table of contents.
 others = ("404.html", "print.html", "toc.html")
 pages = {path.resolve(): Page(path) for path in folder.rglob("*.html") if path.name not in others}
 dead, seen = [], 0

@@ -18,7 +18,8 @@ git ls-files --cached --others --exclude-standard -- '*.md' LICENSE docs src cor
   done
 mv "$book/src/docs"/book.{toml,css} "$book"
 
-# The summary is at the top of the sources. The README of a folder is its index; mdBook does not change links accordingly.
+# mdBook wants the summary at the top of the sources. mdBook makes a folder's README the folder's index page, but does not change links
+# to the README. Each README is therefore renamed here, with the links to it.
 sed -E 's#\]\(\.\./#](#; t; s#\]\(([^)]+\.md)\)#](docs/\1)#' "$book/src/docs/SUMMARY.md" >"$book/src/SUMMARY.md"
 rm "$book/src/docs/SUMMARY.md"
 find "$book/src" -name README.md | while IFS= read -r file; do mv "$file" "${file%README.md}index.md"; done
@@ -40,7 +41,7 @@ page_of() {
     --virtual-time-budget=60000 --dump-dom "$@"
 }
 
-# In a browser, the search has to find the pages with a word, without an error.
+# In a browser, the search has to find the pages that contain a word, without an error.
 if command -v chromium >/dev/null; then
   page_of "file://$book/html/index.html?search=series_nextval" >"$book/found.html" 2>"$book/console"
   if grep -F 'CONSOLE' "$book/console"; then fail "The book says this on the browser's console."; fi

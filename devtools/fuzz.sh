@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each target of core/fuzz with cargo-fuzz for FUZZ_SECONDS, if a nightly Rust is installed. Inputs found, and inputs that
-# make a target fail, are kept in target/fuzz. The next run begins with them.
+# Fuzzes each target of core/fuzz with cargo-fuzz for FUZZ_SECONDS, if a nightly Rust is installed. Inputs that reach new code, and
+# inputs that make a target fail, are kept in target/fuzz. The next run begins with these inputs.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

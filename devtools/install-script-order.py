@@ -16,7 +16,7 @@ CREATES = re.compile(
 )
 # All comments, except the lists of blocks before which pgrx was told to put a block.
 COMMENT = re.compile(r"/\*.*?\*/|^--(?!   \S+$).*?$", re.MULTILINE | re.DOTALL)
-# Postgres looks up what the body of a plpgsql function names when the function runs.
+# Only when a plpgsql function runs does Postgres look up the objects that the function's body names.
 BODY = re.compile(r"(LANGUAGE plpgsql\b[^$;]*\$\$.*?)^BEGIN$.*?\$\$", re.MULTILINE | re.DOTALL)
 LOOKS_AT_ALL = re.compile(r"^DO \$\$|\bON ALL ", re.MULTILINE)
 SOURCE = re.compile(r"^-- (\w+(?:::\w+)+)$", re.MULTILINE)
@@ -94,7 +94,7 @@ def ordered(generated, before):
             missing[index] -= 1
             if missing[index] == 0:
                 heapq.heappush(ready, (ranked[index], index))
-    # If blocks would have to come before each other, the generated order is one that works.
+    # If two blocks would each have to come before the other, the generated order is used, because it works.
     return result if len(result) == len(generated) else generated
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # install-script.sh --check|--update|--arrange FOLDER: works on the install script generated for the packaged extension below
-# FOLDER. --check compares it with the script in sql/install, which shows what a change does to the SQL surface. --update writes
-# it to sql/install, in the order of the script there. --arrange replaces it by the script in sql/install if both have the same
-# content: the installed and tested script then has the shipped order. Comments that name an object's place in the sources are
-# left out, because they change with every line.
+# FOLDER. --check compares the generated script with the script in sql/install, to show what a change does to the SQL surface.
+# --update writes the generated script to sql/install, in the order of the script there. --arrange replaces the generated script by
+# the script in sql/install if both have the same content: the installed and tested script then has the shipped order. Comments that
+# name an object's place in the sources are left out, because these places change with every line.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

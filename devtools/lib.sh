@@ -1,5 +1,5 @@
-# What the scripts in this folder share. `make` calls the scripts from the top of the checkout, with PG_CONFIG, TARGET and PATH
-# set.
+# Functions that the scripts in this folder share. `make` calls the scripts from the top of the checkout, with PG_CONFIG, TARGET and
+# PATH set.
 # shellcheck shell=bash
 
 : "${PG_CONFIG:?call this through make}" "${TARGET:?call this through make}"
@@ -39,8 +39,8 @@ can_write() {
   [[ -w $folder ]]
 }
 
-# PostgreSQL refuses to run as root. The command starts in a folder that the server's user can enter. It has no backtraces, which
-# would slow errors down and become part of them.
+# PostgreSQL refuses to run as root. The command starts in a folder that the server's user can enter. The command makes no
+# backtraces, which would slow errors down and become part of their messages.
 as_server_user() (
   unset RUST_BACKTRACE
   cd /
@@ -50,8 +50,8 @@ as_server_user() (
 # The folder for servers. Its path is short, because sockets are in it.
 servers=/tmp
 
-# Tests keep their servers in memory if there is enough of it. They mostly make and remove small files. ext4 searches long for an
-# inode if many were removed a moment ago, and the tests take twice as long on it.
+# Tests keep their servers in memory if there is enough memory. Such servers mostly create and remove small files. ext4 searches long
+# for a free inode if many were removed a moment ago, so the tests take twice as long on ext4.
 servers_in_memory() {
   local memory=/dev/shm
   if [[ -z ${TMPDIR-} && $(stat -f -c %T $memory 2>/dev/null) == tmpfs ]] &&

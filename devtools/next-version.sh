@@ -17,7 +17,7 @@ git merge-base --is-ancestor "v$version" HEAD 2>/dev/null || fail "There is no t
 say "$next after $version"
 sed -i "0,/^version = \"$version\"/s//version = \"$next\"/" Cargo.toml
 cargo update --quiet --offline --workspace
-# This stops at meta-spec, whose version belongs to the file's form.
+# The substitutions stop at meta-spec, whose version is that of the file's format.
 old=${version//./\\.}
 sed -i -E "1,/\"meta-spec\"/ { s/(\"version\": \")$old\"/\1$next\"/; s/--$old\.sql/--$next.sql/; s/(\"release_status\": \")[a-z]+/\1unstable/ }" META.json
 sed -i "0,/^## /s//## $next (unreleased)\n\n## /" CHANGELOG.md

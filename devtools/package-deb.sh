@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # package-deb.sh BUILT FOLDER: makes Debian packages of the extension built below BUILT, for PG_CONFIG's major version, and puts
-# them into FOLDER. One has the extension, one the documents. PACKAGE_REVISION is the number after the version. The same commit
-# gives the same bytes. Lintian checks the packages, if it is installed.
+# them into FOLDER. One has the extension, one the documents. PACKAGE_REVISION is the package's revision, after the version. The same
+# commit gives the same bytes. Lintian checks the packages, if it is installed.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"
@@ -11,7 +11,7 @@ name=postgresql-$major-snowflake-ids
 full=$(package_version)
 library=/usr/lib/postgresql/$major/lib share=/usr/share/postgresql/$major
 doc=usr/share/doc/$name
-# Otherwise dpkg-deb would make as many blocks as there are cores.
+# Otherwise dpkg-deb would compress in as many blocks as this machine has cores.
 export DPKG_DEB_THREADS_MAX=1
 
 # Prints the library's dependencies on system libraries, as dpkg-shlibdeps finds them.
@@ -22,8 +22,8 @@ shared_libraries() {
   (cd "$scratch" && dpkg-shlibdeps -O "$1" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
 }
 
-# control ROOT PACKAGE ARCHITECTURE SECTION DEPENDS DESCRIPTION: more fields, and the text of the description, come from standard
-# input.
+# control ROOT PACKAGE ARCHITECTURE SECTION DEPENDS: writes a package's control file. The remaining fields, with the description,
+# come from standard input.
 control() {
   local root=$1
   install -d "$root/DEBIAN"
@@ -103,7 +103,7 @@ rm -f "$folder/$name"_*.deb "$folder/$name-doc"_*.deb
 extension_package
 documents_package
 if command -v lintian >/dev/null; then
-  # The tag is for packages that are uploaded to Debian itself.
+  # The suppressed tag is for packages that are uploaded to Debian itself.
   lintian --allow-root --suppress-tags initial-upload-closes-no-bugs --fail-on error,warning "$folder/$name"{,-doc}_*.deb
 else
   echo "lintian: skipped, it is not installed (apt-get install lintian)"

@@ -1,4 +1,4 @@
-# What the scripts that make packages share. Packages depend on the last commit only: all their files have its time.
+# Functions that the scripts that make packages share. Packages depend on the last commit only: all their files have its time.
 # shellcheck shell=bash
 # shellcheck source=devtools/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -24,7 +24,7 @@ package_revision() { echo "${PACKAGE_REVISION:-1}"; }
 # The maintainer, who answers for packages. Builders name themselves by the variables of Debian's tools.
 maintainer() { echo "${DEBFULLNAME:-the snowflake_ids authors} <${DEBEMAIL:-$(git log -1 --format=%ae)}>"; }
 
-# stage BUILT LIBRARY SCRIPTS: copies the extension built below BUILT into these two folders, wherever PG_CONFIG's folders are.
+# stage BUILT LIBRARY SCRIPTS: copies the extension built below BUILT to LIBRARY and SCRIPTS, wherever PG_CONFIG's folders are.
 # The install script is the committed one, after a check that the generated script is the same. pgrx does not promise an order.
 stage() {
   local built=$1 library=$2 scripts=$3 staged

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # package-rpm.sh BUILT FOLDER: makes RPM packages of the extension built below BUILT, for PG_CONFIG's major version, and puts them
 # into FOLDER. One has the extension, one the documents. Their folders are those of the PostgreSQL project's own RPMs. The library
-# needs the C library it was built with or a newer one, and the packages say which. Skipped without rpmbuild. Rpmlint checks the
-# packages, if it is installed.
+# needs the version of the C library that it was built with, or a newer one; the packages' dependencies name that version. Skipped
+# without rpmbuild. Rpmlint checks the packages, if it is installed.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"

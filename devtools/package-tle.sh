@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# package-tle.sh FILE: writes SQL to FILE that gives the plain SQL to pg_tle as an extension. An upgrade replaces the extension's
-# functions. A version that changes its tables needs statements of its own.
+# package-tle.sh FILE: writes to FILE a script that makes the plain SQL an extension of pg_tle. An upgrade replaces the extension's
+# functions. A version that changes the extension's tables needs upgrade statements of its own.
 set -euo pipefail
 # shellcheck source=devtools/package-lib.sh
 source "$(dirname "$0")/package-lib.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# quietly.sh WHAT COMMAND...: runs the command, and prints its purpose and its progress. Prints its output only if it fails.
+# quietly.sh WHAT COMMAND...: runs the command, and prints WHAT and the progress. Prints the command's output only if it fails.
 set -euo pipefail
 
 what=$1

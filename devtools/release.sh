@@ -21,7 +21,7 @@ check_tag() {
   is_released || later "CHANGELOG.md has no date for it: ## $version ($(date --utc +%F))"
 }
 
-# Scripts of released versions never change, and each version has a way to the next.
+# Scripts of released versions never change, and the last released version has an upgrade script to this version.
 check_scripts() {
   local older script last=
   while IFS= read -r older; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # reproducible.sh FOLDER: clones the last commit to another place, builds everything again there, and compares the packages with
-# those in FOLDER. These are of the same commit.
+# the packages in FOLDER, which were made from the same commit.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -27,7 +27,7 @@ need_rust() {
 has_headers() { [[ -e $(pg includedir-server 2>/dev/null)/postgres.h ]]; }
 has_server() { [[ -x $(pg bindir 2>/dev/null)/initdb ]]; }
 
-# Prints the major version whose Debian packages have PG_CONFIG. Prints nothing for a PostgreSQL of the user's own.
+# Prints the major version whose Debian packages have PG_CONFIG. Prints nothing for a PostgreSQL that the user built.
 packaged_major() {
   if [[ $PG_CONFIG =~ ^/usr/lib/postgresql/([0-9]+)/bin/pg_config$ ]]; then
     echo "${BASH_REMATCH[1]}"

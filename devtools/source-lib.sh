@@ -11,7 +11,7 @@ skip() {
   exit 3
 }
 
-# mirrors DISTRIBUTION: prints the mirrors of this machine's packages, one a line, if it runs this distribution.
+# mirrors DISTRIBUTION: prints the mirrors of this machine's packages, one a line, if the machine runs DISTRIBUTION.
 mirrors() {
   local named=${1^^}_MIRROR
   if [[ -n ${!named-} ]]; then
@@ -22,7 +22,7 @@ mirrors() {
   fi
 }
 
-# Prints the release's suites at a mirror. Debian has security updates on a mirror of their own.
+# Prints the release's suites at a mirror. Debian's security updates are on a separate mirror.
 suites() {
   case $1 in
     */debian-security*) echo "$release-security" ;;
@@ -35,7 +35,7 @@ keyring() {
   printf '%s\n' "${!named:-/usr/share/keyrings/${1,,}-archive-keyring.gpg}"
 }
 
-# Runs apt with this script's own lists and sources, so that the machine's stay unchanged.
+# Runs apt with this script's own lists and sources, so that those of the machine stay unchanged.
 own_apt() {
   "$1" -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists" \
     -o APT::Sandbox::User=root "${@:2}"

@@ -10,7 +10,7 @@ data=$(server_folder)
 trap 'rm -rf "$data"' EXIT
 export CARGO_PGRX_TEST_PGDATA=$data
 
-# When it runs as another user, cargo-pgrx copies files with sudo. A PostgreSQL that the user owns needs no sudo.
+# When cargo-pgrx runs the server as another user, it copies files with sudo. A PostgreSQL that this user owns needs no sudo.
 if is_root; then
   export CARGO_PGRX_TEST_RUNAS=postgres
 elif ! can_write "$(pg pkglibdir)" || ! can_write "$(pg sharedir)/extension"; then
@@ -19,7 +19,7 @@ elif ! can_write "$(pg pkglibdir)" || ! can_write "$(pg sharedir)/extension"; th
 fi
 USER=$(id -un)
 export USER PATH=$here:$PATH
-# In a server's environment the variable puts backtraces into errors that the tests compare.
+# In a server's environment this variable would put backtraces into errors that the tests compare.
 unset RUST_BACKTRACE
 
 cargo pgrx test "pg$PG_MAJOR" "$@"

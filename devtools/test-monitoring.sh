@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # test-monitoring.sh: checks the alerts under promtool. Then starts servers of the installed extension, Debian's
 # prometheus-postgres-exporter and prometheus on 127.0.0.1, with the files of monitoring/. Under load no alert may fire for
-# LOAD_SECONDS (30). Then one fault follows another, and only the alert of each fault may fire. Takes about ten minutes. Missing
-# packages are installed. With systemd, Debian then starts services of both packages, which are not used here.
+# LOAD_SECONDS (30). Then one fault follows another, and during each fault only its own alerts may fire. Takes about ten minutes.
+# Missing packages are installed. With systemd, Debian then starts services of both packages, which are not used here.
 set -Eeuo pipefail
 # shellcheck source=devtools/monitoring/faults.sh
 source "$(dirname "$0")/monitoring/faults.sh"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# test-orm.sh [TOOL...]: runs all projects in examples/orm, or those named. Each runs against a new throwaway server with the
+# test-orm.sh [TOOL...]: runs all projects in examples/orm, or those named. Each project runs against a new throwaway server with the
 # installed extension, so that the migration's transaction takes the first ids. The projects' dependencies come from PyPI, npm,
-# crates and Debian, below target/orm; Debian's packages are installed on this machine. The tool has a database, as an ordinary
-# role that owns it. A tool without migrations finds the tables of shop.sql there. The output of a project is kept in target/orm.
-# If all projects ran and held, it is also kept in examples/orm/RESULTS.md.
+# crates and Debian, below target/orm; Debian's packages are installed on this machine. Each tool connects to a database as an
+# ordinary role that owns the database. A tool without migrations finds the tables of shop.sql there. The output of each project is
+# kept in target/orm. If all projects ran and no check failed, the outputs are also kept in examples/orm/RESULTS.md.
 set -Eeuo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -20,7 +20,7 @@ python_project() {
   .venv/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
 }
 
-# The projects. Each runs in its copy below target/orm: install_TOOL installs its dependencies, run_TOOL runs it.
+# The projects. Each project runs in a copy below target/orm: install_TOOL installs its dependencies, run_TOOL runs the project.
 install_django() { python_project; }
 run_django() { .venv/bin/python run.py; }
 install_sqlalchemy() { python_project; }
@@ -29,7 +29,7 @@ install_typeorm() { npm install; }
 run_typeorm() { npx tsx run.ts; }
 install_drizzle() { npm install; }
 run_drizzle() { npx tsx run.ts; }
-# The client needs no program of Prisma's, but its generator would download the program that migrates.
+# Prisma's client needs no program of Prisma's, but the client's generator would download the program that migrates.
 install_prisma() { npm install && PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx prisma generate; }
 run_prisma() { npx tsx run.ts; }
 install_activerecord() { need_packages ruby ruby-activerecord ruby-pg; }
@@ -139,7 +139,7 @@ run_project() {
   return "$held"
 }
 
-# Runs on two servers, whose ids must differ.
+# Runs the unchanged application on two servers, whose ids must differ.
 run_unchanged() {
   local tool=$1 server held=0
   rm -f "$work/$tool".ids.*

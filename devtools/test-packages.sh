@@ -2,7 +2,7 @@
 # test-packages.sh FOLDER BUILT: makes signed repositories of the packages in FOLDER, with a key of its own, and RPM packages of
 # what was built below BUILT. A fresh root without Rust gets these and the archive, and runs pg_test/packages/inside.sh.
 # mmdebstrap or debootstrap makes the root from the package sources of this machine's apt. The root is in memory if there is
-# enough, and is removed again. Skipped if it cannot be made.
+# enough memory, and is removed again. The test is skipped if the root cannot be made.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -53,7 +53,7 @@ with_version() {
     sed -i "/^Version: /$expression" "$unpacked/DEBIAN/control"
     scripts=$unpacked/usr/share/postgresql/$major/extension
     if grep -qx "Version: $before-1" "$unpacked/DEBIAN/control" && [[ -d $scripts ]]; then
-      # The library runs the SQL of the release before.
+      # The package has this library, but the SQL of the release before.
       sed -i "s/^default_version = .*/default_version = '$before'/" "$scripts/snowflake_ids.control"
       rm "$scripts"/snowflake_ids--*.sql
       cp "sql/install/snowflake_ids--$before.sql" "$scripts"

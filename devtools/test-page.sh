@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test-page.sh: opens the status page in a headless Chromium, of servers in four states: quiet, busy with 200 tags, with a clock
+# test-page.sh: opens the status pages of servers in four states in a headless Chromium: quiet, busy with 200 tags, with a clock
 # that was set back, and with a registry that is down. Chromium is Debian's. playwright-core and axe-core come from npm, below
 # target/page, in the versions of pg_test/page/package.json. The pictures go to docs/images.
 set -Eeuo pipefail
@@ -31,7 +31,7 @@ at_exit() {
   rm -rf "$cluster"
 }
 
-# server SETTING...: starts a new server of this name. Curves over seconds show the same as curves over hours.
+# server NAME SETTING...: makes a new server. It takes a sample each second, because curves over seconds show the same as over hours.
 server() {
   local name=$1
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test-partman.sh: runs the lines of docs/time.md for pg_partman on a throwaway server, and checks the result. pg_partman is the
-# source package of Debian trixie, whose SQL is installed into the server. Skipped if the package cannot be had.
+# test-partman.sh: runs the SQL of docs/time.md for pg_partman on a throwaway server, and checks the result. The SQL of pg_partman
+# comes from the source package of Debian trixie, and is installed into the server. Skipped if the package cannot be had.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"

@@ -5,7 +5,7 @@
 #   synchronous   with synchronous_mode; no row that a session was told of is lost, either
 #   asynchronous  without it; rows may be lost, but no id comes twice
 #   registry      like asynchronous, with ids from a registry on a fourth server
-#   numbers       like asynchronous, and each node has its own worker id by number
+#   numbers       like asynchronous, and each node has its own configured worker id
 # Each run takes six minutes. Patroni and etcd are Debian's, and are installed if they are missing. With systemd, Debian then
 # starts a service of etcd, which is not used here. Everything runs on 127.0.0.1 and ends with the script.
 set -Eeuo pipefail

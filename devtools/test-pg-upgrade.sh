@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test-pg-upgrade.sh FROM TO [ARGUMENT...]: runs pg_upgrade from one Postgres to another, each named by its pg_config, with the
-# extension built for both. Then has servers of both replicate to each other. Nothing is installed into either Postgres. The
+# extension built for both. Then makes servers of both replicate to each other. Nothing is installed into either Postgres. The
 # arguments go to cargo-nextest.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
@@ -10,7 +10,7 @@ source "$(dirname "$0")/lib.sh"
 from=$1 to=$2
 shift 2
 
-# package PG_CONFIG: builds the extension for this pg_config, and prints where it is.
+# package PG_CONFIG: builds the extension for this pg_config, and prints the folder of the build.
 package() {
   local major
   major=$("$1" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')

@@ -14,7 +14,7 @@ as_server_user "$(pg bindir)/initdb" --no-sync --auth=trust --username=postgres 
 # Each copy gets a WAL of its own.
 rm "$template"/data/pg_wal/0*
 
-# In a server's environment the variable puts backtraces into errors that the tests compare.
+# In a server's environment this variable would put backtraces into errors that the tests compare.
 unset RUST_BACKTRACE
 # Tests wait for servers more than they compute. More tests than cores keep the machine busy without an overload.
 INITDB_TEMPLATE=$template/data RUST_LIB_BACKTRACE=1 \

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # test-versions.sh [--smoke] [MAJOR...]: runs the suites on each major version of PostgreSQL, on all six if none is named.
 # build-server.sh builds a server for each, or PG_CONFIGS='/path/to/bin/pg_config ...' names servers. The results go into the
-# table of docs/versions.md. With --smoke only SQL, sessions and some server tests run, with a build that is quick to make and no
-# table. They run on the first of these versions whose server can be had. The packages below target/ stay as they are.
+# table of docs/versions.md. With --smoke, only installcheck, isolationcheck and some server tests run, with a build that is quick to
+# make, and no table is written. These tests run on the first of the versions whose server can be had. The packages below target/ stay
+# as they are.
 set -euo pipefail
 # shellcheck source=devtools/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -10,10 +11,11 @@ source "$(dirname "$0")/lib.sh"
 logs=$TARGET/versions/logs
 table=docs/versions.md
 
-# What a new version is most likely to break: recovery, promotion, COPY, parsing and planning of nextval, settings, workers.
+# The tests of features that a new version of PostgreSQL is most likely to break: recovery, promotion, COPY, parsing and planning of
+# nextval, settings, workers.
 smoke='test(/^(crash|promotion|bound_sequence|preload|worker_crash|parallel|standby)::/)'
 
-# Prints the pg_config of a major version: one of PG_CONFIGS, or that of a server built here.
+# Prints the pg_config of a major version: one of PG_CONFIGS, or the pg_config of a server built here.
 pg_config_of() {
   local pg_config
   for pg_config in ${PG_CONFIGS-}; do
@@ -47,7 +49,7 @@ outcome() {
   ' "$logs/$major-$1.log"
 }
 
-# The suites of the table, in the order of its columns. The suite that runs inside a server leaves a build with tests in it.
+# The suites of the table, in the order of its columns. test-backend runs first, because the build that it installs contains tests.
 suites=(installcheck isolationcheck test-backend test-server)
 
 test_all() {
@@ -63,7 +65,7 @@ test_all() {
 
 test_smoke() {
   local suite
-  # The profile of tests, for which `make test` has already built most of what is needed.
+  # `make test` has already built most of what this profile needs.
   step install PROFILE=dev PACKAGE="$TARGET/versions/packages/$major" || { failed+=("$version install"); return; }
   for suite in installcheck isolationcheck; do step "$suite" || failed+=("$version $suite"); done
   step test-server FILTER="$smoke" || failed+=("$version test-server")

@@ -61,12 +61,12 @@ fn takes(c: &mut Criterion) {
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("same tick", |b| {
-        // One call per microsecond makes a thousand calls per tick. A tick has room for 4096.
+        // One call per microsecond makes a thousand calls per tick. A tick has room for 4096 ids.
         let (generator, clock) = (generator(&layout), Advancing::by(1));
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("borrowed ticks", |b| {
-        // The clock stands still, as in a fast loop. After the first tick is full, each call runs ahead of the clock.
+        // The clock stands still, as a fast loop sees it. After the first tick is full, each call takes a position ahead of the clock.
         let generator = generator(&layout);
         b.iter(|| take(&generator, &layout, &NOW, ONE));
     });

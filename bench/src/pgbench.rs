@@ -30,7 +30,7 @@ pub enum Stop {
     Statements(usize),
 }
 
-/// What pgbench counted.
+/// The figures that pgbench reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throughput {
     /// The number of all statements.
@@ -44,7 +44,7 @@ pub struct Throughput {
 /// The result of a run in which statements may fail.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What was done.
+    /// The figures of the statements that succeeded.
     pub done: Throughput,
     /// The first error of each session that an error ended.
     pub errors: Vec<String>,

@@ -25,7 +25,7 @@ pub struct Outcome {
     pub panels: Vec<Panel>,
 }
 
-/// Figures in rows. Each row has one cell per head, and its first cell names the row.
+/// Figures in rows. Each row has one cell per column head, and the row's first cell names the row.
 #[derive(Default)]
 pub struct Table {
     pub head: Vec<String>,
@@ -65,7 +65,7 @@ impl Verdict {
 }
 
 impl Goal {
-    /// A goal without rounds.
+    /// A goal for a figure that was not measured in rounds.
     pub fn holds(claim: &'static str, found: String, holds: bool) -> Self {
         Self { claim, found, verdict: Verdict::of(holds, false) }
     }

@@ -33,8 +33,8 @@ impl<A, B> Contestant for (&str, A, B) {
     }
 }
 
-/// Measures every contestant once per round. Each round starts with the next contestant. A slow minute or a place in the order
-/// therefore favours no contestant.
+/// Measures every contestant once per round. Each round starts with another contestant, in turn. A slow minute or a place in the
+/// order therefore favours no contestant.
 pub fn interleave<C: Contestant, T>(
     rounds: usize,
     contestants: &[C],
@@ -110,7 +110,7 @@ impl<T> Measured<T> {
         Panel { title: title.into(), bars: whose.into_iter().map(bar).collect() }
     }
 
-    /// All contestants, by their places.
+    /// The indexes of all contestants.
     pub fn all(&self) -> std::ops::Range<usize> {
         0..self.of.len()
     }

@@ -4,12 +4,12 @@ use crate::session::Session;
 use anyhow::Result;
 use std::ops::Sub;
 
-/// Bytes of WAL written since the server exists.
+/// The number of bytes of WAL that the server has written since initdb.
 pub fn bytes(session: &mut Session) -> Result<f64> {
     session.value("select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::float8")
 }
 
-/// Transaction ids used since the server exists. The query uses none.
+/// The number of transaction ids that the server has used since initdb. The query uses none.
 pub fn transaction_ids(session: &mut Session) -> Result<f64> {
     session.value("select pg_snapshot_xmax(pg_current_snapshot())::text::float8")
 }
@@ -23,12 +23,12 @@ pub struct Flushes {
     pub time: f64,
 }
 
-/// Settings for [`flushes`]. The server times flushes. It logs no standby snapshots, which it would otherwise log by itself
-/// every 15 s. A call has therefore caused every counted flush.
+/// Settings for [`flushes`]. With them, the server measures the time of flushes, and logs no standby snapshots, which it would
+/// otherwise log by itself every 15 s. Every counted flush was therefore caused by a call.
 pub const ONLY_OURS: [(&str, &str); 3] =
     [("wal_level", "minimal"), ("max_wal_senders", "0"), ("track_wal_io_timing", "on")];
 
-/// Flushes since the server exists.
+/// The flushes that the server has counted since initdb.
 pub fn flushes(session: &mut Session) -> Result<Flushes> {
     let version: i32 = session.value("select current_setting('server_version_num')::int")?;
     let source = if version < 180_000 {

@@ -1,4 +1,4 @@
-//! The ids that one call of a bound sequence uses. The numbers that applications derive from them never overlap.
+//! The ids that one call of a bound sequence uses. The numbers that applications derive from the ids of two calls never overlap.
 
 use proptest::prelude::*;
 use snowflake_ids_core::generator::snowflake::TakenPositions;
@@ -75,7 +75,7 @@ fn snowflake_ids_of_a_block_are_in_one_tick() {
     assert!(five.check_layout(&layout).is_ok());
     assert!(Increment::new(1024).unwrap().check_layout(&layout).is_ok());
     assert!(Increment::new(1025).unwrap().check_layout(&layout).is_err());
-    // In this layout the machine is below the sequence.
+    // In this layout the bits of the worker id are below the bits of the sequence number.
     let sony: Layout = "sonyflake".parse().unwrap();
     assert!(five.check_layout(&sony).is_err());
     assert!(Increment::new(1).unwrap().check_layout(&sony).is_ok());

@@ -39,7 +39,7 @@ fn here(home: &str) -> Here {
     }
 }
 
-/// The facts of `here`, this many seconds later.
+/// The facts of `here`, with clocks that are `seconds` later.
 fn after(seconds: u64, here: &Here) -> Here {
     let micros = seconds * 1_000_000;
     let Reading { wall, boot, since_boot } = here.clock.clone();
@@ -57,7 +57,7 @@ fn worker(state: &State) -> u32 {
     state.node.expect("a worker id").worker
 }
 
-/// Issues ids up to 3 s ahead of the clock.
+/// Reserves ids up to 3 s ahead of the clock, as a server that issues them does.
 fn issue(state: &mut State, here: &Here) {
     let limit = state.reserve(&layout(), here.clock.wall, Position(0), Duration::from_secs(3));
     assert!(limit.is_some_and(|limit| limit > layout().position_at(here.clock.wall)));
@@ -108,7 +108,7 @@ fn a_copy_and_a_promoted_server_look_for_a_registry_and_choose_another() {
     }
 }
 
-/// The shares stay disjoint for all worker ids that each side chooses later.
+/// The primary and its promoted standby never choose the same worker id, even if each uses up its whole share.
 #[test]
 fn both_sides_of_a_promotion_choose_from_different_shares() {
     let primary = here("primary");
@@ -122,7 +122,7 @@ fn both_sides_of_a_promotion_choose_from_different_shares() {
         workers
     };
     let ours = all(alone(&primary), &primary);
-    // The standby reads the first worker id from the table, and has no copy of the state.
+    // The standby reads the primary's first worker id from the table, and has no copy of the state file.
     let mut state = State::fresh(&standby);
     let first = worker(&alone(&primary));
     let row = Chosen {
@@ -194,7 +194,7 @@ fn a_disposable_worker_id_is_used_by_one_start_only_and_queue_waits_for_the_cloc
     let none = state.no_worker(&start).unwrap();
     assert_eq!(none.message, "no worker id is free");
     assert!(none.detail.contains("has 32 worker ids") && none.hint.contains("worker_id_policy"), "{none:?}");
-    // The clock is above the ids issued under every worker id.
+    // The clock has passed the times of all ids that were issued, under any worker id.
     let mut state = state.open(&after(600, &here("a"))).unwrap();
     assert!(state.node.is_some());
     assert_eq!(state.no_worker(&here("a")), None);
@@ -237,7 +237,7 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() {
         let ours = in_narrow(&mut state, &original);
         assert_eq!((ours, worker(&state)), (own % 8, own), "the server's stays");
         assert_eq!(state.node_in(&layout()).unwrap().worker, own);
-        // A copy or a promoted standby also has a worker id, which always differs from the original's.
+        // A copy or a promoted standby also has a worker id in the narrow layout. This worker id always differs from the original's.
         let copy = Here { timeline: 1 + home % 2, ..here("elsewhere") };
         let mut copied = state.clone().open(&copy).unwrap();
         copied.be_alone(&copy, false);
@@ -251,7 +251,8 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() {
     }
 }
 
-/// After `pg_upgrade`, the new cluster has a copy of the former cluster's row. Both clusters may have the same share.
+/// After `pg_upgrade`, the new cluster's table of chosen worker ids has a copy of the former cluster's row. Both clusters may have
+/// the same share.
 #[test]
 fn a_layout_without_room_has_a_worker_id_where_the_share_is_another_servers() {
     let mut chosen = 0;
@@ -353,7 +354,7 @@ fn a_number_in_a_copy_is_no_matter_where_no_id_was_issued() {
     assert!(matches!(state.open(&fixed("b")), Err(StateError::Copy { .. })));
 }
 
-/// Just before the crash, a transaction may have committed that makes this server use a registry.
+/// A transaction that makes this server use a registry may have committed just before the crash.
 #[test]
 fn after_a_crash_in_a_change_of_registries_it_is_looked_before_ids_go_on() {
     let server = here("a");

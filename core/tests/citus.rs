@@ -48,7 +48,7 @@ fn the_catalog_says_where_to_and_citus_settings_how() {
     );
 }
 
-/// A node of a group, which issues under a worker id. The coordinator is in group 0.
+/// A node that is in the group `group_id` and issues under the worker id `worker_id`. The coordinator is in group 0.
 fn node(group_id: i32, worker_id: i32) -> ClusterNode {
     let registry = if group_id == 0 { "null" } else { "\"citus_coordinator\"" };
     ClusterNode {
@@ -77,7 +77,7 @@ fn edited(node: &ClusterNode, from: &str, to: &str) -> ClusterNode {
     ClusterNode { report, ..node.clone() }
 }
 
-/// A node in this state, without a worker id.
+/// A copy of `node` that is in the state `state` and has no worker id.
 fn without(node: &ClusterNode, state: &str) -> ClusterNode {
     let worker = format!("\"worker_id\": {}", node.node_id - 1);
     edited(&edited(node, &worker, "\"worker_id\": null"), "\"ready\"", &format!("\"{state}\""))
@@ -197,7 +197,7 @@ fn without_the_coordinator_workers_are_compared_with_each_other() {
     assert!(problems(vec![alone])[0].is_some());
 }
 
-/// The coordinator uses an outside registry; the workers are compared with it.
+/// The coordinator uses an outside registry. A worker that uses another registry has a problem.
 #[test]
 fn a_coordinator_that_uses_a_registry_says_which() {
     let outside = |node: &ClusterNode| edited(node, "\"main\"", "\"outside\"");
@@ -208,8 +208,8 @@ fn a_coordinator_that_uses_a_registry_says_which() {
     assert!(problems(moved)[1].is_some());
 }
 
-/// A standby of the coordinator was promoted, and the former coordinator still runs. Workers that have seen the promotion count
-/// as fault-free.
+/// A standby of the coordinator was promoted, and the former coordinator still runs. The former coordinator has a problem; the
+/// workers have none.
 #[test]
 fn a_former_coordinator_is_told_of_itself() {
     let mut nodes = cluster();

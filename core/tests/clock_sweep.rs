@@ -1,9 +1,9 @@
-//! The hand that sweeps over slots.
+//! The clock sweep: a hand visits the slots in turn, in search of a slot that was not used since the hand's last visit.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};
 
-/// Slots as the hand finds them, with a count of the hand's visits. None: the slot is free.
+/// Slots as the hand finds them, the hand's place, and the number of slots visited in the last sweep. None: the slot is free.
 struct Slots {
     all: Vec<Option<SweptSlot>>,
     hand: usize,
@@ -48,7 +48,7 @@ fn a_tag_that_is_used_between_visits_keeps_its_slot() {
         slots.used(2);
         let gone = slots.sweep().unwrap();
         assert_ne!(gone, 2);
-        // Another tag gets the slot.
+        // Another tag gets the freed slot, and uses it.
         slots.used(gone);
     }
 }
@@ -74,7 +74,7 @@ fn the_database_with_most_slots_gives_one_first() {
     assert_eq!((slots.sweep(), slots.looks), (Some(2), 3), "none has more");
     slots.used(2);
     assert_eq!(slots.sweep(), Some(4));
-    // Calls wait for this database's slots, so the database with the second most slots gives one.
+    // Calls wait for the slot of the database with three slots, so the database with two slots gives one.
     let busy = SweptSlot { awaited: true, ..of_database(3) };
     let mut slots = Slots::new(vec![Some(of_database(1)), Some(of_database(2)), Some(busy)]);
     assert_eq!(slots.sweep(), Some(1));
@@ -86,7 +86,7 @@ fn the_hand_does_not_look_at_all_of_many_slots() {
     slots.all[9_999] = Some(of_database(2));
     assert_eq!(slots.sweep(), Some(0));
     assert!(slots.looks < 2_000, "{}", slots.looks);
-    // The hand also stops early if all slots were used. The hand looks further if calls wait for the slots.
+    // The hand also stops early if all slots were used. It goes on while calls wait for the slots that it visits.
     let mut slots = Slots::new(vec![USED; 10_000]);
     assert_eq!((slots.sweep(), slots.looks), (Some(4_095), 4_096));
     slots.all = vec![AWAITED; 10_000];

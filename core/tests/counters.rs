@@ -132,7 +132,7 @@ fn a_worker_id_that_was_of_another_begins_in_all_layouts_where_that_one_ended() 
         state.take_up(lease(5, Some(since)));
         state.high_water_mark_in(&web(), node(5)) == web().position_at(since)
     });
-    // A lease in an earlier form has a start position, but no instant within the tick.
+    // A lease in an earlier form has a start position, but not the instant (`since`) within the tick of that position.
     let former = Lease { since: None, ..lease(5, Some(since)) };
     assert!(former.start_in(&web(), &own()) >= web().position_at(since));
     let mut state = State::fresh(&here(LEASED));
@@ -154,7 +154,7 @@ fn a_copy_is_known_by_ids_of_any_layout() {
     assert_eq!(copied.blocked_workers(0, NOW), [3]);
 }
 
-/// A different layout for each number.
+/// A layout that differs for each value of `number`.
 fn many(number: i64) -> Layout {
     format!("41/0/5/12 epoch=2020-01-01T{:02}:{:02}:00Z", number / 60, number % 60).parse().unwrap()
 }
@@ -178,7 +178,7 @@ fn layouts_that_are_dropped_raise_the_minimum_of_all_others() {
     );
 }
 
-/// Ids of layouts in use are ahead of the clock. A minimum above them would keep other layouts from issuing.
+/// Ids of layouts in use are ahead of the clock. If `others.minimum` were above these ids, other layouts could not issue yet.
 #[test]
 fn layouts_in_use_are_kept_so_that_others_begin_at_the_clock() {
     let mut state = State::fresh(&here(FIXED));
@@ -228,7 +228,7 @@ fn the_own_layout_changes_where_an_operator_has_said_so() {
         state.reserve(&former, NOW, Position(0), 3 * SECOND);
         state.reserve(&next, NOW, Position(0), 3 * SECOND);
         let (old, new) = (state.high_water_mark(node(3)), state.high_water_mark_in(&next, node(3)));
-        // This node issued ids far ahead of the clock.
+        // Node 4 issued ids far ahead of the clock.
         state.settle(&former, node(4), Position(former.position_at(NOW).0 << 3));
         let last = Position(state.own.highest().0 - 1);
         let changed = Here { layout: next, ..here(FIXED) };
@@ -357,7 +357,7 @@ fn databases_share_the_slots() {
     // Any database may use a layout that has a slot.
     server.database.set(1);
     assert!(server.issuer().assign_slot(&many(1)).is_ok());
-    // Slots that were given up are free again.
+    // Slots that were not used for a minute are free again.
     machine.set(at(62));
     assert!(server.issuer().assign_slot(&many(1_000)).is_ok());
 }
@@ -393,7 +393,7 @@ fn a_slot_that_is_taken_from_a_database_gives_nothing_any_more() {
         .filter(|slot_ref| !server.shared.assigned_at(**slot_ref, &own()).is_held())
         .collect();
     assert_eq!(lost.len(), 1);
-    // A slot of another database is free after a minute. Its new ids are above all ids issued before.
+    // A slot that its database has not used for a minute is free. The new ids of each layout are above the layout's earlier ids.
     machine.set(at(62));
     server.database.set(1);
     let again = [web(), third()].map(|layout| ids(&server, &layout, &former).unwrap());
@@ -401,7 +401,8 @@ fn a_slot_that_is_taken_from_a_database_gives_nothing_any_more() {
 }
 
 proptest::proptest! {
-    /// A refused database has at least as many slots as are free, and no other database has two more slots than it.
+    /// A database is refused a slot only if it has at least as many slots as are free, and no other database has at least two
+    /// slots more.
     #[test]
     fn a_database_finds_a_slot_while_it_has_less_than_its_share(
         slots in 1..40_usize, callers in proptest::collection::vec(1..6_u32, 0..80)
@@ -475,15 +476,15 @@ fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
     ids(&server, &web(), &Session::new()).unwrap();
     assert_eq!(server.state().node.unwrap().worker, 5);
     assert_eq!(server.state().worker_limit(NOW), 7);
-    // No fitting worker id is available: the call fails with a reason.
+    // If no worker id fits the layout, the call fails with a reason.
     issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
     let refused = ids(&server, &web(), &Session::new()).unwrap_err();
     assert_eq!(refused.kind(), Kind::NotReady);
     ids(&server, &own(), &Session::new()).unwrap();
 }
 
-/// Other calls pay nothing if the registry refuses. They also pay nothing if the registry is silent while the server keeps its
-/// unfitting worker id.
+/// After the first refused call, further calls cause no request and no write for some seconds. This holds if the registry refuses,
+/// and if a request succeeds but the server keeps its unfitting worker id.
 #[test]
 fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
     for trouble in [None, Some(LeaseError::yet("All are leased.", "Wait."))] {
@@ -491,7 +492,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         let server = Server::start(&machine, own(), LEASED, 4);
         let nine = || Lease { expiry: at(100_000), ..lease(9, None) };
         server.issuer().change(|state, _| state.take_up(nine())).unwrap();
-        // If a call hears of a new lease, and the worker id still does not fit, the call asks again.
+        // If a request succeeds, and the worker id still does not fit, the call asks again.
         let tries = if trouble.is_some() { 1 } else { 3 };
         server.trouble.replace(trouble);
         let refused = || {
@@ -549,7 +550,7 @@ fn a_reset_begins_above_what_was_issued_in_all_layouts() {
         let begins = server.state().high_water_mark_in(&layout, node(3));
         assert!(begins >= layout.position_after(at(60)), "{layout}");
     }
-    // A file with positions far ahead of the clock.
+    // The state file has positions far ahead of the clock.
     let mut ahead = used(FIXED);
     ahead.settle(&web(), node(3), web().position_at(at(5_000)));
     server.put(&ahead);
@@ -593,7 +594,7 @@ fn a_step_back_switches_the_rollback_value_of_the_layout_that_has_one() {
 
 const RULES: Rules = Rules { max_drift: 10_000_000, start: SequenceStart::Zero };
 
-/// A clock that gives the slot to another layout while it is read.
+/// A clock whose first reading gives the slot to another layout.
 struct Eviction<'a>(&'a GeneratorSlot, Layout);
 
 impl Clock for Eviction<'_> {
@@ -622,7 +623,7 @@ fn what_is_taken_while_a_slot_changes_hands_is_no_layouts() {
     });
 }
 
-/// Takes this many ids, which run ahead of the clock. Returns the lower bound that readers are told for all later ids.
+/// Takes `taken` ids, which run ahead of the clock. Returns the lower bound that readers are told for all later ids.
 fn told(server: &Server<'_>, taken: u32) -> i64 {
     let session = Session::new();
     for _ in 0..taken {
@@ -647,7 +648,8 @@ fn after_a_restart_as_another_node_ids_are_above_what_readers_were_told() {
     });
 }
 
-/// The next reservation uses a rollback value without a high-water mark, and would begin at the clock.
+/// The first reservation after the step back uses a rollback value without a high-water mark. Without the guard, it would begin at
+/// the clock.
 #[test]
 fn with_readers_a_step_back_is_waited_for() {
     needs(Guard::ToldKept, || {
@@ -662,7 +664,7 @@ fn with_readers_a_step_back_is_waited_for() {
     });
 }
 
-/// The term may end after a reader takes its first position and before it is admitted.
+/// The term may end after a session has taken positions and before readers are admitted.
 #[test]
 fn readers_that_are_admitted_after_a_term_are_told_nothing_that_comes_again() {
     needs(Guard::ToldKept, || {

@@ -17,7 +17,7 @@ const DEFINITION: Definition = Definition {
     max_value: i64::MAX,
 };
 
-/// Definitions with few ids, so that a test can count them all; `max_id` may be anywhere around them.
+/// Definitions with few ids, so that a test can count all ids. `max_id` may be below, among or above the ids.
 fn small() -> impl Strategy<Value = Definition> {
     (0_i64..60, 0_i64..60, 1_i64..20, 0_i64..20, -1_i64..130).prop_map(
         |(start, more, increment, any, max_id)| Definition {
@@ -263,7 +263,7 @@ fn a_range_is_followed_by_the_one_that_goes_on_in_its_steps() {
     assert!(!range.is_followed_by(&Range { first: 35, count: 1, increment: 1 }));
 }
 
-/// A promotion skips ids even if the row's first id is high. A row that has given no id skips from its start.
+/// A promotion skips ids of the tag, and not numbers below the tag's first id. If the tag has given no id, the skip begins at `start`.
 #[test]
 fn a_promotion_skips_ids_and_no_numbers_below_them() {
     let skipped = |definition: Definition| definition.skipped_ahead().max_id;

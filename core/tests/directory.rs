@@ -65,7 +65,7 @@ fn a_key_is_all_of_its_parts() {
     assert_eq!(directory.find(&TagKey { source: 16_401, ..key(5, "a") }), None);
 }
 
-/// The directory keeps 32 bits of each hash. Among this many keys, some pairs have the same bits.
+/// The directory keeps 32 bits of each hash. Among the keys of this test, some pairs have the same 32 bits.
 #[test]
 fn keys_of_the_same_hash_are_told_apart() {
     let mut seen = HashMap::new();
@@ -144,7 +144,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 1..400)
 }
 
-/// A key out of few, so that keys repeat. Some differ in the tag, some in the database.
+/// One of few keys, so that keys repeat. Some of the keys differ in the tag, some in the database.
 fn nth(number: u32) -> TagKey {
     key(number % 3, &format!("tag {}", number / 3))
 }

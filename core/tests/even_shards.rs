@@ -14,7 +14,7 @@ const PACES: [u64; 8] = [1, 2, 7, 10, 16, 1_000, 1_024, 60_000];
 /// upper quantiles for 3, 9 and 15 degrees of freedom.
 const LIMITS: [(u32, f64); 3] = [(4, 44.84), (10, 60.66), (16, 73.63)];
 
-/// The ids of a generator from which `asked` requests a number of ids at each tick.
+/// The ids that a generator issues. Each item of `asked` is a tick, and the number of ids requested at that tick.
 fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64> {
     let layout = Layout::default();
     let node_bits = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
@@ -44,7 +44,7 @@ fn rows(ids: &[u64], shards: u32) -> Vec<u32> {
     rows
 }
 
-/// Pearson's chi-square of the rows, against equal shares.
+/// Pearson's chi-square of the shards' row counts, compared with equal counts.
 fn chi_square(rows: &[u32]) -> f64 {
     let fair = f64::from(rows.iter().sum::<u32>()) / f64::from(u32::try_from(rows.len()).unwrap());
     rows.iter().map(|&rows| (f64::from(rows) - fair).powi(2) / fair).sum()
@@ -61,8 +61,8 @@ fn random_is_even_at_every_pace() {
     }
 }
 
-/// `rotate` serves the shards exactly in turn. It needs a number of shards that divides the number of sequences, and a rate
-/// that leaves ticks half empty.
+/// `rotate` serves the shards exactly in turn, if the number of shards divides the number of sequence numbers in a tick, and if
+/// the rate leaves each tick half empty.
 #[test]
 fn rotate_serves_the_shards_in_turn_whatever_the_rate() {
     let bursts = (START..).zip([1, 5, 2, 30].into_iter().cycle()).take(10_000);
@@ -89,7 +89,7 @@ fn zero_puts_every_id_on_one_shard() {
     }
 }
 
-/// The limits detect a fault: one shard with a tenth too much exceeds them.
+/// The limits detect a fault: if one shard has a tenth more rows than each other shard, chi-square exceeds the limit.
 #[test]
 fn a_slightly_favoured_shard_is_noticed() {
     for (shards, limit) in LIMITS {

@@ -1,5 +1,5 @@
-//! Slots that change hands during refills: takes by sessions, the hand, and the shipped refill tasks, in any order. No tag gets
-//! another tag's ids, and no id comes twice.
+//! Slots that pass from one tag to another during refills. Sessions take ids, slots are given to other tags, and the shipped refill
+//! tasks reserve ids, in any order. No tag gets another tag's ids, and no id comes twice.
 
 use super::refill_locks::slot::Slot;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// Numbers per tag: each tag has a block of its own.
+/// The number of ids in a tag's block. The blocks of two tags do not overlap.
 const BLOCK: i64 = 1_000_000;
 const STEP: i64 = 100;
 const SETTINGS: RefillSettings = RefillSettings {
@@ -250,7 +250,8 @@ proptest! {
     }
 }
 
-/// Whenever the tag is empty, it gets twice as many ids as before. If it loses its slot, it loses no more ids than it used.
+/// Whenever the tag's buffers are empty, a refill gives the tag twice as many ids as the refill before, up to a full segment. So a
+/// tag that loses its slot early loses few ids.
 #[test]
 fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     let slots = [Slot::default()];
@@ -284,7 +285,7 @@ fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     assert_eq!(grants, [3, 6, 12, 24, 48, 96, 100]);
     assert_eq!(slot.slow_start(), None);
 
-    // A registry that ignores slow starts gives a full segment. The server takes it, and the slow start ends.
+    // A registry that ignores slow starts gives a full segment. The server accepts the segment, and the slow start ends.
     slot.wanted.store(0, Relaxed);
     world.slot_index(2);
     slot.request.ask();

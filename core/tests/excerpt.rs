@@ -8,7 +8,7 @@ use snowflake_ids_core::series::serial::{self, Reset};
 use snowflake_ids_core::server::state::State;
 use snowflake_ids_core::{Explain, Format, Kind, Layout};
 
-/// More than the longest message with two excerpts, at four bytes a letter.
+/// An upper bound on the bytes of a message with two excerpts, at four bytes a letter.
 const MESSAGE_BYTES: usize = 2 * 4 * EXCERPT_CHARS + 256;
 
 #[test]
@@ -40,7 +40,7 @@ fn is_fit(error: &impl Explain) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Texts that each parser accepts for a while, and then refuses.
+/// Texts that begin as some parser expects, and then become invalid.
 fn texts() -> impl Strategy<Value = String> {
     let beginnings = [
         "",

@@ -1,4 +1,4 @@
-//! Which registry is asked next, and when a failed one is asked again.
+//! The registry that is asked next, and the time when a failed registry is asked again.
 
 use proptest::prelude::*;
 use snowflake_ids_core::registry::failover::{BACKOFF, Health, order, until_due};
@@ -67,7 +67,7 @@ fn none_is_asked_where_there_is_none() {
     assert_eq!(until_due(&[WELL], secs(1), true), None);
 }
 
-/// When a registry may be asked, according to the documentation.
+/// The earliest time when a registry may be asked, according to the documentation.
 fn due(health: Health, waited_for: bool) -> Duration {
     let doublings = health.failures.saturating_sub(1).min(6);
     let pause = if waited_for { secs(1) } else { secs(1 << doublings).min(secs(15)) };
@@ -80,8 +80,8 @@ fn healths(most: usize) -> impl Strategy<Value = Vec<Health>> {
 }
 
 proptest! {
-    /// The order contains each registry that may be asked exactly once, and no other registry. Healthy registries come first
-    /// for a waiting session.
+    /// The order contains exactly once each registry that may be asked, and no other registry. For a waiting session, healthy
+    /// registries come first.
     #[test]
     fn an_order_is_of_all_that_may_be_asked(all in healths(6), after: usize, now in 0_u64..200, waited_for: bool) {
         let order = order(&all, after, secs(now), waited_for);
@@ -91,7 +91,7 @@ proptest! {
         prop_assert_eq!(sorted, may);
         let well = |one: &usize| all[*one].failures == 0;
         prop_assert!(order.is_sorted_by_key(|one| well(one) != waited_for));
-        // Within each kind, the order begins after the registry that was asked last.
+        // Among the healthy registries, and among the failed ones, the order begins after the registry that was asked last.
         for kind in [true, false] {
             let begin = after.checked_rem(all.len()).unwrap_or(0) + 1;
             let of_kind = order.iter().filter(|one| well(one) == kind);
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    /// The number of rounds equals the number of healthy registries. Each healthy registry is asked first in one round.
+    /// In as many rounds as there are healthy registries, each healthy registry is first in exactly one round.
     #[test]
     fn each_that_is_well_has_its_turn(all in healths(6), after in 0_usize..6, waited_for: bool) {
         let well: Vec<usize> = (0..all.len()).filter(|one| all[*one].failures == 0).collect();

@@ -1,4 +1,4 @@
-//! The fuzz targets of core/fuzz with stable Rust: each run tries thousands of new garbled texts per target.
+//! Runs the fuzz targets of core/fuzz with stable Rust: each run tries thousands of new garbled texts per target.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

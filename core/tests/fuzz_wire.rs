@@ -17,10 +17,10 @@ use std::time::Duration;
 
 const QUESTIONS_TRIED: u64 = 100_000;
 const ANSWERS_TRIED: u64 = 20_000;
-/// The day of the responses.
+/// The time when the responses arrive, on day 20,000 after the Unix epoch.
 const NOW: UnixMicros = UnixMicros(20_000 * 86_400_000_000 + 1);
 
-/// A day of 2024, as a dated tag has it.
+/// The period of a dated tag: a day of 2024.
 const TODAY: Period = Period { day: 20_000, until: UnixMicros(20_001 * 86_400_000_000) };
 
 fn rows() -> [TagRow; 3] {
@@ -82,7 +82,7 @@ fn reserve(row: &TagRow, demand: &Demand) {
     let Outcome::Reserved(reserved) = row.reserve(&admitted, 8) else { return };
     let Definition { max_id, start, max_step, increment, .. } = row.definition;
     let (first, last) = (reserved.supply.range.first, reserved.supply.range.last());
-    // A segment begins at most two largest segments above the row, and ends at most three above the row.
+    // A segment begins at most two segments of the largest size above the row's `max_id`, and ends at most three above it.
     let from = max_id.max(start - 1).max(510);
     assert!(first > max_id || admitted.saved_range.is_some(), "{row:?} {demand:?}");
     assert!(last <= from + 3 * max_step * increment, "a row is moved to {last}: {row:?} {demand:?}");

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000;
-/// A generator in its first term, with everything reserved. Its clock is set in ticks after the epoch.
+/// A generator in its first term, with all positions reserved, and the layout and rules for its takes.
 struct Bench {
     layout: Layout,
     generator: Generator,
@@ -199,8 +199,8 @@ fn random_starts_spread_shards_and_leave_half_the_tick() {
     assert!(chi < 37.7, "{shards:?}");
 }
 
-/// A start is chosen only for a fresh tick. In a used tick, a new start could lie above the last sequence and waste the ids
-/// between. A new start at each call would use up a tick in a few calls.
+/// A first sequence number is chosen only for a fresh tick. In a used tick, a new choice could lie above the last number taken and
+/// waste the ids between. A new choice at each call would use up a tick in a few calls.
 #[test]
 fn a_chosen_start_never_skips_ids_of_a_tick_that_has_begun() {
     for start in [SequenceStart::Random, SequenceStart::Rotate] {
@@ -240,7 +240,8 @@ fn a_clock_that_went_on_before_the_start_is_no_step_back() {
     assert_eq!(bench.generator.snapshot().last_step_back, None);
 }
 
-/// After a kill, the high-water mark is ahead of the clock by the reserved time. Sessions wait if that exceeds the drift.
+/// After a kill, the high-water mark is ahead of the clock by the reserved time. Sessions wait if the reserved time exceeds the
+/// maximum drift.
 #[test]
 fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     let bench = default(SECOND);
@@ -253,7 +254,7 @@ fn what_was_reserved_before_the_start_is_waited_out_and_named() {
     assert_eq!(bench.generator.snapshot().full_ticks, 0, "nothing was issued in the tick of the start");
 }
 
-/// After a small step back, a burst counts as demand once its ids are above all ids from before the step.
+/// After a small step back, errors name demand as the cause of the drift, once a burst's ids are above all ids from before the step.
 #[test]
 fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
     let bench = default(SECOND);
@@ -288,7 +289,7 @@ fn nothing_is_issued_at_or_above_the_high_water_mark() {
     assert_eq!(bench.generator.limit(), Position(110 << 12), "a mark never falls");
 }
 
-/// A jump beyond the reserved time may be a mistake. It is recorded only after the high-water mark has followed it.
+/// A clock beyond the high-water mark may be wrong. Its reading is recorded only after the high-water mark was raised above it.
 #[test]
 fn a_clock_beyond_the_high_water_mark_leaves_no_trace() {
     let bench = default(SECOND);
@@ -336,7 +337,8 @@ fn nothing_is_taken_by_a_refused_call() {
     assert_eq!(bench.generator.snapshot(), before);
 }
 
-/// An operator may begin a new state below this server's present start, if the server has issued nothing above that start.
+/// `furthest` counts issued ids, and not the start of a term. An operator may therefore begin a new state below the start of a term
+/// in which nothing was issued.
 #[test]
 fn a_term_in_which_nothing_was_issued_came_nowhere() {
     let bench = default(SECOND);

@@ -1,5 +1,5 @@
-//! Each guard needs a test that leaves the guard out. `docs/guards.md` lists where the code keeps each guard, and which tests
-//! fail without it. `SNOWFLAKE_IDS_WRITE=1` rewrites the list.
+//! Each guard needs a test that leaves the guard out. `docs/guards.md` lists the functions that keep each guard, and the tests that
+//! fail without the guard. `SNOWFLAKE_IDS_WRITE=1` rewrites the list.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -72,7 +72,7 @@ fn kept<'a>(lines: &'a [String], index: usize, guard: &str) -> Option<&'a str> {
     function(lines, index).filter(|_| lines[index].contains(&format!("holds(Guard::{guard})")))
 }
 
-/// The test whose line leaves a guard out, or names the guard in a list: `test: Guard ...;`.
+/// The name of the test whose line leaves the guard out, or that a list names with the guard: `test: Guard ...;`.
 fn left_out<'a>(lines: &'a [String], index: usize, guard: &str) -> Option<&'a str> {
     let line = lines[index].trim();
     if let Some((before, after)) = line.split_once("Guard::") {

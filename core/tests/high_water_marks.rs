@@ -27,7 +27,7 @@ fn a_note_stays_until_its_row_knows_and_bounds_hold() {
         (Some(high_water_mark(7, 10)), Some(high_water_mark(8, 20)), None)
     );
 
-    // A mark never falls within one generation of the tag.
+    // As long as the tag's generation stays the same, its mark never falls.
     assert!(high_water_marks.raise(&a, high_water_mark(7, 9)));
     assert_eq!(high_water_marks.get(&a), Some(high_water_mark(7, 10)));
     assert!(high_water_marks.raise(&a, high_water_mark(6, 5)));
@@ -44,7 +44,7 @@ fn a_note_stays_until_its_row_knows_and_bounds_hold() {
     assert!(high_water_marks.raise(&c, high_water_mark(9, 30)), "a note that goes makes room");
     assert_eq!(high_water_marks.get(&c), Some(high_water_mark(9, 30)), "and leaves nothing of its own");
 
-    // A later day wins over a higher id.
+    // A mark of a later day replaces a mark with a higher id.
     let of_day = |day, id| HighWaterMark { tag_generation: 9, day, id };
     for (day, id) in [(10, 50), (10, 40), (9, 900)] {
         assert!(high_water_marks.raise(&c, of_day(day, id)));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// A reading whose fields all follow from one number.
+/// A reading whose fields all follow from `number`.
 fn reading(number: u64) -> CounterReading {
     CounterReading {
         at: number.cast_signed() * 1_000_000,
@@ -32,7 +32,7 @@ fn the_last_ones_are_kept_in_their_order() {
     for number in 3..=9 {
         history.record(&reading(number));
     }
-    // One reading fewer than the ring's size: the next entry may be half written.
+    // The result has one reading fewer than the ring has entries, because the entry that is written next may be half written.
     assert_eq!(history.readings(), [7, 8, 9].map(reading));
 }
 

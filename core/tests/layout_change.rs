@@ -1,4 +1,4 @@
-//! The instant from which ids of a new layout are above all old ids, compared with a trial of each instant.
+//! The instant from which ids of a new layout are above all old ids, compared with a search that tries each instant.
 
 use proptest::prelude::*;
 use snowflake_ids_core::ids::layout::change::{ChangeError, LayoutChange, Past, check, first_above};
@@ -36,7 +36,8 @@ fn an_earlier_epoch_is_above_at_once_and_a_later_one_never_is() {
     assert!(matches!(error, ChangeError::Never { .. }) && error.kind() == Kind::NotReady);
 }
 
-/// One more bit below the ticks doubles all ids, whatever the epoch. The new ids are therefore above the old ids some day.
+/// With one more bit below the ticks, ids grow twice as fast, whatever the epoch. The new ids are therefore above the old ids some
+/// day.
 #[test]
 fn a_layout_that_grows_faster_overtakes() {
     let change = of("41/5/5/11 epoch=2020-01-01", "41/5/5/12 epoch=2025-01-01");
@@ -140,14 +141,14 @@ proptest! {
         let past = Past { high_water_mark, ahead: Duration::from_millis(ahead) };
         let change = check(&old, &new, past, now);
         prop_assume!(old != new);
-        // `ready` is exact.
+        // `ready` is true exactly if new ids from now on are above the old ids.
         prop_assert_eq!(change.ready, is_above(&old, &new, past, now), "{:?}", change);
         let ticks: Vec<_> = (0..=new.max(Field::Ticks)).map(|tick| new.instant(Tick(tick))).filter(|at| *at > now).collect();
         let above: Vec<_> = ticks.iter().copied().filter(|at| is_above(&old, &new, past, *at)).collect();
         match change.above_from {
             Some(from) => {
                 prop_assert!(is_above(&old, &new, past, from), "not at {from}: {change:?}");
-                // Old ids up to that instant stay below the new ids. Old ids of the next tick do not.
+                // Old ids until `old_until` stay below the new ids. Old ids of the next tick do not.
                 let until = change.old_until.unwrap();
                 let (least, _) = bounds(&new, from, EVER).unwrap();
                 let high = |at: UnixMicros| bounds(&old, NEVER, at.plus(past.ahead)).map(|(_, high)| high);
@@ -158,7 +159,7 @@ proptest! {
                 ticks.iter().filter(|later| *later >= at).all(|later| above.contains(later))
             }) || above.len() <= slack(&old, &new), "{above:?} of {ticks:?}"),
         }
-        // If the result is a later instant, new ids from a much earlier instant are not above for good.
+        // A result later than `now` is at most `slack` ticks later than the first tick from which the new ids stay above.
         if let Some(from) = change.above_from.filter(|from| *from > now) {
             let for_good = ticks.iter().rposition(|at| !above.contains(at)).map_or(0, |last| last + 1);
             let said = ticks.iter().position(|at| *at == from).unwrap();
@@ -189,7 +190,8 @@ fn bounds_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
     (0..high_water_mark.0).map(|position| layout.id(Position(position), node_bits)).max()
 }
 
-/// The number of new ticks by which the stepped lines may differ from straight ones.
+/// Ids grow by steps, one step per tick. If ids grew in straight lines instead, the result would differ by at most this many ticks
+/// of the new layout.
 fn slack(old: &Layout, new: &Layout) -> usize {
     let shift = |layout: &Layout| layout.widths().worker + layout.widths().sequence;
     let (old_step, new_step) = (1_i64 << shift(old), 1_i64 << shift(new));

@@ -106,7 +106,7 @@ proptest! {
             let number = u32::try_from(timeline).unwrap() + 1;
             let preferred = Preferred::alone(system_identifier, number, home, own_capacity);
             prop_assert!(preferred.only && preferred.worker < own_capacity);
-            // The server takes all worker ids that it may.
+            // The server takes all worker ids that it may take.
             let mut rows: Vec<LeaseRow> = Vec::new();
             let search = |rows: &[LeaseRow]| {
                 Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW, former_leases: None }.choose(rows)
@@ -222,7 +222,8 @@ fn a_shared_registry_begins_anywhere_in_the_eighth_of_its_timeline() {
     assert_eq!([shared(1, 0, 5), shared(5, 1, 5)], [0, 0]);
 }
 
-/// After a promotion, new servers get worker ids from the next eighth: the standby may have missed the former primary's last leases.
+/// After a promotion, new servers get worker ids from the next eighth of the worker ids, because the standby may have missed the
+/// former primary's last leases.
 #[test]
 fn after_a_promotion_one_of_the_next_eighth_is_leased() {
     let choose = |timeline, rows: &[LeaseRow]| {
@@ -238,7 +239,7 @@ fn after_a_promotion_one_of_the_next_eighth_is_leased() {
     assert_eq!(choose(2, &full), Some(Choice::New { worker: 256 }), "those of other eighths come last");
 }
 
-/// A recreated registry leases a server only the server's former worker id, or a worker id that the server already has in the
+/// A recreated registry leases to a server only the server's former worker id, or a worker id that the server already has in the
 /// registry.
 #[test]
 fn a_registry_that_was_made_anew_leases_what_a_server_has() {
@@ -272,7 +273,7 @@ fn a_registry_that_was_made_anew_leases_what_a_server_has() {
 }
 
 proptest! {
-    /// Eight timelines in a row each begin in a different eighth.
+    /// The searches of eight consecutive timelines each begin in a different eighth of the worker ids.
     #[test]
     fn timelines_of_a_shared_registry_begin_apart(timeline in 1_u32..u32::MAX - 8, capacity in 32_u32..1 << 22, random: u32) {
         let begins: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity, random)).collect();
@@ -296,16 +297,17 @@ fn a_worker_id_from_elsewhere_is_kept() {
     assert_eq!(kept(1_024, 1), None, "there is no such worker id");
 }
 
-/// The longest setting.
+/// The longest lease that the setting allows, in seconds.
 const LONGEST: u64 = i32::MAX.cast_unsigned() as u64;
 
-/// Pauses between renewals, and the granted length. Each renewal requests `asked`, and the registry grants at most `most`.
+/// The pauses between renewals, and the granted length of each lease. Each renewal requests `asked`, and the registry grants at most
+/// `most`.
 fn renewals(asked: Duration, most: Duration, count: usize) -> (Vec<Duration>, Duration) {
     let granted = asked.min(most);
     // The lease was renewed at this instant, so all of it is left.
     let first = until_renewal(granted, asked, Some(granted), Some(Duration::ZERO));
     let next = |pause: &Duration| {
-        // The launcher may check at any time; here it checks half way.
+        // The launcher may check at any time; here it checks half way through the pause.
         let half = *pause / 2;
         let left = until_renewal(granted.saturating_sub(half), asked, Some(granted), Some(half));
         Some(half + left)

@@ -12,7 +12,7 @@ const ARRIVED: End = End { arrived: true, found: None };
 const NOT_ARRIVED: End = End { arrived: false, found: None };
 const NO_CHANGES: RegistryChanges = RegistryChanges { ended: None, under_way: false, unsettled: false };
 
-/// A server with databases 1 to 3, except a dropped one.
+/// A server with databases 1 to 3. The field is the oid of the database that was dropped.
 #[derive(Default)]
 struct Server(Option<u32>);
 
@@ -180,7 +180,7 @@ fn one_worker_at_a_time_and_a_pause_after_one_that_did_not_get_through() {
     assert!(matches!(then(&mut launch), LaunchAction::Start(..)));
     launch.not_started(pause);
     assert!(launch.is_short());
-    // A worker slot may be free by now.
+    // A slot for a background worker may be free by now.
     assert!(matches!(then(&mut launch), LaunchAction::Start(..)));
     assert!(!launch.is_short());
 }
@@ -194,7 +194,7 @@ const LEASE: Lapse = Lapse {
     has_jumped: false,
 };
 
-/// A renewal after the server's start is over.
+/// The state of renewals after the renewal that follows the server's start.
 fn started() -> Renewal {
     let mut renewal = Renewal::default();
     assert!(!renewal.round(LEASE, ZERO).ask);

@@ -1,4 +1,5 @@
-//! The status page. Browsers never read its report as markup or script, and its policy allows only its own two blocks.
+//! The status page. Browsers never read the page's report as markup or script. The page's Content-Security-Policy allows only the
+//! style block and the script block of the page.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

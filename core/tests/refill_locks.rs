@@ -1,5 +1,5 @@
-//! Rows that stay locked for long. In each round, the shipped refill worker waits for one locked row, in turn, and serves all
-//! other tags.
+//! Rows that stay locked for long. In each round, the shipped refill worker waits for one of the locked rows, in turn, and serves the
+//! tags of all unlocked rows.
 
 mod alone;
 pub mod slot;
@@ -286,7 +286,7 @@ impl Host {
         host
     }
 
-    /// Records a request for an id of each tag, which may create the tag.
+    /// Records a request for an id of each tag. The request may create the tag.
     fn ask(&self) {
         for slot in &self.slots {
             slot.segment.clear();

@@ -1,19 +1,19 @@
 //! Nodes and the registries that they share. The shipped code runs here: the refill worker, the requests and responses, the
 //! service of registries, and the joining and leaving of nodes. Each process of a server is a coroutine that stops at each call
-//! of its surroundings. At each stop other processes may run, and the process may be killed.
+//! to its surroundings. At each stop other processes may run, and the process may be killed.
 //!
 //! Requests and responses are lost, delayed or duplicated. Registries hang, end, fail over, return as former primaries, and are
 //! restored. Nodes crash, stop, join, leave, attach columns that have ids, and change from one registry to several. The run is
 //! deterministic: it follows from the seed. Every id is compared with all others. After all faults, every node has to issue ids
 //! again.
 //!
-//! One case is not covered, and counted separately. A registry that was restored to an earlier snapshot of itself does not know
-//! its later reservations. A node that received ids from a later reservation refuses the registry. Another node may get these
-//! ids again, until an operator raises the tag.
+//! In one case ids may repeat, and these ids are counted separately. A registry that was restored to an earlier snapshot of itself
+//! does not know the reservations that it made after the snapshot. A node that received ids from such a reservation refuses the
+//! registry. Another node may get these ids again, until an operator raises the tag.
 //!
 //! Operators act here as the documents ask. They cut a former primary off from nodes that do not know its successor. They raise
-//! a registry restored from a dump before they introduce a node to it. They make rows shares of one another, then raise the
-//! rows, before a node uses several registries. Tags are older than a standby's lag.
+//! a registry restored from a dump before they introduce a node to it. Before a node uses several registries, they make the rows of
+//! each tag shares of one another, and then raise the rows. Tags were created before the oldest state that a standby may have.
 //!
 //! `SNOWFLAKE_IDS_SEEDS` sets the number of runs, `SNOWFLAKE_IDS_FULL=1` sets it to 10,000, and `SNOWFLAKE_IDS_SEED` runs one
 //! seed and shows its events.
@@ -55,7 +55,7 @@ fn no_two_nodes_get_one_id_and_service_resumes() {
     assert!(total.again > 0, "no run met the case that is not covered");
 }
 
-/// A hung registry delays a session only until another registry is asked: a fifth of the time limit.
+/// A hung registry delays a session only until another registry is asked, after a fifth of the time limit.
 #[test]
 fn one_that_hangs_costs_a_second_where_there_is_another() {
     let world = World::of_several(1, 2, 3);

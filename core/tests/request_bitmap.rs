@@ -1,4 +1,4 @@
-//! Slots with requests: a search finds all of them and no others. It looks at slots without requests at most once.
+//! Slots with requests: a search finds all of these slots and no others. It looks at each slot without a request at most once.
 
 use proptest::prelude::*;
 use snowflake_ids_core::sequence::request_bitmap::{RequestBitmap, words};
@@ -111,7 +111,7 @@ fn an_answer_counts_for_those_who_asked_before_it() {
     assert_eq!((request.answer_to(second), request.pending()), (Some(Answer::Supplied), None));
 }
 
-/// A request that was answered creates no tag for later callers.
+/// Once a request to create a tag was answered, it has no effect on later requests.
 #[test]
 fn a_tag_is_made_for_who_wants_that_and_is_not_answered() {
     let request = Tickets::default();

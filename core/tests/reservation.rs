@@ -120,7 +120,7 @@ fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
     let lags = |cluster, timeline| may_lag(cluster, timeline, (77, 3));
     assert!(lags(Some(77), Some(2)) && !lags(Some(77), Some(3)));
     assert!(!lags(Some(77), None), "not known");
-    // After pg_upgrade, the row does not have this cluster's number yet.
+    // After pg_upgrade, the row does not name this cluster yet.
     for other in [Some(78), None] {
         let another = |timeline, here| may_lag(other, Some(timeline), (77, here));
         assert!(!another(1, 1) && !another(5, 1), "no standby was promoted here");
@@ -198,7 +198,7 @@ const DAY: i64 = 86_400_000_000;
 /// An instant within [`TODAY`].
 const NOW: UnixMicros = UnixMicros(20_000 * DAY + DAY / 2);
 
-/// The row stays unchanged, so that ids continue once the clocks are right.
+/// If the row's day is far from the asking server's clock, the row stays unchanged, so that ids continue once the clocks are right.
 #[test]
 fn a_period_that_is_far_from_the_servers_clock_is_not_begun() {
     let at =
@@ -396,7 +396,7 @@ fn one_id_may_be_reserved_above_what_was_issued() {
 }
 
 prop_compose! {
-    /// Valid definitions with few ids left, so that tests reach their limits.
+    /// Valid definitions with few ids left, so that tests reach the definitions' limits.
     fn definition()(increment in 1_i64..12, any in 0_i64..12, max_id in -1_i64..200, max_step in 1_i64..40, step in 1_i64..40) -> Definition {
         Definition { max_id, start: 0, step: step.min(max_step), max_step, increment, remainder: any % increment, max_value: 210 }
     }
@@ -441,7 +441,7 @@ fn ids(range: Range) -> impl Iterator<Item = i64> {
 }
 
 proptest! {
-    /// Reserved ids are above all ids known to be handed out, within the limits, and on the row's terms.
+    /// Reserved ids are above all ids known to be handed out, are within the limits, and have the row's increment and remainder.
     #[test]
     fn what_is_reserved_was_never_reserved_before(row in rows(), demand in demands()) {
         let Outcome::Reserved(reserved) = row.reserve(&demand, NEXT) else { return Ok(()) };

@@ -60,7 +60,7 @@ fn request() -> LeaseRequest {
     }
 }
 
-/// Rows as first read. Another server takes one of the rows before it is locked here.
+/// A worker id's row as the search reads it (`seen`), and as another server has changed it before this server locks the row (`now`).
 struct Rows {
     seen: LeaseRow,
     now: LeaseRow,
@@ -120,7 +120,7 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
     });
 }
 
-/// A registry that has leased no worker id. Its own server uses worker id 0 under a lease of another registry.
+/// A registry that has leased no worker id. The registry's own server uses worker id 0 under a lease of another registry.
 #[test]
 fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     struct Empty(Option<LeaseRow>);

@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 
 const DATABASE: u32 = 5;
 
-/// A record that holds up to `room` transactions. Each transaction's announcement is a tenth of its xid.
+/// A record of up to `room` transactions. The position that each transaction announced is a tenth of its xid.
 fn recorded(room: usize, xids: impl IntoIterator<Item = u64>) -> EndedTransactions {
     let mut ended = EndedTransactions::new(vec![EndedTransaction::default(); room].leak());
     for xid in xids {
@@ -24,7 +24,7 @@ fn snapshot(xmax: u64, running: &[u64]) -> SnapshotXids {
     SnapshotXids::new(xmax, running.to_vec())
 }
 
-/// The lowest announcement, and the xids that may have been dropped.
+/// The lowest position announced by a transaction that the snapshot does not see, and the xids that the record may have dropped.
 fn unseen(
     ended: &EndedTransactions,
     snapshot: &SnapshotXids,

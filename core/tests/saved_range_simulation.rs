@@ -1,6 +1,6 @@
 //! The saved-range file of a server, the row of a tag, and transactions that change the tag. Each of the three is set back to a
-//! different moment. The shipped code runs as processes that may end between any two of its calls. The run is deterministic: it
-//! follows from the seed.
+//! different moment. The shipped code runs as processes, each of which may end between any two of its calls. The run is
+//! deterministic: it follows from the seed.
 //!
 //! No id comes twice in one history of the tables. No saved id comes twice in all histories together. A rolled-back id does not
 //! come again, with two exceptions: the server crashed, or the tables were set back, before the id was recorded. After a tag is
@@ -13,7 +13,7 @@ use super::simulation::{chance, process};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use world::World;
 
-/// The number of runs, and the number within which a missing guard must show.
+/// The number of seeds to run. If a guard is left out, at least one of these seeds must fail.
 const SEEDS: u64 = 2_000;
 
 #[test]

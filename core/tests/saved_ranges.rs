@@ -1,4 +1,4 @@
-//! Saved ranges go through their file at a stop, are used once, and expire. A file of another release is never misread.
+//! Saved ranges are written to their file at a stop, are used once, and expire. A file of another release is never misread.
 
 use proptest::prelude::*;
 use rustc_hash::FxHashSet;

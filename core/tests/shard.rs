@@ -19,7 +19,7 @@ fn layout() -> Layout {
     "41/5/5/12".parse().unwrap()
 }
 
-/// A generator in its first term, with everything reserved.
+/// A generator in its first term, with all positions reserved.
 fn begun(layout: &Layout, node_bits: u64) -> Generator {
     let generator = Generator::new();
     generator.begin(NodeBits(node_bits), Position(0), layout.end_position());
@@ -154,8 +154,8 @@ fn what_does_not_fit_below_the_drift_and_the_high_water_mark_is_not_taken() {
             }
         };
         assert_eq!(error, GeneratorError::Unreserved);
-        // The high-water mark is raised from the next position on. The raise may be smaller than the distance to the next
-        // fitting position.
+        // The high-water mark is next raised from this position on. The position must be the limit, because the raise may be smaller
+        // than the distance from an earlier position to the next fitting position.
         assert_eq!(generator.next(), limit);
     }
     generator.close();
@@ -196,7 +196,7 @@ impl Clock for Interrupted<'_> {
     }
 }
 
-/// The generator checks fitting with the bits of the node that issues the id.
+/// Whether an id fits depends on the bits of the node that issues the id.
 #[test]
 fn an_id_fits_with_the_bits_of_the_node_that_issues_it() {
     let (layout, shard) = (layout(), shard("3/16"));

@@ -1,4 +1,4 @@
-//! Servers, clocks, crashes, copies and a registry: the core's own code with the server's protocol around it.
+//! Simulated servers that run the core's own code, with clocks that step, crashes, copies and a registry.
 //!
 //! The run is deterministic: it follows from the seed. Every issued id is compared with all others. At the end of each run, after
 //! all faults, every server has to issue ids again.

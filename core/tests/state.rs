@@ -54,14 +54,14 @@ fn after(seconds: i64) -> Position {
     layout().position_after(UnixMicros(NOW.0 + seconds * 1_000_000))
 }
 
-/// A state under an operator's number, with positions reserved.
+/// A state with a worker id that an operator set, with positions reserved.
 fn fixed() -> State {
     let mut state = State::fresh(&here(FIXED));
     state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
     state
 }
 
-/// A state under a lease, with positions reserved.
+/// A state with a leased worker id, with positions reserved.
 fn leased() -> State {
     let mut state = State::fresh(&here(LEASED));
     state.take_up(lease(3));
@@ -227,7 +227,7 @@ fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_pre
     assert_eq!(settled.blocked_workers(0, NOW), [3]);
 }
 
-/// A file system without birth times may begin to keep them. Inodes are always compared.
+/// A file system without birth times may begin to record them. Inodes are always compared.
 #[test]
 fn without_a_birth_the_inode_tells_a_file() {
     for (written, read, same) in [
@@ -391,7 +391,7 @@ fn present_form() -> u32 {
     serde_json::from_str::<Head>(&fixed().to_text().unwrap()).unwrap().version
 }
 
-/// The text of a state as a release of this name writes it in this form, with a field unknown to this release.
+/// The text of a state as the release `release` writes it in the form `version`, with a field that the tested release does not know.
 fn of_release(release: &str, version: u32) -> String {
     let state = serde_json::to_string(&fixed()).unwrap().replacen('{', r#"{"unknown here":[],"#, 1);
     let checksum = crc32fast::hash(format!("{version} {release} {state}").as_bytes());
@@ -470,8 +470,8 @@ proptest! {
         prop_assert_eq!(State::from_text(text.trim_end().as_bytes()), Ok(state));
     }
 
-    /// A state may be restored, copied, promoted or adopted in any order. No server begins lower than before. A server with a
-    /// number set by an operator issues nothing from another server's state.
+    /// A state may be restored, copied, promoted or adopted in any order. No high-water mark falls. A server whose worker id an
+    /// operator set does not issue with another server's state.
     #[test]
     fn what_happens_to_a_file_lowers_no_high_water_mark(state in states(), steps in prop::collection::vec((0_u64..3, 0_u8..3, 1_u32..4, any::<bool>()), 1..6)) {
         let mut state = state.in_file(file_identity(0, "0.5"));
@@ -488,7 +488,7 @@ proptest! {
                 prop_assert!(!own || was_copy, "its own is never refused");
                 continue;
             };
-            // The state is an image from which each server got its number.
+            // A state without reserved ids may be part of an image. Servers made from the image may issue under the state's worker id.
             let is_unused = state.own.high_water_marks.is_empty() && state.own.minimum == Position(0) && state.others.layouts.is_empty();
             let is_image = is_unused && state.home.identity != here.home.identity;
             let is_own = own || promoted || adopts || was_copy || is_image;
@@ -496,8 +496,7 @@ proptest! {
             for worker in 0..32 {
                 let node = node(worker, 0);
                 let before = Some(state.high_water_mark(node)).filter(|high_water_mark| !adopts || *high_water_mark < Position(u64::MAX)).unwrap_or(Position(0));
-                // If the lease is forgotten, this server does not begin below the former mark. Only a server that takes over the
-                // row does.
+                // If the lease is forgotten, only a server that takes over the lease's row begins below the former mark.
                 let before = if opened.lease == state.lease { before } else { before.min(state.own.minimum) };
                 prop_assert!(opened.high_water_mark(node) >= before, "{node:?}");
             }
@@ -532,7 +531,7 @@ proptest! {
         prop_assert_eq!(torn.unwrap_err().kind(), Kind::Damaged);
     }
 
-    /// No node begins lower than before, whatever is reserved and however many nodes exist.
+    /// No node's high-water mark falls, whatever is reserved and however many nodes exist.
     #[test]
     fn reserving_lowers_no_high_water_mark(state in states(), next in 0_u64..1 << 50, seconds in -100_i64..100, ahead in 0_u64..1 << 30) {
         let at = UnixMicros(NOW.0 + seconds * 1_000_000);

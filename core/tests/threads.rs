@@ -1,4 +1,4 @@
-//! The generator under real threads and a clock that jumps both ways.
+//! The generator under real threads, with a clock that jumps forward and back.
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;

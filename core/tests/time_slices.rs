@@ -18,7 +18,7 @@ fn now<const N: usize>(waiting: [u32; N]) -> impl Iterator<Item = (u32, Urgency)
     waiting.into_iter().map(|one| (one, Urgency::Now))
 }
 
-/// Databases that are all being served and at work, each in the slot of its own number.
+/// Databases that are all being served and have work, each in the slot whose index is the database's oid.
 fn busy<const N: usize>(served: [u32; N]) -> impl Iterator<Item = (usize, u32, bool)> {
     served.into_iter().map(|one| (usize::try_from(one).unwrap(), one, false))
 }
@@ -133,11 +133,11 @@ fn who_is_served_in_vain_waits_longer_each_time() {
 /// The behaviour of a database while it is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Is served within the first number of milliseconds, and returns after the second.
+    /// A time slice takes the first number of milliseconds. The database wants its next time slice the second number later.
     Sound(u64, u64),
-    /// Hangs until it has to give up.
+    /// The worker hangs until it has to leave its slot.
     Hangs,
-    /// Hangs until it is ended by force.
+    /// The worker hangs until it is ended by force.
     Stuck,
 }
 
@@ -162,8 +162,8 @@ struct World<'a> {
     served: BTreeMap<usize, Served>,
     /// The time from which each database wants service.
     wants: Vec<u64>,
-    /// The longest wait of each database. The wait of a `Way::Sound` database ends with its time slice. The wait of any
-    /// other database ends when its time slice begins.
+    /// The longest wait of each database. The wait of a `Way::Sound` database lasts to the end of its time slice. The wait of
+    /// any other database lasts to the beginning of its time slice.
     longest: Vec<u64>,
 }
 
@@ -258,8 +258,8 @@ proptest! {
         let sound = ways.iter().filter(|way| matches!(way, Way::Sound(..))).count() as u64;
         let slow = ways.len() as u64 - sound;
         let longest = longest_waits(&ways, slots, 60_000);
-        // A sound database may wait for one time slice of each other database. It waits for slow databases only in two cases:
-        // there is a single slot, or the databases are not known to be slow.
+        // A sound database may wait for one time slice of each other sound database. It waits for slow databases only in two cases:
+        // there is a single slot, or the databases are not yet known to be slow.
         let unknown = slow * bound(GIVE_WAY.0);
         let shared = if slots == 1 { (sound + 1) * bound(GIVE_WAY.1) } else { 0 };
         let for_sound = unknown + shared + sound * 500 + 500;

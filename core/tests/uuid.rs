@@ -1,4 +1,4 @@
-//! UUIDs of version 7: their bits, their order, and the refused ones.
+//! UUIDs of version 7: their bits, their order, and UUIDs that are refused.
 
 use proptest::prelude::*;
 use snowflake_ids_core::{
@@ -11,7 +11,7 @@ fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The UUID of a tick, node and sequence, filled with ones.
+/// The UUID of a tick, node and sequence, with ones as its random bits.
 fn uuid(layout: &Layout, tick: u64, node: Node, sequence: u64) -> Uuid {
     let position = Position(layout.first_of(Tick(tick)).0 | sequence);
     layout.uuid(Issued { position, node_bits: layout.place(node).unwrap() }, u128::MAX).unwrap()
@@ -74,7 +74,7 @@ fn what_no_node_of_a_layout_made_is_refused() {
     );
     assert_eq!(error.kind(), Kind::BadArgument);
     assert!(error.hint().is_some());
-    // The uuids lie before the first tick, after the last tick, or in a tick that its millisecond does not have.
+    // The UUIDs lie before the first tick, after the last tick, or in a tick that their millisecond does not have.
     assert!(layout("41/5/5/12 epoch=2021-01-01").decode_uuid(of_milliseconds).is_err());
     assert!(layout("10/5/5/12 epoch=2019-01-01").decode_uuid(of_milliseconds).is_err());
     let tenths = layout("50/0/3/10 unit=100us epoch=2020-01-01");

@@ -125,7 +125,8 @@ fn an_answer_has_this_form() {
     );
 }
 
-/// The texts of 0.1.0. A server and its registry are upgraded in any order, so each must understand the other.
+/// Requests and responses as release 0.1.0 writes them. A server and its registry are upgraded in any order, so each must
+/// understand the other.
 const QUESTIONS_0_1_0: &str = include_str!("wire/questions_0_1_0.jsonl");
 const ANSWERS_0_1_0: &str = include_str!("wire/answers_0_1_0.jsonl");
 
@@ -303,7 +304,8 @@ fn bounds() -> LeaseRequest {
     }
 }
 
-/// A registry of another version ignores the field. A node of another version does not send it.
+/// The field `most` is sent only if it is set. A registry of another version ignores it, and a node of another version does not
+/// send it.
 #[test]
 fn a_wish_says_how_many_at_most_only_where_that_is_less_than_its_pace_gives() {
     let plain = Demand {

@@ -1,10 +1,10 @@
-# The load on the demo's cluster: 8 sessions, and the rows that they were told are committed.
+# The load on the demo's cluster: 8 sessions that insert rows, and their records of the rows that servers reported as committed.
 # shellcheck shell=bash
 # shellcheck source=devtools/cluster/nodes.sh
 source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
 
-# The rows of one INSERT, and the least number of rows in all. With so many rows, chance keeps four shards even to a fraction of 2
-# %.
+# The number of rows of one INSERT, and the least number of rows in all. With so many rows, chance makes the sizes of four shards
+# differ by less than 2 %.
 rows_at_once=50
 rows_enough=200000
 
@@ -17,7 +17,7 @@ load_begin() {
   for n in shard_1 shard_2 shard_3 newest_shard; do session "$n" "$n" & done
 }
 
-# Inserts until the load is over. If its server is gone, it connects again and again.
+# session NAME SERVER: inserts until the load is over. If the server is gone, the session tries again and again to connect.
 session() {
   local name=$1 server=$2 again=()
   for _ in {1..20}; do again+=(--file=examples/cluster/insert.sql); done
@@ -41,8 +41,8 @@ load_end() {
   wait
 }
 
-# Prints the number of rows that this session was told are committed; * means all sessions.
+# rows_in SESSION: prints the number of rows that servers reported to the session as committed; * means all sessions.
 rows_in() { find "$cluster/load" -name "$1.ids" -exec cat {} + | echo $(($(wc -l) * rows_at_once)); }
 
-# Prints the number of statements that failed with a SQLSTATE that begins like this.
+# failures PATTERN: prints the number of statements that failed with a SQLSTATE that begins with the pattern.
 failures() { cat "$cluster/load/"*.errors | grep --extended-regexp --count "ERROR:  ($1)" || true; }

@@ -6,12 +6,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/servers.sh"
 # The shard of each bucket.
 homes=(shard_{1,2,3} shard_{1,2,3} shard_{1,2,3} shard_{1,2,3})
 
-# Makes a server a node of the registry, and has it take its first id.
+# Makes a server a node of the registry, and takes the node's first id.
 node_join() {
   on_with_secrets "$1" --set=registry_port="$(<"$cluster/registry/port")" --file=examples/cluster/node.sql
 }
 
-# Gives a node the tables and the places of their buckets.
+# Creates the tables on a node, and tells the node the shard of each bucket.
 node_route() {
   local shard bucket
   {
@@ -26,7 +26,7 @@ node_route() {
 # Prints the statement that makes a shard known to a node.
 meet() { echo "CALL meet('$1', '$(<"$cluster/$1/port")', :'peer_password');"; }
 
-# shard_fill SHARD BUCKET...: moves buckets to a new shard. The owner of a bucket moves it first.
+# shard_fill SHARD BUCKET...: moves buckets to a new shard. The shard that has a bucket moves it, and then the other nodes do.
 shard_fill() {
   local shard=$1 nodes=(coordinator shard_{1,2,3}) owners=("${homes[@]}") bucket node
   shift

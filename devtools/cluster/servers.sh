@@ -6,7 +6,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../demo-lib.sh"
 # The folder that has a folder for each server, with the server's name.
 cluster=
 
-# Runs psql on a server. The connection's variables are not exported: servers would inherit them for their connections to others.
+# Runs psql on a server. The connection's variables are not exported, because servers that are started here would inherit them and
+# use them for connections to other servers.
 on() {
   local server=$1
   shift
@@ -14,7 +15,7 @@ on() {
     PGDATABASE=postgres "$(pg bindir)/psql" --no-psqlrc --quiet --pset=pager=off --set=ON_ERROR_STOP=1 "$@"
 }
 
-# The same, with the passwords of roles as psql variables.
+# Runs psql on a server, with the passwords of roles as psql variables.
 on_with_secrets() {
   local server=$1
   shift

@@ -1,4 +1,4 @@
-# What happens to the demo's cluster under load.
+# The disturbances of the demo's cluster under load.
 # shellcheck shell=bash
 # shellcheck source=devtools/cluster/load.sh
 source "$(dirname "${BASH_SOURCE[0]}")/load.sh"
@@ -20,7 +20,7 @@ milliseconds() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
 
 seconds() { printf '%d.%d s' $(($1 / 1000)) $(($1 % 1000 / 100)); }
 
-# report WHEN WHAT FIGURES HELD
+# report WHEN WHAT FIGURES HELD: adds a row to the table that is shown at the end.
 report() {
   on coordinator --set=at="$(seconds $(($1 - load_began)))" --set=what="$2" --set=figures="$3" --set=ok="$4" <<'SQL'
 INSERT INTO report (at, what, figures, ok) VALUES (:'at', :'what', :'figures', :'ok');
@@ -98,7 +98,8 @@ over_nodes() {
   echo $sum
 }
 
-# Class 08 and 57P mean that a server is not there. No other failure may have happened, least of all for an id that came twice.
+# SQLSTATEs of class 08 and those that begin with 57P mean that a server is not there. No other failure may have happened, least of
+# all a violation of a key by a repeated id.
 load_report() {
   local failed
   failed=$(failures .)

@@ -3,8 +3,8 @@
 # shellcheck source=devtools/cluster/servers.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/servers.sh"
 
-# node: has a false clock, and leases its worker id from itself. client: has a worker id by number, and draws its tags from the
-# registry. twin: has the client's number, and runs only in one fault.
+# node: has a false clock, and leases its worker id from itself. client: has a configured worker id, and gets its tags' ids from the
+# registry. twin: has the client's worker id, and runs only in one fault.
 stage=(node client registry twin)
 
 # Waits until COMMAND succeeds. Fails after SECONDS, and then says WHAT it waited for.
@@ -17,7 +17,7 @@ await() {
   done
 }
 
-# begin NAME COMMAND...: runs COMMAND in the background as the server's user. Its process id and its output go to the folder NAME.
+# begin NAME COMMAND...: runs COMMAND in the background as the server's user. Writes the process id and the output to folder NAME.
 begin() {
   local folder=$cluster/$1
   shift
@@ -27,7 +27,7 @@ begin() {
   await "$folder/pid is there" 30 test -s "$folder/pid"
 }
 
-# Ends what was begun under this name, and no other process that got its process id.
+# end NAME: ends the process that was begun under this name. Does not end another process that got the same process id later.
 end() {
   local folder=$cluster/$1 pid
   pid=$(cat "$folder/pid" 2>/dev/null) || return 0
@@ -114,7 +114,7 @@ answers() { [[ -n $(ask 'vector(1)') ]]; }
 # ask QUERY: prints a line for each result of Prometheus.
 ask() { promtool query instant "http://127.0.0.1:$(<"$cluster/prometheus/port")" "$1" 2>>"$cluster/prometheus/asked"; }
 
-# The alerts that fire now, or that fired in the last seconds, as many as given.
+# firing: prints the alerts that fire now. fired SECONDS: prints the alerts that fired in the last SECONDS.
 firing() { alert_names 'ALERTS{alertstate="firing"}'; }
 fired() { alert_names "count_over_time(ALERTS{alertstate=\"firing\"}[${1}s])"; }
 alert_names() { ask "$1" | sed -nE 's/.*alertname="([^"]+)".*/\1/p' | sort -u; }

@@ -1,4 +1,4 @@
-# What happens to the nodes under load.
+# The failovers and switchovers of the nodes under load.
 # shellcheck shell=bash
 # shellcheck source=devtools/patroni/load.sh
 source "$(dirname "${BASH_SOURCE[0]}")/load.sh"
@@ -54,7 +54,7 @@ event_begin() {
   event_said=$(wc -l <"$cluster/$1/said")
 }
 
-# Waits until ids are given again, and takes the figures.
+# Waits until ids are given again, and computes the figures of the event.
 event_end() {
   local port last last_number first first_number
   port=$(<"$cluster/$event_old/port")

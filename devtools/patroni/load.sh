@@ -1,4 +1,4 @@
-# The load: 8 sessions that insert rows on the primary, wherever it is, and note the answers.
+# The load: 8 sessions that insert rows on the primary, wherever it is, and record the answers.
 # shellcheck shell=bash
 # shellcheck source=devtools/patroni/nodes.sh
 source "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
@@ -39,7 +39,7 @@ anywhere() {
     --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --set=VERBOSITY=verbose --no-align --tuples-only --field-separator=$'\t' "$@"
 }
 
-# Appends to each line the time at which it came.
+# Appends to each line of the input the time when the line was read.
 stamp() {
   local line
   while IFS= read -r line; do printf '%s\t%s\n' "$line" "$EPOCHREALTIME"; done

@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/servers.sh"
 
 nodes=(a b c)
-# Whether the nodes replicate synchronously, and whether each has a worker id by number, not by lease.
+# Whether the nodes replicate synchronously, and whether each node has a configured worker id instead of a leased one.
 synchronous=true numbered=false
 
 # Waits until COMMAND succeeds. Fails after SECONDS, and then says WHAT it waited for.
@@ -17,7 +17,7 @@ await() {
   done
 }
 
-# begin NAME COMMAND...: runs COMMAND in the background as the server's user. Its process id and its output go to the folder NAME.
+# begin NAME COMMAND...: runs COMMAND in the background as the server's user. Writes the process id and the output to folder NAME.
 begin() {
   local folder=$cluster/$1
   shift
@@ -26,7 +26,7 @@ begin() {
   await "$folder/pid is there" 10 test -s "$folder/pid"
 }
 
-# end NAME SIGNAL: ends what was begun under this name, and no other process that got its process id.
+# end NAME SIGNAL: ends the process that was begun under this name. Does not end another process that got the same process id later.
 end() {
   local folder=$cluster/$1 pid
   pid=$(cat "$folder/pid" 2>/dev/null) || return 0
@@ -133,7 +133,7 @@ node_kill() {
 
 server_is_gone() { [[ -z $(processes_in "$cluster/$1/data") ]]; }
 
-# Runs patronictl. Any node's settings name the cluster.
+# Runs patronictl with the settings of node a, because each node's settings name the cluster.
 control() { as_server_user timeout 300 patronictl --config-file "$cluster/a/settings.yml" "$@"; }
 
 # Prints the node that takes writes. No such node, or two, are a failure.

@@ -1,5 +1,5 @@
--- What held, on the primary at the end. One table has the primary's rows and the rows that sessions were told of. A row that is
--- both stored and acknowledged is in it once, because of its key.
+-- Counts repeated ids and lost rows, on the primary at the end. The table `seen` has the primary's rows and the rows that were
+-- acknowledged to sessions. A row that is both stored and acknowledged is in `seen` once, because of its key.
 
 CREATE TABLE acknowledged (id bigint, number bigint, key uuid, port int, at numeric);
 \copy acknowledged FROM PSTDIN

@@ -1,3 +1,3 @@
--- Shows whether all nodes have the registry, and worker ids of their own. Run it on any node.
+-- Shows whether all nodes use the registry, and have different worker ids. Run this on any node.
 
 SELECT node_id, node_name, node_port, worker_id, layout, registry, version, problem FROM snowflake_ids.citus_status();

@@ -1,4 +1,4 @@
--- Distributed tables with both kinds of keys. Run this on the coordinator. Another run makes the tables again.
+-- Distributed tables with both kinds of keys. Run this on the coordinator. Another run drops the tables and creates them again.
 
 \set ON_ERROR_STOP on
 
@@ -10,7 +10,8 @@ CREATE TABLE orders (
 );
 SELECT create_distributed_table('orders', 'id');
 
--- A table that is distributed by another column has that column in its key. Even so, no id comes twice.
+-- The key of a table that is distributed by another column than id has to contain that column. Citus then does not check that the
+-- ids alone are unique, but no id comes twice.
 SELECT snowflake_ids.segment_create('invoices') WHERE NOT EXISTS (SELECT FROM snowflake_ids.segment WHERE tag = 'invoices');
 CREATE TABLE invoices (
     tenant_id bigint NOT NULL,

@@ -1,5 +1,5 @@
--- The statements that a session repeats. A line of ids is printed once their rows are committed, so these rows have to be there
--- in the end. After a failure the session waits a little, as any client should.
+-- The statements that a session repeats. psql prints a line of ids once the ids' rows are committed, so the check at the end must
+-- find these rows. After a failure the session waits a little, as any client should.
 
 WITH new AS (
     INSERT INTO orders (customer_id, amount)

@@ -11,7 +11,7 @@ FROM (
     GROUP BY shard
 ) AS s;
 
--- The worker ids in orders. A node may have had several, but none that another node had, too.
+-- The worker ids in orders. A node may have had several worker ids, but no worker id that another node had, too.
 
 INSERT INTO report (what, figures, ok)
 SELECT 'no worker id twice',

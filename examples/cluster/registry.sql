@@ -1,4 +1,4 @@
--- The registry: worker ids and tags of all nodes. Its role for nodes may do only this.
+-- The registry: worker ids and tags of all nodes. The nodes' role "shard" may only call registry_serve.
 
 CREATE EXTENSION snowflake_ids;
 

@@ -1,4 +1,4 @@
--- The demo's record of what happened and what held.
+-- The demo's record of the events, and of the checks with their results.
 
 CREATE TABLE report (
     n       int GENERATED ALWAYS AS IDENTITY,
@@ -8,7 +8,7 @@ CREATE TABLE report (
     ok      bool NOT NULL
 );
 
--- The ids that sessions were told when their rows were committed.
+-- The ids that the nodes returned to sessions for committed rows.
 CREATE TABLE acknowledged (
     table_name text     NOT NULL,
     ids        bigint[] NOT NULL

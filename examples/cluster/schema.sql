@@ -1,11 +1,11 @@
 -- Tables in 12 buckets by the hash of the id. Every node has all buckets: its own as tables, the others as foreign tables. So a
--- row may be inserted anywhere, and is stored where its id belongs.
+-- row may be inserted on any node, and is stored on the shard that has the bucket of the row's id.
 
 -- The role with which other nodes use this node's buckets.
 CREATE ROLE peer LOGIN PASSWORD :'peer_password';
 ALTER DEFAULT PRIVILEGES GRANT SELECT, INSERT ON TABLES TO peer;
 
--- The node that a session is connected to makes both ids. made_on is that node's name.
+-- The node that a session is connected to makes the ids of both tables. made_on is that node's name.
 
 CREATE TABLE orders (
     id          bigint         NOT NULL DEFAULT snowflake_nextval(),
@@ -49,9 +49,9 @@ END
 $$;
 
 -- Moves a bucket to another shard while rows are inserted. Call it first on the node that stores the bucket: that call moves the
--- rows. Then call it on the other nodes. Until then these nodes send rows to the old place, which sends them on. The procedure
--- does not make inserts wait for long: it fails with 55P03, and has to be called again. The rows are committed on the new shard
--- first, and then removed here. After a crash in between, empty the bucket on the new shard first.
+-- rows. Then call it on the other nodes. Until then these nodes send rows to the old shard, which sends the rows on. The procedure
+-- does not make inserts wait for long: if it gets no lock within 300 ms, it fails with 55P03, and has to be called again. The rows
+-- are committed on the new shard first, and then removed here. After a crash in between, empty the bucket on the new shard first.
 CREATE PROCEDURE move(parent name, bucket int, shard name) LANGUAGE plpgsql SET lock_timeout = '300ms' AS $$
 DECLARE
     partition name := format('%s_%s', parent, bucket);

@@ -1,4 +1,4 @@
--- 2,500 posts come first, so that the server's worker id is from the beginning one that ids for browsers have room for.
+-- 2,500 posts come first, so that the server takes from the beginning a worker id that fits into ids for browsers.
 
 INSERT INTO posts (title)
 SELECT 'Post ' || n

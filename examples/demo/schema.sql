@@ -30,7 +30,7 @@ BEGIN
 END
 $$;
 
--- Invoices, numbered without a gap.
+-- Invoices, numbered by a tag.
 
 SELECT snowflake_ids.segment_create('invoices') \g /dev/null
 

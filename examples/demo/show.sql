@@ -1,4 +1,4 @@
--- What the million orders look like.
+-- Shows the million orders, the invoices and posts, and the state of the server.
 
 VACUUM ANALYZE orders;
 

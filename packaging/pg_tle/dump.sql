@@ -4,7 +4,7 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.plain', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.plain_last', '');
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.plain_segment', '');
 
--- A dump has the plain table's one row. CREATE EXTENSION has already made such a row, so it is deleted first.
+-- A dump has the one row of the table plain. During a restore, CREATE EXTENSION has already inserted a row, which is deleted first.
 CREATE FUNCTION snowflake_ids.plain_replace() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -2,7 +2,7 @@
 -- this file in each database that has pg_tle:
 --     psql -v ON_ERROR_STOP=1 -f FILE
 --     psql -c 'CREATE EXTENSION snowflake_ids_plain'          -- or ALTER EXTENSION snowflake_ids_plain UPDATE
--- The file adds this version to earlier ones, with an upgrade from each.
+-- The file adds this version to earlier versions of the extension, with an upgrade from each of them.
 DO $install$
 DECLARE
     extension CONSTANT text := 'snowflake_ids_plain';

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # inside.sh MAJOR OLDER: devtools/test-packages.sh runs this script in the fresh root. /packages/files is what the host of a
-# release serves: repositories, and an archive. Its apt repository also has the release OLDER. /packages/later also has a next
-# revision. README's first example is in /packages.
+# release serves: repositories, and an archive. The apt repository also has the release OLDER. /packages/later has the same files, and
+# the next revision of the packages. README's first example is in /packages.
 set -euo pipefail
 
 major=$1 older=$2
@@ -70,7 +70,7 @@ for file in README.md docs/sql.md bench/results/latest.md monitoring/alerts.yaml
 done
 ok "the documents' package"
 
-# Sessions insert while the next revision is installed. They use the library that the server has loaded.
+# Sessions insert while the next revision is installed. These sessions use the library that the server has loaded.
 query --command="CREATE TABLE upgraded (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n bigint DEFAULT segment_nextval('orders'))"
 touch /packages/load
 load() {
@@ -104,7 +104,7 @@ said=$(apt-get remove -q -y "$name" 2>&1) || fail "it cannot be removed: $said"
 quietly apt-get install -q -y --no-install-recommends "$name"
 ok "a removal names the cluster that would not start again"
 
-# A server does not start with a library in preload that is missing. README.Debian says to take it out first.
+# A server does not start if shared_preload_libraries names a missing library. README.Debian says to remove the name first.
 last=$(query --command='SELECT max(id) FROM upgraded')
 dpkg -L "$name" "$name-doc" | sort -u >/packages/listed
 preload ''
@@ -124,7 +124,7 @@ query --command='INSERT INTO upgraded DEFAULT VALUES'
 [[ $(query --command="SELECT max(id) > $last, count(*) = count(DISTINCT n) FROM upgraded") == 't|t' ]] || fail "ids do not go on"
 ok "installed again, ids go on above the former ones"
 
-# Installs the release before, in a database of its own, and upgrades again.
+# Installs the release OLDER with its own database, and upgrades again.
 quietly apt-get install -q -y --allow-downgrades "$name=$older-1"
 server restart || fail "the server does not start with $older's package"
 query --command='CREATE DATABASE grown'

@@ -1,4 +1,4 @@
--- Checks the results of the lines of docs/time.md.
+-- Checks the results of the SQL of docs/time.md.
 INSERT INTO visits (note) VALUES ('now');
 INSERT INTO visits SELECT snowflake_compose(now() + i * interval '1 day', 0, 1, 1), 'later' FROM generate_series(1, 6) AS i;
 INSERT INTO sessions (note) VALUES ('now');

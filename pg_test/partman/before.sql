@@ -1,4 +1,4 @@
--- The state before the lines of docs/time.md: a table with rows of five days.
+-- The state before the SQL of docs/time.md: a table with rows of five days.
 CREATE EXTENSION snowflake_ids;
 CREATE SCHEMA partman;
 CREATE EXTENSION pg_partman SCHEMA partman;

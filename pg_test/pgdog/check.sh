@@ -37,7 +37,7 @@ is() {
   fi
 }
 
-# Prints the rows of a kind as each shard counts them. Their sum is what was stored.
+# stored WAY: prints the number of rows of this way on all shards together, as each shard counts them.
 stored() {
   local shard sum=0
   for ((shard = 0; shard < shards; shard++)); do

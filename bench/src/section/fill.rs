@@ -8,7 +8,7 @@ const INSERTED: [Key; 5] = [Key::SNOWFLAKE, Key::SNOWFLAKE_64, Key::SEGMENT, Key
 const SNOWFLAKE: usize = 0;
 const SEGMENT: usize = 2;
 const COPIED: [Key; 5] = [Key::SNOWFLAKE, Key::SNOWFLAKE_64, Key::SEGMENT, Key::IDENTITY, Key::PLAIN];
-/// The place of the identity column in both lists.
+/// The index of `Key::IDENTITY` in `INSERTED` and in `COPIED`.
 const IDENTITY: usize = 3;
 /// Keys in tables without an index. An index would take more than half of the time.
 const COPIED_BARE: [Key; 3] = [

@@ -26,8 +26,8 @@ const UNBOUND: usize = 1;
 /// The number of plans in one slice.
 const PLANS: [f64; 2] = [20_000.0, 2_000.0];
 
-/// A server whose allocator gives no memory back. Otherwise other memory would decide whether it does so after each plan, and
-/// that costs more than the planning.
+/// A server whose allocator returns no memory to the kernel. Otherwise the use of other memory would decide whether the allocator
+/// returns memory after each plan, which costs more than the planning.
 fn builder() -> Builder {
     let keep = |builder: Builder, (name, value)| builder.environment(name, value);
     let memory = [("MALLOC_TRIM_THRESHOLD_", "1000000000"), ("MALLOC_TOP_PAD_", "16777216")];

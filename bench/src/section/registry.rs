@@ -25,7 +25,7 @@ const ASKING: [Asking; 8] = [
 const ONE: usize = 0;
 const ONE_OF_16: usize = 2;
 const TEN_OF_16: usize = 5;
-/// The number of tags. Each request takes its tags from all of these.
+/// The number of tags. Each request takes its tags from all of these tags.
 const TAGS: usize = 5_000;
 
 impl Contestant for Asking {
@@ -37,7 +37,7 @@ impl Contestant for Asking {
 /// The work of one slice.
 struct Slice {
     per_second: f64,
-    /// Processor time of the registry's sessions for a tag, in milliseconds. It includes the start and end of sessions.
+    /// Processor time of the registry's sessions for each tag in a request, in milliseconds, including the start and end of sessions.
     per_tag: f64,
 }
 

@@ -40,7 +40,7 @@ pub struct Server<'a> {
     pub issuing: RefCell<Issuing>,
     /// The calling database.
     pub database: Cell<u32>,
-    /// How far ahead positions are reserved.
+    /// How far ahead of the clock positions are reserved.
     pub settings: Cell<Duration>,
     pub switches: Cell<bool>,
     offered: RefCell<Option<Lease>>,

@@ -1,4 +1,4 @@
-//! Texts that a seed mutates. The module needs no libraries, so that tests with servers can use it as well.
+//! Mutations of texts. A seed determines the mutations. The module needs no libraries, so that tests with servers can use it as well.
 
 /// Requests as servers send them.
 pub const QUESTIONS: [&str; 15] = [

@@ -1,4 +1,4 @@
-//! The generator under every interleaving that loom finds, with clocks that jump both ways.
+//! The generator under every interleaving that loom finds, with clocks that jump forward and back.
 //!
 //! Run by `make loom`.
 
@@ -28,7 +28,7 @@ fn at(tick: u64) -> UnixMicros {
     layout().instant(Tick(tick))
 }
 
-/// A generator in its first term, with everything reserved.
+/// A generator in its first term, with all positions reserved.
 fn begun() -> Arc<Generator> {
     let generator = Generator::new();
     generator.begin(NodeBits(0), Position(0), layout().end_position());

@@ -1,6 +1,6 @@
 //! Bounds for loom's exploration.
 
-/// Explores every interleaving with up to three preemptions. These are enough to reveal the faults that the tests look for.
+/// Explores every interleaving with up to three preemptions. Three preemptions reveal the faults that the tests look for.
 /// Without a bound, a test of three steps takes hours.
 pub fn model(test: impl Fn() + Sync + Send + 'static) {
     model_with(3, test);

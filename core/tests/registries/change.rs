@@ -28,7 +28,7 @@ const ATTACHED: i64 = 40;
 /// How long a session waits for a response.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A tag's row as it is handed over.
+/// A tag's row as a joining node hands it over to a registry.
 #[derive(Deserialize)]
 struct Handed {
     tag: String,
@@ -134,7 +134,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
     match handover::seed(&mut here, &mut there(env, live), TAGS[tag], highest) {
         Ok(true) => seeded.add(tag, highest, clear),
         Ok(false) => {
-            // The transaction locks the node's own row until the transaction ends. Under that lock, it discards earlier reservations.
+            // The transaction locks the node's own row until it ends. Under that lock, the transaction discards earlier reservations.
             if here.tx.lock(Lock::Row(tag), true).is_err() {
                 return;
             }
@@ -161,7 +161,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
         here.tx.change(move |store| {
             for endpoint in store.endpoints.clone() {
                 let what = Received { reached: (0, highest), version: 0 };
-                // The saved range from a stop may hold ids of the column.
+                // The saved range from the last stop may contain ids of the column. Version 0 keeps the range from being used.
                 record_received(store, &endpoint.seen.identity, tag, what).version = 0;
             }
         });
@@ -176,7 +176,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
 }
 
 impl Tx<'_> {
-    /// Creates a tag with this share, or raises its row.
+    /// Creates a tag's row with the share `share`, or raises the existing row.
     fn raise(&mut self, tag: Tag, max_id: i64, share: Share) {
         let mut line = self.new_line();
         line.share(share);
@@ -200,7 +200,7 @@ impl Tx<'_> {
         })
     }
 
-    /// The next row after a tag, with the highest id that may have been issued for the row's tag.
+    /// The row of the next tag after `after`, with the highest id that may have been issued for the row's tag.
     pub fn page(&self, after: Option<&str>) -> Vec<Box<RawValue>> {
         let (cluster, timeline) = self.env().with(|world| {
             let server = &world.servers[self.env().server];

@@ -27,7 +27,7 @@ pub const DEFINITION: Definition = Definition {
     remainder: 0,
     max_value: i64::MAX,
 };
-/// The table of tags, as directories name it.
+/// The number by which directories name the table of tags.
 pub const SOURCE: u32 = 1;
 
 /// A row of the table of tags.
@@ -74,9 +74,9 @@ impl Line {
 pub struct Store {
     /// The table of tags.
     pub rows: BTreeMap<Tag, Line>,
-    /// The registries that the database uses instead of its rows.
+    /// The registries that the database uses instead of its own rows.
     pub endpoints: Vec<Endpoint>,
-    /// The highest received ids of each registry and tag.
+    /// For each registry and tag, the highest id received.
     pub received: BTreeMap<(String, Tag), Received>,
 }
 
@@ -101,7 +101,7 @@ pub enum Lock {
 #[derive(Default)]
 pub struct Db {
     pub store: RefCell<Store>,
-    /// The transactions that hold each lock, and whether each hold is exclusive.
+    /// For each lock, the transactions that hold it. The flag tells whether the transaction holds the lock exclusively.
     locks: RefCell<BTreeMap<Lock, Vec<(u64, bool)>>>,
     transactions: Cell<u64>,
 }
@@ -209,7 +209,7 @@ impl<'e> Tx<'e> {
         Ok(())
     }
 
-    /// Commits all changes in one step. This process learns of the commit some time later.
+    /// Commits all changes in one step. The committing process learns of the commit some time later.
     pub fn commit(self) {
         self.commit_and(|_| ());
     }
@@ -385,7 +385,7 @@ impl refill::Tables for Tx<'_> {
     }
 }
 
-/// Records the highest received ids. The record never falls.
+/// Records the highest received id. The recorded id never falls.
 pub fn record_received<'s>(
     store: &'s mut Store,
     identity: &str,

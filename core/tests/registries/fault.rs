@@ -1,4 +1,4 @@
-//! Faults.
+//! Faults of nodes and registries.
 
 use super::registry::{Origin, Trouble};
 use super::world::{Event, SECOND, TAGS, World};
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// Restores the former terms of a row that is a share, by an operator's mistake.
+    /// By an operator's mistake, gives a row that is a share the terms that the row had before it became a share.
     fn alter(&mut self, registry: usize) -> bool {
         let tag = self.chance.below(TAGS.len());
         let troubled = self.registries[registry].trouble.is_some();
@@ -114,7 +114,7 @@ impl World {
         true
     }
 
-    /// Crashes a node immediately, or after some more calls of its worker.
+    /// Crashes a node immediately, or after its worker has made some more calls.
     fn crash_somewhere(&mut self, node: usize) -> bool {
         let worker = self.nodes[node].live.as_ref().and_then(|live| live.worker.get());
         match worker.filter(|_| self.chance.once_in(2)) {

@@ -1,4 +1,4 @@
-//! The guards of the protocol. A run can leave out each of them in the shipped code.
+//! The guards of the protocol. A test run can switch off any one of them in the shipped code.
 
 use snowflake_ids_core::guard::{self, Guard};
 

@@ -10,7 +10,7 @@ type Taker = (usize, u64);
 /// All ids of a run.
 #[derive(Default)]
 pub struct Ledger {
-    /// The ids of each node, from any registry. No id may repeat.
+    /// The ids that each node issued, from any registry, with their times. A node may not issue an id twice.
     own: FxHashMap<(usize, usize, i64), u64>,
     /// Ids of columns that a node attached. The node may not issue these ids after the attachment.
     attached: FxHashSet<(usize, usize, i64)>,
@@ -20,7 +20,7 @@ pub struct Ledger {
     doubtful: FxHashMap<(usize, i64), u32>,
     pub issued: u64,
     pub twice: u64,
-    /// The number of ids issued twice in the case that is not covered.
+    /// The number of ids issued twice in the one case where ids may repeat: the registry had been set back.
     pub again: u64,
     pub first_twice: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Ledger {
         self.attached.extend(ids);
     }
 
-    /// Records that a node is a copy of another.
+    /// Records that `node` is a copy of the node `of`, and so has also issued the ids of `of`.
     pub fn copy(&mut self, of: usize, node: usize) {
         let own = self.own.iter().filter(|((owner, ..), _)| *owner == of);
         let own: Vec<_> = own.map(|((_, tag, id), then)| ((node, *tag, *id), *then)).collect();

@@ -85,7 +85,7 @@ impl World {
         }
     }
 
-    /// Closes the client's end. Requests that it has sent are still served.
+    /// Closes the client's end. Requests that the client has sent are still served.
     fn hang_up(&mut self, id: u64) {
         self.close(id);
         let backend = self.connections.get(&id).map(|connection| connection.backend);
@@ -335,7 +335,7 @@ impl World {
             self.registries.iter().enumerate().find_map(|(registry, this)| {
                 this.former.filter(is_former).map(|(_, until)| (registry, until))
             });
-        // Earlier former primaries are gone.
+        // Primaries before the former one are gone.
         let Some((registry, until)) = former else { return false };
         let store = self.servers[from].db.store.borrow();
         let timeline = self.servers[to].who.timeline;

@@ -25,7 +25,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// How long a worker without work stays.
+/// How long a refill worker without work keeps running.
 const STAY: u64 = 2 * SECOND;
 /// The number of sessions per node.
 const SESSIONS: usize = 2;
@@ -120,7 +120,7 @@ impl World {
         }
     }
 
-    /// Kills all processes of a node's cluster, and clears the memory. Its nodes start again after a while.
+    /// Kills all processes of a node's cluster, and clears the memory. The cluster's nodes start again after a while.
     pub fn crash(&mut self, node: usize) -> bool {
         let delay = self.between(1, 8 * SECOND);
         let mut any = false;
@@ -304,7 +304,7 @@ impl Clock for Host<'_> {
     }
 }
 
-/// The uptime is never zero, because zero means "never".
+/// The uptime is never zero, because zero means "never" in the shipped code.
 fn uptime(env: &Env<'_>) -> Duration {
     Duration::from_millis(env.now() + 1)
 }

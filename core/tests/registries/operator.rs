@@ -1,4 +1,4 @@
-//! Operators' actions.
+//! Actions of operators at registries and nodes.
 
 use super::database::{DEFINITION, Line};
 use super::registry::Trouble;
@@ -41,7 +41,7 @@ impl World {
         self.after(delay, Event::Operator);
     }
 
-    /// Changes a row of a registry. No row may be locked.
+    /// Changes a row of a registry. The caller has made sure that no transaction holds a lock there.
     pub fn change_row<T>(&mut self, registry: usize, tag: usize, change: impl FnOnce(&mut Line) -> T) -> T {
         let version = (self.number() << 1 | 1).cast_signed();
         let server = &self.servers[self.registries[registry].primary];
@@ -119,7 +119,7 @@ impl World {
         if right || !known || wanted.is_empty() || self.now < alone_until {
             return;
         }
-        // A registry may have been restored to its files from before a failover. The node remembers later timelines. It cannot
+        // A registry may have been restored to its files from before a failover. The node, which remembers a later timeline, cannot
         // tell the restored registry from a former primary.
         if strangers.iter().any(|stranger| *stranger != Stranger::Another) {
             self.leave(node);

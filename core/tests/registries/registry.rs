@@ -19,9 +19,9 @@ pub enum Trouble {
 /// The source from which a registry is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A copy of its files: the same registry, on the timeline of the copy.
+    /// A copy of the registry's files: the same registry, on the timeline of the copy.
     Copy,
-    /// A copy and an archive: point-in-time recovery gives the registry a new timeline.
+    /// A copy of the files and a WAL archive: point-in-time recovery gives the registry a new timeline.
     Archive,
     /// A dump: the restored registry is another registry.
     Dump,
@@ -47,7 +47,7 @@ pub struct Registry {
     pub backups: Vec<Backup>,
     /// The highest id of each tag that any server of the registry knew.
     pub highest: BTreeMap<usize, i64>,
-    /// Whether the rows were raised after they became shares: above all ids from before.
+    /// Whether the rows, after they became shares, were raised above all ids from before.
     pub raised: bool,
     /// The present fault, and the time when it began.
     pub trouble: Option<(Trouble, u64)>,
@@ -71,7 +71,7 @@ impl Registry {
         self.trouble.is_some_and(|(this, _)| this == trouble)
     }
 
-    /// Keeps the primary's new state for standbys to follow.
+    /// Keeps the primary's new state, because a standby may be in it later.
     fn follow(&mut self, store: &Store) {
         for (tag, line) in &store.rows {
             let highest = self.highest.entry(*tag).or_default();
@@ -134,7 +134,7 @@ impl World {
         }
     }
 
-    /// Promotes a lagging standby. The former primary is cut off, and returns once its successor is known.
+    /// Promotes a lagging standby. When the former primary returns, nodes that do not know the successor cannot reach it.
     pub fn fail_over(&mut self, registry: usize) -> bool {
         let this = &self.registries[registry];
         let former = this.primary;

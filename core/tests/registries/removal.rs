@@ -1,4 +1,4 @@
-//! Every guard is needed. If the shipped code leaves the guard out, some run issues an id twice or leaves a node without ids.
+//! Every guard is needed: if the shipped code leaves one guard out, some run issues an id twice or leaves a node without ids.
 
 use super::database::Store;
 use super::guards::Guards;
@@ -7,7 +7,7 @@ use super::run::Run;
 use super::world::{SECOND, World, run_until};
 use snowflake_ids_core::guard::{self, Guard};
 
-/// The number of seeds within which a missing guard must show.
+/// The number of seeds of which at least one must fail if a guard is left out.
 const SEEDS: u64 = 2_000;
 
 fn fails(what: &dyn std::fmt::Debug, guards: Guards, fails: impl Fn(&Run) -> bool) {
@@ -57,8 +57,8 @@ enum SetBack {
     Tables,
 }
 
-/// Counts repeated ids. A node uses its saved range, and then all records of this use except one are set back. `alone`: the
-/// node uses no registry.
+/// Counts the ids that repeat after a node used its saved range, and then all records of this use except one were set back.
+/// `alone`: the node uses no registry.
 fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
     guards.impose();
     let world = World::of_several(1, 1, 1);
@@ -92,7 +92,7 @@ fn taken_up_twice(alone: bool, what: SetBack, guards: Guards) -> u64 {
             SetBack::File => this.saved_range.borrow_mut().clone_from(&this.former_saved_range),
             SetBack::Tables => *world.servers[this.server].db.store.borrow_mut() = before,
         }
-        // The restore ends earlier requests.
+        // The registry's restore ends the requests that the registry was serving.
         let backup = world.registries[0].backups.last().cloned().unwrap();
         world.registries[0].backups = vec![backup];
         world.restore(0, Origin::Copy);
@@ -116,8 +116,8 @@ fn what_was_taken_up_is_not_left_over_any_more() {
     }
 }
 
-/// A tag was dropped at a registry. The registry does not create it again for a node that has received ids of it. If it did,
-/// other nodes would get these ids again.
+/// A tag was dropped at a registry. The registry does not create the tag again for a node that has received ids of the tag.
+/// Otherwise other nodes would get these ids again.
 #[test]
 fn what_ids_were_received_of_is_not_made_anew() {
     let is_made_anew = |guards: Guards| {
@@ -141,7 +141,7 @@ fn what_ids_were_received_of_is_not_made_anew() {
 }
 
 /// Counts repeated ids. A node uses two registries, of which the first has lost its tags. The second registry is raised only by
-/// the tables of the joining node. Each node knows only its own received ids.
+/// the tables of the joining node. Each node knows only the ids that it received itself.
 fn given_twice_by_the_second(guards: Guards) -> u64 {
     guards.impose();
     let world = World::of_several(1, 2, 3);
@@ -186,7 +186,7 @@ fn a_node_that_joins_again_or_attaches_does_not_make_what_was_lost() {
         run_until(&world, 60 * SECOND);
         assert!(world.borrow_mut().restore(0, Origin::Copy));
         assert!(change(&mut world.borrow_mut()));
-        // The operator has not noticed yet.
+        // The operator has not noticed the loss yet.
         run_until(&world, 70 * SECOND);
         guard::leave_out(None);
         let world = world.borrow();

@@ -32,7 +32,7 @@ impl Run {
     fn of(world: Shared) -> Self {
         let faulty = world.borrow_mut().between(60 * SECOND, 240 * SECOND);
         run_until(&world, faulty);
-        // From now on one registry works. A node that uses it must have ids again.
+        // From now on one registry works. Each node that uses this registry must get ids again.
         let one = {
             let world = world.borrow_mut();
             let registries = world.registries.len();

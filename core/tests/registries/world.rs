@@ -18,7 +18,7 @@ use std::rc::{Rc, Weak};
 
 /// Times are milliseconds since the run began.
 pub const SECOND: u64 = 1_000;
-/// A session without an id of a tag for this long is silent.
+/// A node that has issued no id of some tag for this long is silent.
 const SILENCE: u64 = 15 * SECOND;
 
 /// The tags. Other structures refer to a tag by its index.
@@ -85,7 +85,7 @@ pub struct World {
     pub nodes: Vec<Node>,
     pub registries: Vec<Registry>,
     pub connections: BTreeMap<u64, Connection>,
-    /// The number of identities so far.
+    /// The number of registry identities that exist so far.
     pub identities: usize,
     /// Whether the rows of all registries are shares of one another.
     pub shared: bool,
@@ -226,12 +226,13 @@ impl World {
         }
     }
 
-    /// Crashes a node once this process has made this many more calls.
+    /// Crashes the node of the process `pid` once the process has made `turns` more calls.
     pub fn doom(&mut self, pid: Pid, turns: u32) -> bool {
         self.processes.get_mut(&pid).map(|running| running.doomed = Some(turns)).is_some()
     }
 
-    /// Removes a process from the list to continue it, if this is the process's turn.
+    /// Takes a process out of the list, so that the caller can continue it. None: the process was woken earlier, its server hangs, or
+    /// the process is gone.
     fn begin_step(&mut self, pid: Pid, turn: u64) -> Option<Process> {
         let running = self.processes.get_mut(&pid).filter(|running| running.turn == turn)?;
         let hung_until = self.servers[running.server].hung_until;
@@ -288,7 +289,7 @@ impl World {
     }
 }
 
-/// The name under which nodes know a registry. The next function reverses it.
+/// The name under which nodes know a registry. The next function finds the registry of a name.
 pub fn server_name(registry: usize) -> String {
     format!("r{registry}")
 }

@@ -192,7 +192,7 @@ impl World {
         run.world.borrow_mut().wrong.take()
     }
 
-    /// A number that no row had before.
+    /// A version or generation that no row had before.
     fn number(&mut self) -> i64 {
         self.numbers += 1;
         self.numbers
@@ -315,7 +315,7 @@ impl World {
             self.rolled_back.extend(&ids);
         }
         if commits && change != Change::Tuned {
-            // Ids continue after the transaction's last one.
+            // Ids continue after the transaction's last id.
             self.forced = ids.last().copied();
         }
     }
@@ -400,7 +400,7 @@ impl Run {
             }
             self.worker.step();
         }
-        // The worker continues its task, or is slow.
+        // The worker continues its task for one step, or is too slow to do so.
         if self.world.borrow_mut().chance.once_in(2) {
             self.worker.step();
         }

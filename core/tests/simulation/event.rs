@@ -15,9 +15,9 @@ pub enum Scope {
     Tight,
     /// Each server chooses its own worker id.
     Alone,
-    /// An operator sets a number for each server.
+    /// An operator sets a worker id for each server.
     Numbers,
-    /// An operator sets the numbers; a promoted standby keeps its primary's number.
+    /// An operator sets the worker ids; a promoted standby keeps its primary's worker id.
     Succession,
 }
 

@@ -87,8 +87,8 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Whether the ids of this state end at most one drift after its last commit. If the primary's clock was stepped back
-    /// before that commit, ids may lie further ahead. The standby cannot know how far; the documents say so.
+    /// Whether the ids of this state end at most the maximum drift after the state's last commit. If the primary's clock was stepped
+    /// back before that commit, ids may lie further ahead. The standby cannot know how far; the documents say so.
     fn tells_how_far_ids_came(&self, layout: &Layout) -> bool {
         self.last_commit.is_none_or(|at| self.highest < layout.position_after(UnixMicros(at.0 + MAX_DRIFT)))
     }

@@ -41,14 +41,14 @@ impl<'a> Host<'a> {
         Issuer { shared: &self.live.shared, host: self }
     }
 
-    /// Stops at a call out of the process, possibly for good.
+    /// Stops at a call to the process's surroundings, possibly for good.
     pub fn call(&self) {
         if self.sim.chance.once_in(3) {
             self.pause.suspend(Wait::Turn);
         }
     }
 
-    /// Stops at a call of the disk.
+    /// Stops at an access to the disk.
     fn disk(&self) {
         self.pause.suspend(Wait::Turn);
     }

@@ -200,7 +200,7 @@ impl Asked for SharedRegistry<'_> {
     }
 }
 
-/// A request as a server sent it, with the number that the response must have.
+/// A request as a server sent it, with the request's number, which the response must have too.
 pub struct Sent {
     pub server: usize,
     pub slot_generation: u64,

@@ -2,11 +2,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// All ids of a run. Ids are unique within a *scope*: the servers of one registry, or the servers of one origin.
+/// All ids of a run. Ids are unique within a *scope*: the servers of one registry, or one server and its promoted standbys.
 #[derive(Default)]
 pub struct Ledger {
     ids: FxHashSet<(u32, usize, u64)>,
-    /// Ids, with their times, of servers whose successor keeps their number. They stay here until a successor is promoted.
+    /// For each server whose promoted standby keeps the worker id: the ids issued before the promotion, with their times.
     recent: FxHashMap<usize, Vec<(i64, usize, u64)>>,
     pub issued: u64,
     /// The number of ids in layouts of named generators.

@@ -1,5 +1,5 @@
-//! The transaction in which a database joins or leaves the common registry, step by step. It may be rolled back, and the server
-//! may end between any two steps.
+//! The transaction in which a database joins or leaves the common registry, step by step. The transaction may be rolled back, and
+//! the server may end between any two steps.
 
 use super::host::Host;
 use super::registry::name;

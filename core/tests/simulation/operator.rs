@@ -1,4 +1,4 @@
-//! Operators' actions: when a server reports that it needs them, and after all faults.
+//! Actions of operators: when a server reports that it needs an operator, and after all faults.
 
 use super::event::{Event, Scope};
 use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
@@ -28,7 +28,7 @@ impl World {
         }
     }
 
-    /// Decides whether a copy keeps the number of its original.
+    /// Decides whether a copy keeps the worker id of its original.
     fn part(&mut self, server: usize) {
         let system_identifier = self.servers[server].system_identifier.get();
         let gone = |other: &Rc<Server>| {
@@ -46,7 +46,7 @@ impl World {
     fn renumber(&mut self, server: usize) {
         let number = self.number();
         self.servers[server].identity.set(number);
-        // Nothing was issued under the new number yet.
+        // Nothing was issued under the new worker id yet.
         self.servers[server].highest.set(Position(0));
         self.servers[server].ticks.take();
         self.crash(server, false);
@@ -65,8 +65,8 @@ impl World {
     }
 
     /// Resets the state file to a point above all ids that the clock can pass in this run. The operator promises that no higher
-    /// id was kept, or that it does not matter in this run. Sessions that hold higher ids must end first. If the clock cannot
-    /// pass the lower ids before the run ends, the operator gives up the server.
+    /// id was kept, or that its repetition does not matter in this run. Sessions that hold higher ids must end first. If the clock
+    /// cannot pass the lower ids before the run ends, the operator gives up the server.
     fn begin_anew(&mut self, server: usize) {
         let this = Rc::clone(&self.servers[server]);
         let ends = self.healed_at.get() + MAX_RECOVERY;
@@ -99,8 +99,8 @@ impl World {
         }
     }
 
-    /// Unblocks a server that stays silent after its clock was set right. One of three values may be far ahead: its ids, the
-    /// minimum of its state, or the expiries of its former worker ids.
+    /// Unblocks a server that stays silent after its clock was set right. One of three values may be far ahead: the server's ids, the
+    /// minimum in the server's state, or the expiries of the server's former worker ids.
     fn unstick(&mut self, server: usize) {
         let (now, this) = (self.now(), Rc::clone(&self.servers[server]));
         let Some(live) = this.live() else { return };
@@ -147,7 +147,7 @@ impl World {
         let serves = |server: &&Rc<Server>| {
             server.last.get().is_some_and(|(at, tick)| {
                 let ahead = self.layout.instant(tick).0 - at;
-                // Ids may lag by the time a session needs to use up one take.
+                // Ids may lag behind the clock by the time that a session needs to hand out all ids of one take.
                 let near = -100 * self.pace..MAX_DRIFT + 5 * SECOND;
                 self.now() - at <= 4 * self.pace.max(5 * SECOND) && near.contains(&ahead)
             })

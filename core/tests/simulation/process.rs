@@ -5,7 +5,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 /// What a stopped process waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Its next turn.
+    /// The process's next turn.
     Turn,
     /// A time of the simulation.
     Until(i64),

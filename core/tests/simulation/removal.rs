@@ -1,4 +1,4 @@
-//! Every guard is needed. If the shipped code leaves the guard out, some run issues an id twice or breaks another promise.
+//! Every guard is needed: if the shipped code leaves one guard out, some run issues an id twice or breaks another promise.
 //! `stories` covers guards whose absence random runs would seldom show.
 
 use super::event::Scope;
@@ -6,7 +6,7 @@ use super::run::{Run, SCOPES};
 use snowflake_ids_core::guard::{Guard, leave_out};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The number of seeds within which a missing guard must show.
+/// The number of seeds of which at least one must fail if a guard is left out.
 const SEEDS: usize = 1_000;
 
 /// The seeds of a scope. If the scope has storms, only the stormy seeds count.

@@ -68,7 +68,7 @@ pub struct Live {
     /// Requests to the lease worker.
     pub requests: LeaseRequests,
     pub slot: LeaseSlot,
-    /// The number of the request that the lease worker waits for. The next field is the response.
+    /// The number of the request whose response the lease worker waits for. The next field is the response.
     pub sent: Cell<u64>,
     pub answer: RefCell<Option<String>>,
     /// Whether the launcher should end the term because the server stops.
@@ -170,8 +170,8 @@ impl Server {
         }));
     }
 
-    /// Whether the server's own file names the node under which it issues. A directory may have been copied earlier, with a
-    /// number in its settings. Such a copy cannot know that it is a copy.
+    /// Whether the server's own file names the node under which the server issues. If a directory with a worker id in its settings is
+    /// copied before that, the copy cannot know that it is a copy.
     pub fn has_issued(&self) -> bool {
         self.disk.borrow().file.as_ref().is_some_and(|file| self.knows_itself(file))
     }

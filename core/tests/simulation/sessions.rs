@@ -1,4 +1,4 @@
-//! Sessions with their clients' calls, and the launcher, which keeps the high-water mark ahead for them.
+//! Sessions with their clients' calls, and the launcher, which keeps the high-water mark ahead of the sessions' ids.
 
 use super::databases::Leases;
 use super::event::{Event, Scope};

@@ -1,4 +1,4 @@
-//! Faults in an order that is rare by chance. A story goes wrong only when one guard is left out.
+//! Stories: faults in an order that random runs seldom have. Each story goes wrong only if one guard is left out.
 
 use super::disk::{Disk, File};
 use super::event::{BEGIN, Event, Scope};
@@ -187,8 +187,8 @@ fn a_successor_below_the_last_commit_repeats_ids() {
     });
 }
 
-/// A holder is cut off, and issues until its lease ends. The next holder's clock is set back as soon as it has the lease.
-/// `ends_unanswered`: before that, the next holder ends without the response.
+/// A worker id's holder is cut off from the registry, and issues until its lease ends. The next holder's clock is set back as soon
+/// as the next holder has the lease. `ends_unanswered`: before that, the next holder ends without the registry's response.
 fn succeeds_one_cut_off(seed: u64, ends_unanswered: bool) -> bool {
     let mut world = world(seed, Scope::Tight, TWO_WORKERS, 3);
     world.start(0);
@@ -280,11 +280,11 @@ fn servers_that_went_different_ways_give_an_id_twice() {
     });
 }
 
-/// The standby has no copy of the state, but the table names the worker id that its primary had chosen.
+/// The standby has no copy of the state file, but the table names the worker id that the primary had chosen.
 #[test]
 fn a_promoted_server_that_knows_no_state_has_another_worker_id() {
     needs(Guard::RecordedNamed, |seed| {
-        // Each of 32 worker ids is equally likely.
+        // The standby chooses one of 32 worker ids, so a single run seldom repeats the primary's choice.
         (0..8).any(|more| {
             let mut world = world(TIMES * more + seed, Scope::Alone, EIGHT_SHARES, 1);
             world.start(0);
@@ -298,7 +298,7 @@ fn a_promoted_server_that_knows_no_state_has_another_worker_id() {
     });
 }
 
-/// The high-water mark that the server has for itself is below the ids of the other node.
+/// The server's own high-water mark for the worker id is below the ids that the other server has issued under that worker id.
 #[test]
 fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
     needs(Guard::UsedNamed, |seed| {
@@ -312,7 +312,7 @@ fn a_server_that_chooses_a_worker_id_of_another_issues_nothing() {
     });
 }
 
-/// Whether a server joins a registry that does not answer, and then issues ids unknown to the registry.
+/// Whether a server that joined an unreachable registry issues ids that the registry does not know.
 fn issues_unleased(seed: u64) -> bool {
     let mut world = world(seed, Scope::Alone, LAYOUT, 1);
     world.start(0);
@@ -423,8 +423,8 @@ fn a_jump_that_is_followed_leaves_a_server_silent() {
     });
 }
 
-/// At the server's start, its clock is behind by more than a followed jump. The clock is right again when an operator resets
-/// the lost file.
+/// At the server's start, its clock is behind by more than a jump that the server follows. The clock is right again when an operator
+/// resets the lost file.
 #[test]
 fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
     needs(Guard::ResetAtClock, |seed| {
@@ -446,7 +446,7 @@ fn a_lost_file_begun_anew_below_what_the_clock_shows_repeats_ids() {
     });
 }
 
-/// The third server begins to use a layout for two workers, after the other servers are gone.
+/// The third server begins to use a layout with room for two worker ids, after the other servers are gone.
 #[test]
 fn a_worker_id_without_room_in_a_layout_stays_without_ids_of_it() {
     needs(Guard::LeaseFits, |seed| {

@@ -3,7 +3,7 @@ require "active_record/fixtures"
 require "stringio"
 require "tmpdir"
 
-BIG = 2**53 # snowflake ids are above, numbers of a sequence are not
+BIG = 2**53 # snowflake ids are above this, numbers of a sequence are not
 
 def check(holds, claim, kind = "ok")
   puts "#{holds ? kind : 'FAILED'}: #{claim}"
@@ -50,7 +50,7 @@ check(Invoice.create!(customer: ada).id == 78, "ids of a tag continue above the 
 
 dump = lambda { StringIO.new.tap { |out| ActiveRecord::SchemaDumper.dump(connection, out) }.string }
 before = dump.call
-eval(before) # what db:schema:load does, which makes all tables anew
+eval(before) # db:schema:load does the same: it creates all tables again
 check(dump.call == before && Customer.create!(name: "x").id > BIG, "schema.rb, loaded and dumped, is the same; its tables give ids")
 
 highest = Customer.maximum(:id)
@@ -58,7 +58,7 @@ migrations.migrate(1)
 check(Customer.create!(name: "x").id > highest, "the migration reverted: the columns have sequences again, above all ids")
 connection.enable_extension "snowflake_ids"
 
-# Traps, beside the application's tables.
+# Traps, in tables beside the application's.
 def fails(table)
   yield table
   nil

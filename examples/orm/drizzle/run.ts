@@ -6,7 +6,7 @@ import { bigint, bigserial, pgTable, text } from "drizzle-orm/pg-core";
 import { pushSchema } from "drizzle-kit/api";
 import * as schema from "./schema";
 
-const big = 2n ** 53n; // snowflake ids are above, numbers of a sequence are not
+const big = 2n ** 53n; // snowflake ids are above this, numbers of a sequence are not
 
 function check(holds: boolean, claim: string, kind = "ok") {
   console.log(`${holds ? kind : "FAILED"}: ${claim}`);

@@ -12,7 +12,7 @@ import (
 	_ "github.com/lib/pq"
 )
 
-const big = 1 << 53 // snowflake ids are above, numbers of a tag are not
+const big = 1 << 53 // snowflake ids are above this, numbers of a tag are not
 
 func check(holds bool, claim string) {
 	if !holds {

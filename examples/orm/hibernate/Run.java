@@ -5,7 +5,7 @@ import org.hibernate.cfg.Configuration;
 import org.hibernate.tool.hbm2ddl.*;
 
 public class Run {
-    static final long BIG = 1L << 53; // snowflake ids are above, numbers of a sequence are not
+    static final long BIG = 1L << 53; // snowflake ids are above this, numbers of a sequence are not
 
     static void check(boolean holds, String claim) {
         check(holds, "ok", claim);
@@ -87,7 +87,7 @@ public class Run {
         check(read.equals(List.of("customer 0")), "a relation");
         session.close();
 
-        new SchemaValidator(configuration).validate(); // throws where the schema is another
+        new SchemaValidator(configuration).validate(); // throws if the schema differs
         check(true, "hbm2ddl's validate finds the tables and the sequence");
         one.close();
         two.close();

@@ -1,5 +1,5 @@
 CREATE EXTENSION snowflake_ids;
--- Hibernate calls this sequence. It gives snowflake ids from now on, in blocks of 50.
+-- Hibernate calls this sequence. The sequence gives snowflake ids from now on, in blocks of 50.
 SELECT snowflake_ids.bind_sequence('customer_seq');
 -- The column's default, and its sequence.
 SELECT snowflake_ids.attach('orders', 'id', kind => 'segment', tag => 'orders');

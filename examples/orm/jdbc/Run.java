@@ -8,7 +8,7 @@ import java.util.Map;
 
 /** JDBC and Spring JDBC, each with its own inserts into the tables of shop.sql. */
 public class Run {
-    static final long BIG = 1L << 53; // snowflake ids are above, numbers of a tag are not
+    static final long BIG = 1L << 53; // snowflake ids are above this, numbers of a tag are not
 
     static void check(boolean holds, String claim) {
         System.out.println((holds ? "ok: " : "FAILED: ") + claim);

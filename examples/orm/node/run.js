@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 
 const url = process.env.DATABASE_URL;
-const big = 2n ** 53n; // snowflake ids are above, numbers of a tag are not
+const big = 2n ** 53n; // snowflake ids are above this, numbers of a tag are not
 const rows = Array.from({ length: 1000 }, (_, n) => ({ name: `row ${n}` }));
 
 function check(holds, claim, kind = "ok") {
@@ -17,7 +17,7 @@ function begin(name, pack) {
   console.log(`== ${name} ${JSON.parse(readFileSync(`node_modules/${pack}/package.json`, "utf8")).version}`);
 }
 
-// Whether these are as many snowflake ids, in the order of their rows.
+// Whether `ids` are `count` snowflake ids, in the order of their rows.
 function areNew(ids, count = 1000) {
   const all = ids.map(BigInt);
   return all.length === count && all.every((id, n) => id > big && (n === 0 || id > all[n - 1]));

@@ -10,12 +10,12 @@ sub check ( $holds, $claim, $kind = 'ok' ) {
     exit 1 unless $holds;
 }
 
-# Whether these are as many snowflake ids, in the order of their rows.
+# Whether @ids are $count snowflake ids, in the order of their rows.
 sub are_new ( $count, @ids ) {
     return @ids == $count && !grep { $ids[$_] <= ( $_ ? $ids[ $_ - 1 ] : $big ) } 0 .. $#ids;
 }
 
-my $dsn = "dbi:Pg:";    # the rest from libpq's environment
+my $dsn = "dbi:Pg:";    # libpq's PG* variables give the rest
 my @rows = map { "row $_" } 0 .. 999;
 
 say "== DBD::Pg " . do { require DBD::Pg; $DBD::Pg::VERSION };

@@ -6,7 +6,7 @@ require 'src/entities.php';
 require 'Doctrine/ORM/autoload.php';
 require 'Illuminate/Database/autoload.php';
 
-const BIG = 2 ** 53; // snowflake ids are above, numbers of a tag are not
+const BIG = 2 ** 53; // snowflake ids are above this, numbers of a tag are not
 
 function check(bool $holds, string $claim, string $kind = 'ok'): void
 {
@@ -19,7 +19,7 @@ function begin(string $name, string $package): void
     echo "== $name ", preg_replace('/^\d+:|[+-].*/', '', shell_exec("dpkg-query -W -f '\${Version}' $package")), "\n";
 }
 
-// Whether these are as many snowflake ids, in the order of their rows.
+// Whether $ids are $count snowflake ids, in the order of their rows.
 function areNew(array $ids, int $count): bool
 {
     $sorted = $ids;

@@ -28,7 +28,7 @@ def begin(name, package):
 
 
 def new(ids):
-    """Whether these are as many snowflake ids, in the order of their rows."""
+    """Whether these are snowflake ids, in the order of their rows."""
     return all(i > BIG for i in ids) and ids == sorted(set(ids))
 
 

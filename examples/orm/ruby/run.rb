@@ -3,7 +3,7 @@
 require "pg"
 require "sequel"
 
-BIG = 2**53 # snowflake ids are above, numbers of a tag are not
+BIG = 2**53 # snowflake ids are above this, numbers of a tag are not
 
 def check(holds, claim)
   puts "#{holds ? 'ok' : 'FAILED'}: #{claim}"

@@ -17,7 +17,7 @@ def check(holds, claim, kind="ok"):
 
 
 print(f"== SQLAlchemy {sa.__version__} with Alembic {alembic.__version__}")
-engine = sa.create_engine("postgresql+psycopg://")  # the rest from PG*
+engine = sa.create_engine("postgresql+psycopg://")  # libpq's PG* variables give the rest
 inserts = []
 
 
@@ -69,7 +69,7 @@ with Session(engine) as session:
     ids = session.scalars(sa.insert(Order).returning(Order.id), [{"customer_id": ada.id, "note": "x"}] * 1000).all()
     check(len(inserts) == 1 and len(set(ids)) == 1000, "insert().returning() of 1,000 is one statement")
 
-    # A fixture with ids of its own.
+    # A fixture that contains ids.
     session.execute(sa.insert(Order), [{"id": 77, "customer_id": 1, "note": "fixture"}])
     session.add(new := Order(customer_id=1, note="after the fixture"))
     session.commit()
@@ -94,7 +94,7 @@ with Session(engine) as session:
     check(back.id > highest, "the migration reverted: the columns are serials again, above all ids")
 
 
-# The traps, beside the application's tables.
+# The traps, in tables beside the application's.
 def alone(name, default):
     return sa.Table(name, sa.MetaData(), sa.Column("id", sa.BigInteger, primary_key=True, server_default=sa.text(default)))
 

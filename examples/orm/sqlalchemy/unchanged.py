@@ -8,7 +8,7 @@ from alembic.operations import Operations
 from models import Base, Customer
 from sqlalchemy.orm import Session
 
-engine = sa.create_engine("postgresql+psycopg://")  # the rest from PG*
+engine = sa.create_engine("postgresql+psycopg://")  # libpq's PG* variables give the rest
 with engine.begin() as connection:
     context = MigrationContext.configure(connection)
     for operation in produce_migrations(context, Base.metadata).upgrade_ops.ops:

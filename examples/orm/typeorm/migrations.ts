@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-export class Initial1000000000001 implements MigrationInterface { // what was there before, of @PrimaryGeneratedColumn
+export class Initial1000000000001 implements MigrationInterface { // the tables before the extension, by @PrimaryGeneratedColumn
   async up(runner: QueryRunner) {
     await runner.query(`CREATE TABLE customer (id BIGSERIAL PRIMARY KEY, name text NOT NULL)`);
     await runner.query(`CREATE TABLE invoice (id BIGSERIAL PRIMARY KEY, "customerId" bigint)`);

@@ -3,7 +3,7 @@ import { Column, DataSource, Entity, PrimaryColumn, PrimaryGeneratedColumn } fro
 import { Customer, Invoice, Order } from "./entities";
 import * as migrations from "./migrations";
 
-const big = 2n ** 53n; // snowflake ids are above, numbers of a sequence are not
+const big = 2n ** 53n; // snowflake ids are above this, numbers of a sequence are not
 
 function check(holds: boolean, claim: string, kind = "ok") {
   console.log(`${holds ? kind : "FAILED"}: ${claim}`);

@@ -26,8 +26,8 @@ pub struct Bouncer {
 }
 
 impl Bouncer {
-    /// Starts a pooler for a server. `sessions`: server sessions per user and database; `settings`: further lines of the pooler's
-    /// configuration.
+    /// Starts a pooler for a server. `sessions`: the number of server sessions per user and database; `settings`: further lines of
+    /// the pooler's configuration.
     pub fn start(server: &Server, sessions: usize, settings: &str) -> Result<Self> {
         let owner = Owner::of_servers()?;
         let folder = tempfile::Builder::new().prefix("sfb").tempdir()?;
@@ -115,7 +115,7 @@ impl Drop for Bouncer {
     }
 }
 
-/// Finds the program. Debian installs it in a folder that only root's PATH has.
+/// Finds the program `pgbouncer`. Debian installs it in a folder that only root's PATH has.
 fn program() -> Result<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&folders)

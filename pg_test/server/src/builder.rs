@@ -30,7 +30,7 @@ impl Default for Builder {
             ("snowflake_ids.worker_id", "1"),
             // The default since Postgres 14.
             ("password_encryption", "scram-sha-256"),
-            // A call that never ends fails its test instead of blocking it.
+            // Because of this limit, a call that never ends fails the test instead of blocking it.
             ("statement_timeout", "2min"),
             // Refills are late on a busy machine. Tests of calls that find no ids set a shorter limit.
             ("snowflake_ids.segment_wait_timeout", "1min"),
@@ -65,7 +65,7 @@ impl Builder {
         self.without("shared_preload_libraries")
     }
 
-    /// Makes the server log hint bits and keep WAL, because `pg_rewind` needs these to make a standby of a former primary.
+    /// Makes the server log hint bits and keep WAL, because `pg_rewind` needs both to make a standby of a former primary.
     pub fn rewindable(self) -> Self {
         self.set("wal_log_hints", "on").set("wal_keep_size", "256MB")
     }
@@ -94,7 +94,7 @@ impl Builder {
         self
     }
 
-    /// Hides the end of the server's log, which tests show when the server is dropped.
+    /// Keeps the server from printing the end of its log when the server is dropped.
     pub fn quiet(mut self) -> Self {
         self.tells = false;
         self

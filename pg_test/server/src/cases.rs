@@ -18,10 +18,10 @@ macro_rules! cases {
     };
 }
 
-/// Lists statements that remove all databases except the templates.
+/// A query for the statements that drop all databases except the templates.
 const DATABASES: &str =
     "select format('drop database %I with (force)', datname) from pg_database where not datistemplate";
-/// Lists statements that remove all users' roles.
+/// A query for the statements that drop all roles except `postgres` and the predefined roles.
 const ROLES: &str =
     "select format('drop role %I', rolname) from pg_roles where rolname !~ '^pg_' and rolname <> 'postgres'";
 

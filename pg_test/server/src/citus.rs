@@ -1,5 +1,5 @@
-//! A stand-in for Citus: SQL that gives throwaway servers its catalog and functions, and a cluster of such servers. Its behaviour
-//! was compared with Citus 13.2.
+//! A stand-in for Citus: SQL that gives throwaway servers the catalog and functions of Citus, and a cluster of such servers. The
+//! stand-in's behaviour was compared with Citus 13.2.
 
 use crate::builder::Builder;
 use crate::cases::{self, Case};
@@ -61,7 +61,7 @@ pub enum SetUp {
 pub struct Citus {
     /// The coordinator.
     pub coordinator: Server,
-    /// Its workers, in the order in which they were added.
+    /// The coordinator's workers, in the order in which they were added.
     pub workers: Vec<Server>,
 }
 
@@ -113,8 +113,8 @@ impl Citus {
                 cluster.workers.truncate(workers);
                 for server in cluster.servers() {
                     server.renew()?;
-                    // A Citus worker without a registry refuses this call, so the call comes before the database becomes a Citus
-                    // database.
+                    // A Citus worker without a registry refuses the reset of its state, so the reset comes before the database
+                    // becomes a Citus database.
                     let mut client = server.connect("postgres")?;
                     client.run("create extension snowflake_ids")?;
                     cases::forget_leases(&mut client)?;

@@ -18,13 +18,13 @@ use std::time::Duration;
 
 /// The registry's name on its nodes.
 pub const NAME: &str = "central";
-/// Makes a server a node of that registry.
+/// Makes a server a node of the registry [`NAME`].
 pub const JOIN: &str = "select snowflake_ids.use_registry('central')";
 /// Makes a node use its own registry again.
 pub const LEAVE: &str = "select snowflake_ids.use_local_registry()";
 /// The role under which nodes reserve ids.
 pub const ROLE: &str = "shard";
-/// The password of that role.
+/// The password of [`ROLE`].
 pub const PASSWORD: &str = "sesame";
 
 /// A registry and its nodes.
@@ -88,7 +88,7 @@ impl Cluster {
     }
 
     fn renew(&self) -> Result<()> {
-        // The nodes come first, so that they do not look for a registry that is gone.
+        // The nodes are renewed first, so that they do not look for a registry that is gone.
         self.nodes.iter().try_for_each(Server::renew)?;
         self.registry.renew()?;
         self.introduce()?;
@@ -112,7 +112,7 @@ impl Cluster {
 }
 
 /// Settings of a node. The timeout is long, so that a node waits for its registry on a busy machine. Tests with a hung registry
-/// set less.
+/// set a shorter one.
 pub fn node() -> Builder {
     auto().set("snowflake_ids.registry_timeout", "20s")
 }
@@ -127,7 +127,7 @@ pub fn strangers() -> Result<(Server, Server, Client)> {
 }
 
 impl Server {
-    /// Makes the server a registry: creates the extension, and a role with a password that may only reserve and hand tags over.
+    /// Makes the server a registry: creates the extension, and a role that has a password and may only reserve and hand tags over.
     #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {
         let mut client = self.session()?;
@@ -157,8 +157,8 @@ impl Server {
         Ok(config.connect(NoTls)?)
     }
 
-    /// Defines a foreign server for a registry in the database `postgres`. Its hosts are these ports on 127.0.0.1; nodes use the
-    /// port whose server accepts writes.
+    /// Defines a foreign server for a registry in the database `postgres`. The foreign server's hosts are `ports` on 127.0.0.1;
+    /// nodes use the port whose server accepts writes.
     #[track_caller]
     pub fn introduce(&self, name: &str, ports: &[u16]) -> Result<Client> {
         let mut client = self.session()?;
@@ -203,7 +203,7 @@ impl Server {
         self.start_again()
     }
 
-    /// The version of a tag's row. It changes with each reservation.
+    /// The version of a tag's row, which changes with each reservation.
     #[track_caller]
     pub fn version(&self, tag: &str) -> Result<i64> {
         row(&mut self.connect("postgres")?, tag, "version")
@@ -287,14 +287,14 @@ pub fn only_for_want_of_ids(taken: &Taken) -> Result<()> {
     Ok(())
 }
 
-/// Sets a short wait, for calls that should fail.
+/// Sets the limit for calls that wait for ids.
 #[track_caller]
 pub fn wait_at_most(client: &mut Client, time: Duration) -> Result<()> {
     let set = format!("set snowflake_ids.segment_wait_timeout = '{}ms'", time.as_millis());
     client.run(&set)
 }
 
-/// Resets the wait.
+/// Resets the limit for calls that wait for ids.
 #[track_caller]
 pub fn wait_as_long_as_it_takes(client: &mut Client) -> Result<()> {
     client.run("reset snowflake_ids.segment_wait_timeout")

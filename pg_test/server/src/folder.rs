@@ -13,20 +13,20 @@ pub struct Folder {
     path: TempDir,
     /// The account that owns the folder.
     pub owner: Owner,
-    /// The programs that run in it.
+    /// The programs that run in the folder.
     pub programs: Programs,
 }
 
 impl Folder {
-    /// Creates an empty folder. Its path is short, because a socket's path has at most 107 bytes. It is in the system's temporary
-    /// folder, because the owner may not be able to read the checkout.
+    /// Creates an empty folder. Its path is short, because a socket's path has at most 107 bytes. The new folder is in the system's
+    /// temporary folder, because the owner may not be able to read the checkout.
     pub fn new(programs: Programs, owner: Owner) -> Result<Self> {
         let path = tempfile::Builder::new().prefix("sf").tempdir()?;
         owner.give(path.path())?;
         Ok(Self { path, owner, programs })
     }
 
-    /// Its path.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         self.path.path()
     }

@@ -1,5 +1,5 @@
-//! Throwaway Postgres servers for tests and benchmarks: with or without the extension preloaded, to crash, to promote, and to
-//! step the clock. In this list, a module uses only modules above it.
+//! Throwaway Postgres servers for tests and benchmarks, with or without the extension preloaded. Tests crash and promote such
+//! servers, and step their clocks. Each module in this list uses only modules above it.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -19,7 +19,7 @@
 //! | [`snowflakes`], [`segments`] | helpers for tests of either kind of ids |
 //! | [`registry`] | the table that leases worker ids |
 //! | [`cluster`] | a registry, and the servers whose ids come from it |
-//! | [`citus`] | a stand-in for Citus, and a cluster of it |
+//! | [`citus`] | a stand-in for Citus, and a cluster of servers with the stand-in |
 //! | [`catalog`] | the catalog's properties of the extension, for comparisons |
 //! | [`upgrades`] | a database with all sources of ids, for upgrades |
 //! | [`bouncer`] | a pooler between clients and a server |

@@ -72,7 +72,7 @@ impl Taken {
         })
     }
 
-    /// The taker of the id at an index, and the id's number within that taker.
+    /// The taker of the id at an index, and the id's place among that taker's ids.
     fn taker(&self, place: usize) -> String {
         let after = self.takers.partition_point(|(start, _)| *start <= place);
         match after.checked_sub(1).map(|last| &self.takers[last]) {
@@ -151,7 +151,8 @@ fn take(who: String, client: &mut Client, call: &Statement, stop: &AtomicBool, c
 }
 
 impl Load {
-    /// Starts a thread for each session, with the statement for its number. `port`: the server's port, for messages.
+    /// Starts a thread for each session. `call`: the statement for a session, by the session's index; `port`: the server's port,
+    /// for messages.
     fn start<'a>(port: u16, clients: Vec<Client>, call: impl Fn(usize) -> &'a str) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (mut given, mut threads) = (Vec::new(), Vec::new());

@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use std::process::Command;
 
 impl Server {
-    /// Removes the version that Debian's 15.20 records with each column of each table. Newer versions of `pg_dump` write it as an
-    /// option, which their servers reject.
+    /// Removes the version that Debian's Postgres 15.20 records with each column of each table. A `pg_dump` of a newer Postgres
+    /// writes this version as a column option, which the newer server rejects.
     #[track_caller]
     pub fn strip_version_of_columns(&self) -> Result<()> {
         let strip = "set allow_system_table_mods = on;
@@ -35,8 +35,8 @@ impl Server {
         Ok(())
     }
 
-    /// The errors of programs that `pg_upgrade` ran. Since 15 their logs are in the new data directory; before, in the folder
-    /// where it was started.
+    /// The errors of programs that `pg_upgrade` ran. Since Postgres 15, the logs of these programs are in the new data directory;
+    /// in earlier versions, in the folder where `pg_upgrade` was started.
     fn pg_upgrade_errors(&self) -> Result<String> {
         let folder = self.folder.path().to_string_lossy();
         let mut grep = Command::new("grep");

@@ -48,7 +48,7 @@ impl Programs {
             command.env_remove(name);
         }
         command.current_dir(folder).env("HOME", folder).env("LC_ALL", "C");
-        // Only tests of backtraces set these.
+        // Only tests of backtraces set these variables.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
         command
     }

@@ -12,8 +12,8 @@ pub fn auto() -> Builder {
     Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 
-/// Records that another server holds a worker id of datacenter 0. Both intervals are relative to this server's clock. `ahead`:
-/// the other server's clock and last id; `expiry`: its expiry.
+/// Records that another server holds a worker id of datacenter 0. `ahead`: the other server's clock and last id; `expiry`: the
+/// expiry of the other server's lease. Both are intervals relative to this server's clock.
 #[track_caller]
 pub fn lease_to_another(client: &mut Client, worker: i32, ahead: &str, expiry: &str) -> Result<()> {
     client.run(&format!(
@@ -46,7 +46,7 @@ pub fn lose_lease(server: &Server, client: &mut Client) -> Result<i32> {
     const LEASED: &str = "select worker_id from snowflake_ids.status";
     let lost: i32 = client.one(LEASED)?;
     client.run("update snowflake_ids.worker_lease set token = token + 1 where host not like 'elsewhere%'")?;
-    // A shorter duration triggers a renewal.
+    // A shorter lease duration triggers a renewal.
     server.reload("snowflake_ids.lease_duration", "1min")?;
     wait::until_true("another worker id", || {
         Ok(client.one::<Option<i32>>(LEASED)?.is_some_and(|leased| leased != lost))

@@ -85,7 +85,7 @@ impl Server {
         self.port.number()
     }
 
-    /// The folder of its unix socket.
+    /// The folder of the server's Unix socket.
     pub fn socket_folder(&self) -> &Path {
         self.folder.path()
     }
@@ -128,8 +128,8 @@ impl Server {
         self.read_files_again()
     }
 
-    /// Reloads the running server's settings and rules. All later sessions use the new values, because the postmaster signals all
-    /// its children before it starts a new one.
+    /// Reloads the running server's settings and `pg_hba.conf`. All later sessions use the new values, because the postmaster signals
+    /// all its children before it starts a new child.
     #[track_caller]
     pub fn read_files_again(&self) -> Result<()> {
         let mut client = self.connect("postgres")?;
@@ -220,7 +220,7 @@ impl Server {
         Ok(Pid::from_raw(postmaster.id().try_into()?))
     }
 
-    /// Restarts the server as [`Shutdown::Fast`] does.
+    /// Stops the server by [`Shutdown::Fast`], and starts it again.
     pub fn restart(&mut self) -> Result<()> {
         self.restart_by(Shutdown::Fast)
     }
@@ -242,7 +242,7 @@ impl Server {
         Ok(self.config(database).connect(NoTls)?)
     }
 
-    /// The configuration of such a session.
+    /// The configuration of a session of the superuser `postgres`.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Client::configure();
         config.host_path(self.socket_folder()).port(self.port()).user("postgres").dbname(database);

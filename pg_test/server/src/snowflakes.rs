@@ -34,13 +34,13 @@ pub fn refused(client: &mut Client) -> Result<DbError> {
     client.error(NEXT)
 }
 
-/// A column of the status.
+/// A column of the view `status`.
 #[track_caller]
 pub fn status<T: FromSqlOwned>(client: &mut Client, column: &str) -> Result<T> {
     client.one(&format!("select {column} from snowflake_ids.status"))
 }
 
-/// A duration that the status shows, in seconds.
+/// A duration that the view `status` shows, in seconds.
 #[track_caller]
 pub fn seconds(client: &mut Client, column: &str) -> Result<f64> {
     status(client, &format!("coalesce(extract(epoch from {column}), 0)::float8"))
@@ -52,13 +52,13 @@ pub fn time(client: &mut Client, id: i64) -> Result<f64> {
     client.one(&format!("select extract(epoch from snowflake_timestamp({id}))::float8"))
 }
 
-/// The worker in an id.
+/// The worker id in an id.
 #[track_caller]
 pub fn worker(client: &mut Client, id: i64) -> Result<i32> {
     client.one(&format!("select snowflake_worker_id({id})"))
 }
 
-/// The rollback bits in an id.
+/// The rollback value in an id.
 #[track_caller]
 pub fn rollback(client: &mut Client, id: i64) -> Result<i32> {
     client.one(&format!("select rollback from snowflake_decode({id})"))

@@ -7,7 +7,7 @@ use postgres::error::{DbError, SqlState};
 use postgres::types::FromSqlOwned;
 use std::panic::Location;
 
-/// The server, a registry or an object is not in the state that a call needs (55000).
+/// The SQLSTATE 55000: the server, a registry or an object is not in the state that a call needs.
 pub const NOT_IN_STATE: &SqlState = &SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
 
 /// Short forms for a session.

@@ -37,7 +37,7 @@ impl Server {
         wait::until_true("the stream to end", || Ok(!streams(self)?))
     }
 
-    /// Stops this former primary, makes it a standby of its successor, and starts it. It must be
+    /// Stops this former primary, makes it a standby of its successor, and starts it. The former primary must be
     /// [rewindable](crate::Builder::rewindable).
     pub fn rewind(&mut self, primary: &Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;

@@ -109,8 +109,8 @@ pub fn create(client: &mut Client) -> Result<()> {
 }
 
 impl Drawn {
-    /// Takes numbers from each source, and checks that they are above earlier ones. `stays_dense`: whether all stops since then
-    /// were clean.
+    /// Takes numbers from each source, and checks that they are above the numbers taken before. `stays_dense`: whether all stops
+    /// since then were clean.
     #[track_caller]
     pub fn go_on(&mut self, client: &mut Client, stays_dense: bool) -> Result<()> {
         self.0.resize(SOURCES.len(), Vec::new());

@@ -17,7 +17,7 @@ struct Function {
     is_trigger: bool,
 }
 
-/// The extension's functions, except those of its type: they run the server's own code. Functions with effects beyond a
+/// The extension's functions, except those of its data type, which run the server's own code. Functions with effects beyond a
 /// transaction come last.
 fn functions(client: &mut Client) -> Result<Vec<Function>> {
     let rows = client.query(
@@ -336,7 +336,7 @@ fn no_place_of_a_call_is_an_internal_error() -> Result<()> {
     Ok(())
 }
 
-/// The triggers are on tables for which they are not meant.
+/// The extension's trigger functions are attached to tables for which they are not meant.
 #[test]
 fn no_table_of_a_trigger_is_an_internal_error() -> Result<()> {
     let server = Server::builder().start()?;

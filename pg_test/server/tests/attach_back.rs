@@ -60,7 +60,7 @@ const COLUMNS: [&str; 20] = [
 
 fn schema(server: &Server) -> Result<Vec<String>> {
     let dump = server.dump_as("postgres", "postgres", &["--schema-only"])?;
-    // Newer versions of pg_dump write a random key.
+    // Newer versions of pg_dump write lines that begin with a backslash and contain a random key.
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
 
@@ -150,7 +150,7 @@ fn a_schema_alone_is_attached_again(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// `currval` of the sequence of a domain's column returns the row's id.
+/// For a column whose type is a domain, `currval` of the column's sequence returns the row's id.
 fn a_column_of_a_domain_is_attached(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(

@@ -1,4 +1,4 @@
-//! A superuser attaches and detaches tables of roles that want superuser rights.
+//! A superuser attaches and detaches tables of roles that try to get superuser rights.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -148,7 +148,7 @@ const ATTACKS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Calls of attach and detach in turn.
+/// Calls of audit, attach and detach, made one after another.
 const CALLS: &[&str] = &[
     "audit('hostile.t', 'id')",
     "attach('hostile.t', 'id', kind => 'segment', sequence => 'keep')",

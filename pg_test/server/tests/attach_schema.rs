@@ -27,7 +27,7 @@ const SCHEMA: &str = "
 
 fn schema(server: &Server) -> Result<Vec<String>> {
     let dump = server.dump_as("postgres", "postgres", &["--schema-only", "--schema=app"])?;
-    // Newer versions of pg_dump write a random key.
+    // Newer versions of pg_dump write lines that begin with a backslash and contain a random key.
     Ok(dump.lines().filter(|line| !line.starts_with('\\')).map(str::to_owned).collect())
 }
 

@@ -25,8 +25,8 @@ fn from_eight<T: Send>(take: impl Fn(usize) -> Result<Vec<T>> + Sync) -> Result<
     })
 }
 
-/// Hibernate's pooled optimizer uses the ids up to its number, or up to the number before. Its pooled-lo optimizer uses the ids
-/// from its number on. All sessions also take single ids.
+/// Hibernate's pooled optimizer uses the ids up to the number that it got, or up to the number before. Its pooled-lo optimizer uses
+/// the ids from that number on. All sessions also take single ids.
 fn blocks_of_many_sessions_never_meet(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run(
@@ -84,7 +84,7 @@ fn restarts() -> usize {
     if full() { 40 } else { 2 }
 }
 
-/// All numbers of sessions that take ids in these ways. The server restarts in between, by each of these kinds in turn; None:
+/// All numbers of sessions that take ids as in [`mix`]. The server restarts in between, by each shutdown in `kinds` in turn; None:
 /// kill -9.
 fn mixed_over_restarts(server: &mut Server, kinds: &[Option<Shutdown>]) -> Result<Vec<i64>> {
     server.session()?.run(MIXED)?;
@@ -169,13 +169,13 @@ fn a_sequence_gives_ids_of_a_registrys_tag() -> Result<()> {
         taken.push(node.one("insert into orders (note) values ('more') returning id")?);
         taken.push(registry.one("select segment_nextval('orders')")?);
     }
-    // Other servers have these ids, so a restart here does not repeat them.
+    // Other servers may have ids of the tag, so a restart of the sequence on this node repeats no ids.
     node.run("alter sequence orders_id_seq restart; truncate orders restart identity")?;
     for _ in 0..10 {
         taken.push(node.one("select nextval('orders_id_seq')")?);
     }
-    // Tools call setval after loading fixtures. A lower value moves nothing; a higher one raises the registry. Other servers use
-    // up their reserved ids.
+    // Tools call setval after loading fixtures. A lower value moves nothing; a higher value raises the tag at the registry. Other
+    // servers first use up their reserved ids.
     node.run("select setval('orders_id_seq', 1); select setval('orders_id_seq', 50000)")?;
     let after = node.one::<i64>("select nextval('orders_id_seq')")?;
     ensure!(after > 50_000, "id {after} after setval to 50000");

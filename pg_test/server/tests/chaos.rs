@@ -1,6 +1,6 @@
 //! A server on which everything happens at once, in random order, while sessions take ids in every way. Databases are dumped,
-//! restored, dropped, recreated with the same OID, renamed, copied and closed. The extension is dropped and created. Its tables
-//! are rewritten and locked. Processes are ended and killed. Despite all this, no id repeats within one generation of its tag,
+//! restored, dropped, recreated with the same OID, renamed, copied and closed. The extension is dropped and created. The extension's
+//! tables are rewritten and locked. Processes are ended and killed. Despite all this, no id repeats within one generation of its tag,
 //! and no call hangs. Every session can be ended, every database can be dropped, and no session gets an internal error.
 //!
 //! `CHAOS_SEED` selects the order, `CHAOS_SECONDS` the duration, and `CHAOS_STORY=1` prints events as they happen.

@@ -30,7 +30,7 @@ fn workers(cluster: &Citus) -> Result<Vec<i32>> {
         .collect()
 }
 
-/// Settings and one call suffice. Before the call, workers give no ids.
+/// Settings and one call of `use_citus` are enough. Before the call, workers give no ids.
 fn one_call_makes_all_nodes_share_a_registry_and_a_second_one_changes_nothing(
     cluster: &mut Citus,
 ) -> Result<()> {
@@ -118,7 +118,7 @@ fn the_coordinator_may_be_away_and_move(cluster: &mut Citus) -> Result<()> {
 }
 
 /// The nodes of both clusters are the same servers, with worker ids from the first cluster's registry. The second cluster's
-/// registry does not know them.
+/// registry does not know these worker ids.
 #[test]
 fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     let cluster = Citus::joined(2)?;
@@ -192,7 +192,7 @@ fn stop(server: &mut Server) -> Result<()> {
     server.stop(Shutdown::Immediate)
 }
 
-/// The other nodes stay joined. The call is repeated when the failed node is back.
+/// The other nodes stay joined. `use_citus` is called again when the failed node is back.
 fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
     cluster: &mut Citus,
 ) -> Result<()> {
@@ -216,8 +216,8 @@ fn a_node_that_cannot_be_reached_fails_the_call_and_keeps_no_other_from_joining(
     Ok(())
 }
 
-/// These statements only scan small tables, so they are cheap. With `enable_seqscan = off`, their estimated cost would exceed the
-/// limit for JIT compilation at each request.
+/// The statements of a worker only scan small tables, so they are cheap. With `enable_seqscan = off`, the statements' estimated cost
+/// would exceed the limit for JIT compilation at each request.
 #[test]
 fn no_statement_of_a_worker_is_compiled() -> Result<()> {
     let mut cluster = Citus::joined(0)?;
@@ -233,7 +233,7 @@ fn no_statement_of_a_worker_is_compiled() -> Result<()> {
     cluster.session()?.run("select snowflake_ids.segment_create('quick')")?;
     segments::take(&mut cluster.workers[0].connect("postgres")?, "quick", 300)?;
     let log = cluster.workers[0].log();
-    // The plans of the query for the coordinator, as run by background workers.
+    // The plans of the query by which background workers look up the coordinator.
     let plans = log.split("duration: ").filter(|plan| plan.contains("citus.node_conninfo"));
     let plans: Vec<&str> = plans.filter(|plan| plan.contains("pg_dist_node")).collect();
     ensure!(!plans.is_empty(), "the coordinator was not looked for: {log}");

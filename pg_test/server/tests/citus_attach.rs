@@ -139,7 +139,7 @@ fn a_worker_refuses_and_names_the_coordinator(cluster: &mut Citus) -> Result<()>
         ensure!(refused.detail().is_some(), "{refused:?}");
         ensure!(refused.hint().is_some_and(|hint| hint.contains(&place)), "{refused:?}");
     }
-    // A worker also refuses rows in the table of tags, and calls that create them.
+    // A worker also refuses rows in the table of tags, and calls that create tags.
     for query in
         ["select snowflake_ids.segment_create('t')", "insert into snowflake_ids.segment (tag) values ('t')"]
     {
@@ -220,7 +220,7 @@ fn a_transaction_block_is_refused(cluster: &mut Citus) -> Result<()> {
     Ok(())
 }
 
-/// Clients may have received such ids, and may still store them.
+/// A client may have received an id of the worker's sequence that no row has yet, and may still store the id.
 fn what_workers_gave_and_nobody_stored_yet_is_not_given_by_a_tag(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     let mut worker = cluster.workers[1].connect("postgres")?;
@@ -245,7 +245,7 @@ fn another_tag_is_refused_until_the_column_is_detached(cluster: &mut Citus) -> R
     Ok(())
 }
 
-/// Workers have reserved ids of the tag. After a restart of the sequence, they would give ids twice.
+/// Workers have reserved ids of the tag. After a restart of the sequence, the workers would give ids twice.
 fn a_sequence_is_not_restarted_on_the_coordinator(cluster: &mut Citus) -> Result<()> {
     let mut client = session(cluster)?;
     client.run(&call("attach", "serial_key", "id", ", kind => 'segment'"))?;

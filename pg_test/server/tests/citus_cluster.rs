@@ -1,6 +1,6 @@
 //! Sessions insert through all nodes of a Citus cluster, while a worker is added, another is killed, and the coordinator is down
 //! and then moves. No id repeats, no acknowledged row is lost, and shards have about the same size. A stand-in takes the place of
-//! Citus. `SNOWFLAKE_IDS_FULL=1` runs it for a minute.
+//! Citus. `SNOWFLAKE_IDS_FULL=1` runs the test for a minute.
 
 #![allow(clippy::disallowed_types, reason = "threads of one process share it")]
 
@@ -168,8 +168,8 @@ fn check_rows(cluster: &Citus, acknowledged: &[Row]) -> Result<Vec<i64>> {
     Ok(stored.into_keys().collect())
 }
 
-/// The largest relative distance of a shard from the mean. It counts all rows, and as many further ids from all nodes as the
-/// comparison needs.
+/// The largest relative distance of a shard's size from the mean size. A size counts all rows, and as many further ids from all nodes
+/// as the comparison needs.
 fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
     let missing = (PER_SHARD * i64::try_from(SHARDS)? - rows).max(0);
     let further = missing / i64::try_from(cluster.workers.len() + 1)? + 1;

@@ -1,5 +1,5 @@
-//! Unique keys without the distribution column, which Citus does not check across shards. `citus_status` and `attach` report ids
-//! in such keys that do not come from this extension. A stand-in takes the place of Citus.
+//! Unique keys that lack the distribution column. Citus does not check such keys across shards. `citus_status` and `attach` report
+//! ids in such keys that do not come from this extension. A stand-in takes the place of Citus.
 
 use anyhow::{Context, Result, ensure};
 use postgres::NoTls;
@@ -71,7 +71,7 @@ fn keys_that_citus_does_not_check_are_told_of() -> Result<()> {
             ensure!(expected.is_none_or(|expected| problem.contains(&expected)), "{table}: {problem}");
         }
     }
-    // Nodes still get ids despite such keys.
+    // Despite such keys, `use_citus` succeeds.
     client.run(USE_CITUS)?;
     // A reference table is on each node, so its key is checked there.
     let before = told(&mut client)?;

@@ -114,7 +114,7 @@ fn rights_on_a_distributed_series_are_rights_on_its_key_table(cluster: &mut Citu
     client.explained("select series_nextval('invoices', 1)", sql::NOT_IN_STATE, missing).map(drop)
 }
 
-/// Runs a statement in its own session, and returns once it waits for a lock.
+/// Runs a statement in its own session, and returns once the statement waits for a lock.
 fn waits(server: &Server, mut client: Client, statement: &'static str) -> Result<thread::JoinHandle<Client>> {
     let session = client.process()?;
     let running = thread::spawn(move || {

@@ -79,7 +79,7 @@ fn a_coordinator_that_workers_cannot_find_is_told_of() -> Result<()> {
     well(&mut client, 2)
 }
 
-/// If the extension was created before Citus, no worker has the extension. The call creates the extension on the workers.
+/// If the extension was created before Citus, no worker has the extension. `use_citus` creates the extension on the workers.
 #[test]
 fn a_node_without_the_extension_is_given_it() -> Result<()> {
     let coordinator = citus::node().start()?;
@@ -127,8 +127,8 @@ fn a_node_whose_layout_changes_is_told_of(cluster: &mut Citus) -> Result<()> {
     well(&mut client, 3)
 }
 
-/// The workers' sessions would wait for the calling transaction, and the transaction would wait for these sessions. No server
-/// would detect this deadlock.
+/// If the calling transaction created the extension, the workers' sessions would wait for this transaction, and the transaction
+/// would wait for these sessions. No server would detect this deadlock.
 #[test]
 fn the_transaction_that_creates_the_extension_is_another_one() -> Result<()> {
     let cluster = Citus::of(1, SetUp::Bare)?;

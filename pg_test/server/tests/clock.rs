@@ -1,4 +1,4 @@
-//! Clocks that step: back a little, back a lot, far ahead and back, before the layout, after it.
+//! Clocks that step: back a little, back a lot, far ahead and back, to before the layout's epoch, and to after its end.
 
 use anyhow::Result;
 use postgres::Client;

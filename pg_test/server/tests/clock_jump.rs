@@ -1,5 +1,5 @@
-//! A clock that is set far ahead by mistake. If ids followed it, the server could issue no more until that time comes. So ids do
-//! not follow it, unless an operator confirms it.
+//! A clock that is set far ahead by mistake. If ids followed the clock, the server could issue no more ids, once the clock is right
+//! again, until that time comes. So ids do not follow such a clock, unless an operator confirms it.
 
 use anyhow::Result;
 use postgres::Client;
@@ -73,8 +73,8 @@ fn a_jump_while_no_session_asks_is_not_followed() -> Result<()> {
     server.set_clock("+10y")?;
     sleep(Duration::from_secs(1));
     issues_true_time(&mut client, &mut taken)?;
-    // A second jump from there is not followed either, even beyond the end of the layout. A shorter jump after a long step back
-    // is not followed either.
+    // A second jump, from the clock that is ahead already, is not followed either, even beyond the end of the layout. A shorter jump
+    // after a long step back is not followed either.
     for clock in ["+30y", "+90y", "+2h"] {
         server.set_clock(clock)?;
         issues_true_time(&mut client, &mut taken)?;
@@ -130,7 +130,7 @@ fn a_reset_under_a_clock_far_ahead_does_not_follow_it() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The clock was behind when the server started. It is then set right, by more than a followed jump.
+/// The clock was behind when the server started. It is then set right, by more than a jump that ids follow.
 #[test]
 fn a_lost_file_is_begun_anew_above_what_the_clock_shows() -> Result<()> {
     let mut server = builder().set("snowflake_ids.clock_wait_timeout", "0").start()?;

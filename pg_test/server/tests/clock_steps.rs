@@ -7,8 +7,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 const STEPPED_BACK: &str = "the clock was stepped back";
-/// The clock's offsets from true time, one after the other: in seconds, hours and years. Five are steps back from a time that ids
-/// followed. The ten years are not followed.
+/// The clock's offsets from true time, one after the other: in seconds, minutes, hours and years. Five of the changes are steps back
+/// from a time that ids followed. Ids do not follow the clock that is ten years ahead.
 const CLOCKS: [&str; 11] = ["-5", "+0", "-30", "+0", "-2h", "+0", "-3y", "+10y", "+0", "+20m", "+0"];
 
 #[test]
@@ -39,7 +39,7 @@ fn steps_of_seconds_hours_and_years_under_load_bring_no_id_back() -> Result<()> 
     taken.unique()
 }
 
-/// The launcher notices each step, even if no call does. Otherwise the next call notices it. Each step is reported once.
+/// The launcher or the next call notices each step, whichever comes first. Each step is reported once.
 #[test]
 fn a_step_back_is_told_of_once_with_its_figures() -> Result<()> {
     let (server, mut client) =

@@ -23,7 +23,7 @@ fn loose(server: &Server) -> Result<Option<Client>> {
     Ok(Some(client))
 }
 
-/// Creates a table of the texts, in a column with that collation.
+/// Creates a table of the texts [`ALIKE`], in a column with the collation `loose`.
 fn table(client: &mut Client) -> Result<()> {
     client.run("create table texts (text text collate loose)")?;
     for text in ALIKE {

@@ -28,7 +28,7 @@ fn sixteen_sessions_at_once_get_growing_ids_and_none_twice() -> Result<()> {
     ids::unique(per_session.concat())
 }
 
-/// The rows of one INSERT.
+/// The number of rows of one INSERT.
 const ROWS: i64 = 64 * 49;
 /// The number of ids in a block that a session with a cache takes.
 const CACHE: usize = 64;

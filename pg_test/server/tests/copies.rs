@@ -25,7 +25,8 @@ fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
     Ok((server, taken))
 }
 
-/// So many worker ids that two copies are unlikely to choose the same worker id. A copy never chooses its original's worker id.
+/// A server with so many worker ids that two copies are unlikely to choose the same one. A copy never chooses its original's worker
+/// id.
 fn many_ids() -> Builder {
     auto().set("snowflake_ids.layout", "41/0/20/2 epoch=2020-01-01")
 }
@@ -179,7 +180,7 @@ fn a_directory_put_back_from_a_copy_is_a_copy() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The directory and its identity stay; only its contents are from an earlier moment.
+/// The directory and its identity stay; only the directory's contents are from an earlier moment.
 #[test]
 fn a_backup_put_back_into_its_own_directory_is_refused_until_it_is_adopted() -> Result<()> {
     // There are few ids per tick, so they run ahead of the clock by half a second.

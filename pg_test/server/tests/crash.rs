@@ -17,7 +17,7 @@ const SOURCES: [(&str, &str); 4] = [
     ("t", "segment_nextval('t')"),
     ("b", "nextval('front')"),
 ];
-/// Sessions that insert rows into each table. As many sessions only take ids.
+/// The number of sessions that insert rows into each table. The same number of sessions only take ids.
 const SESSIONS: usize = 3;
 
 fn rounds() -> usize {

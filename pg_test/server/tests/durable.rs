@@ -27,7 +27,7 @@ fn a_thousand_ids_take_no_transaction_id_and_write_no_wal() -> Result<()> {
     let server = quiet()?;
     let mut client = server.session()?;
     client.run("create sequence s")?;
-    // Without this, reading a catalog page may prune rows left by CREATE EXTENSION, which writes WAL.
+    // Without the vacuum, reading a catalog page may prune rows left by CREATE EXTENSION, and the pruning writes WAL.
     client.run("vacuum")?;
     client.run("checkpoint")?;
     let call = client.prepare("select snowflake_nextval(), pg_current_xact_id_if_assigned() is null")?;

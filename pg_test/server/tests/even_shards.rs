@@ -48,7 +48,7 @@ fn rows(client: &mut Client, table: &str, shard: &str) -> Result<Vec<i64>> {
     client.column(&format!("select count(*) from {table} group by {shard} order by {shard}"))
 }
 
-/// Pearson's chi-square, against equal shares.
+/// Pearson's chi-square of the shards' row counts, compared with equal counts.
 #[allow(clippy::cast_precision_loss, reason = "counts of some thousands")]
 fn chi_square(rows: &[i64], shards: i64) -> f64 {
     let squares: i64 = rows.iter().map(|rows| rows * rows).sum();

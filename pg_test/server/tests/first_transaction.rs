@@ -34,7 +34,7 @@ fn fill(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// All stored ids. Those of the tag are dense.
+/// Returns all stored ids. Checks that the tag's ids are dense.
 fn found(client: &mut Client) -> Result<Vec<i64>> {
     ids::dense(client.column("select id from t union all select no from copied")?)?;
     client.column("select id from s union all select id from copied order by 1")

@@ -1,5 +1,5 @@
-//! A login may create objects in a schema on every user's path. It plants functions and operators there that match better than
-//! Postgres's own. None of them runs when superusers use the extension.
+//! A login may create objects in a schema on every user's path. The login plants functions and operators there that match better
+//! than Postgres's own. None of them runs when superusers use the extension.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
@@ -8,8 +8,8 @@ use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::{cases, server::Server, sql, sql::Session};
 use std::thread;
 
-/// Each operator for all pairs of these types, and each function of `pg_catalog` with other argument types, for these types. The
-/// trap records the role that called it.
+/// Plants each operator for all pairs of some types, and each function of `pg_catalog` with other argument types than its own. Each
+/// of these traps records the role that called it.
 const TRAPS: &str = "
     create role mallory login;
     grant create, usage on schema public to mallory;

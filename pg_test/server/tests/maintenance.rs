@@ -2,7 +2,7 @@
 //! in turn. No answer is wrong, and the only errors are the configured time-outs. Sessions that do not need a locked table do not
 //! wait for it.
 //!
-//! `MAINTENANCE_SECONDS=3600` runs it for an hour.
+//! `MAINTENANCE_SECONDS=3600` runs the test for an hour.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;

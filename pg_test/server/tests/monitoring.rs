@@ -48,7 +48,7 @@ const QUERIES: [Query; 7] = [
     Query { view: "metric_server", rest: "", is_of_server: true },
     Query {
         view: "metric_tag",
-        // Each tag is a label. Tags that need attention come first, and the number is limited.
+        // Each tag is a label. Tags that need attention come first, and at most 100 tags are queried.
         rest: " ORDER BY trouble DESC, remaining_seconds NULLS LAST, issued_total DESC LIMIT 100",
         is_of_server: false,
     },

@@ -1,4 +1,4 @@
-//! Two servers are written at the same time and replicate to each other logically. Their keys never collide.
+//! Sessions write on two servers at the same time, and the servers replicate to each other logically. The rows' keys never collide.
 
 use anyhow::{Result, ensure};
 use postgres::Client;

@@ -49,7 +49,7 @@ fn ids_that_were_handed_on_take_no_memory(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
-/// At this speed, ids are soon far ahead of the clock.
+/// At the speed of these calls, ids are soon far ahead of the clock.
 #[test]
 fn calls_for_many_ids() -> Result<()> {
     Server::builder()

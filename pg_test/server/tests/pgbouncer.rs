@@ -110,7 +110,7 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
             bouncer.kill()?;
             bouncer.start_again()
         });
-        // Without this, the threads would not end after a failure.
+        // If `stop` were not set, the threads would not end after a failure.
         stop.store(true, Ordering::Relaxed);
         killed?;
         Ok(loads.into_iter().filter_map(|load| load.join().ok()).flatten().collect())

@@ -104,7 +104,7 @@ fn nothing_comes_twice_after_a_rollback_or_a_step_of_the_clock() -> Result<()> {
     client.run("rollback")?;
     taken.extend(fill(&mut client)?);
     ids::unique(taken)?;
-    // This simulates a clock that was an hour ahead, with the millisecond used up.
+    // The new value simulates a clock that was an hour ahead, with all ids of that millisecond used up.
     client.run(
         "select setval('snowflake_ids.plain_last', snowflake_max_id(clock_timestamp() + interval '1 hour'))",
     )?;

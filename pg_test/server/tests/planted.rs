@@ -1,5 +1,5 @@
-//! A role that may only create objects in a database drops the extension in the middle of a statement. It plants its own tables,
-//! functions and views under the extension's names. The library reads and runs only objects of the extension.
+//! A role that may only create objects in a database drops the extension in the middle of a statement. The role plants its own
+//! tables, functions and views under the extension's names. The library reads and runs only objects of the extension.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::{DbError, SqlState};

@@ -10,7 +10,7 @@ use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, segments, sql, 
 use std::time::Duration;
 
 const SESSIONS: usize = 8;
-/// A promoted server, or one whose clock is behind, may have no ids for a while. These errors explain that.
+/// A promoted server, or a server whose clock is behind, may issue no ids for a while. Its calls then fail with these errors.
 const EXPECTED: [&str; 3] = ["this server has no worker id yet", "the clock is behind", "during recovery"];
 
 fn auto_with_clock() -> Builder {
@@ -105,7 +105,7 @@ fn a_set_worker_id_goes_on_above_its_primary_once_the_clock_is_right() -> Result
     fixed_goes_on_above("-1h", false)
 }
 
-/// Nothing was replayed since the standby's start, so its own clock is its only source.
+/// No commit was replayed since the standby's start, so the standby knows the time of the primary's ids only from its own clock.
 #[test]
 fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> Result<()> {
     let builder = Server::builder().false_clock().set("snowflake_ids.layout", "41/5/5/4");
@@ -113,7 +113,7 @@ fn a_standby_restarted_before_its_promotion_begins_above_what_it_replayed() -> R
     let mut of_primary = primary.session()?;
     next(&mut of_primary)?;
     let mut standby = primary.standby()?;
-    // This is ten seconds' worth of ids.
+    // The statement takes ten seconds' worth of ids.
     let rows = "create table t as select snowflake_nextvals(160000) as id";
     of_primary.run(rows)?;
     let newest: i64 = of_primary.one("select max(id) from t")?;
@@ -168,7 +168,7 @@ fn two_promotions_in_a_row_repeat_nothing_that_was_committed() -> Result<()> {
     let mut taken: Vec<i64> = Vec::new();
     let mut primary = Server::builder().set("snowflake_ids.layout", "41/5/5/4").start()?;
     primary.session()?;
-    // This is ten seconds' worth of ids, so the primary runs ahead of the clock.
+    // The statement takes ten seconds' worth of ids, so the primary's ids run ahead of the clock.
     taken.extend(primary.connect("postgres")?.column::<i64>("select snowflake_nextvals(160000)")?);
     for _ in 0..2 {
         let standby = primary.standby()?;
@@ -184,7 +184,7 @@ fn two_promotions_in_a_row_repeat_nothing_that_was_committed() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The promoted server skips ids of a tag that its asynchronous standby never received.
+/// The promoted standby skips ids that the primary reserved while the standby was cut off.
 #[test]
 fn segments_skip_what_a_cut_off_standby_has_not_seen() -> Result<()> {
     let primary = auto().start()?;

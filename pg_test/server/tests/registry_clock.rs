@@ -117,7 +117,7 @@ fn a_node_accepts_a_clock_that_the_registry_confirms() -> Result<()> {
     ids::growing(&taken)
 }
 
-/// The lease has already expired by the node's clock when it arrives. The error blames the clocks, not the response.
+/// When the lease arrives, it has already expired by the node's clock. The error blames the clocks, not the response.
 #[test]
 fn a_lease_by_another_clock_names_the_clocks() -> Result<()> {
     let cluster = Cluster::of(auto().false_clock(), &node().false_clock(), 1)?;

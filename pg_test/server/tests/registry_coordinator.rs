@@ -96,7 +96,7 @@ fn a_worker_that_joins_in_a_prepared_transaction_leases_with_its_first_call() ->
     wait::until_true("worker ids of both from the registry", leased)
 }
 
-/// This happens while the coordinator's extension is being created. The worker has the extension, but gives no ids.
+/// While the coordinator's extension is being created, a worker cannot join. The worker then has the extension, but gives no ids.
 #[test]
 fn a_worker_that_cannot_join_has_the_extension_and_gives_no_ids() -> Result<()> {
     let (coordinator, node) = (auto().start()?, cluster::node().start()?);

@@ -115,7 +115,7 @@ fn what_no_server_asks_is_refused_and_changes_nothing(server: &mut Server) -> Re
     Ok(())
 }
 
-/// This holds for any requested duration, and for any number of requests.
+/// The limits hold for any requested duration, and for any number of requests.
 fn one_server_leases_neither_for_a_year_nor_all_worker_ids(server: &mut Server) -> Result<()> {
     let (mut client, mut shard) = sessions(server)?;
     let mut leased = 0;

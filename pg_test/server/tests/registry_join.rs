@@ -85,7 +85,7 @@ fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()
     ] {
         let error = refused(&mut client, &format!("'{name}'"), name)?;
         assert!(codes.contains(&error.code().code()), "{name}: {error:?}");
-        // A usable registry beside it does not help.
+        // A usable registry beside the unusable one does not help.
         refused(&mut client, &format!("'{NAME}', '{name}'"), name)?;
     }
     assert_eq!(status::<String>(&mut client, "scope")?, LOCAL);
@@ -94,7 +94,7 @@ fn what_stands_in_the_way_is_refused_by_name(cluster: &mut Cluster) -> Result<()
     snowflakes::next(&mut client).map(drop)
 }
 
-/// A database that uses a registry cannot serve as a registry. Its error names the registry to use.
+/// A database that uses a registry cannot serve as a registry. The error names the registry to use instead.
 fn a_node_is_refused_as_a_registry_with_its_own_advice(cluster: &mut Cluster) -> Result<()> {
     let (registry, mut client) = (&cluster.registry, cluster.session()?);
     registry.create_database("follower")?;

@@ -12,8 +12,8 @@ use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 /// More tags than fit into one request or response.
 const TAGS: i64 = 9_000;
 
-/// A registry with one tag, whose table was last analyzed when it had only that row; and a server with many tags that knows the
-/// registry.
+/// A registry with one tag, and a server with many tags that knows the registry. The registry's table of tags was last analyzed when
+/// it had only the row of that tag.
 fn strangers(tags: i64) -> Result<(Server, Server, Client)> {
     let registry = auto().start()?;
     let mut at_registry = registry.serve_nodes()?;
@@ -68,7 +68,7 @@ fn tags_are_handed_over_and_taken_back_without_passing_over_all_for_each() -> Re
     let received = "select sum(max_id)::bigint from snowflake_ids.received";
     let of_both = client.one::<i64>(received)?;
     assert_eq!(2 * at_registry.one::<i64>(highest)?, of_both);
-    // Each received id is compared with its row.
+    // The highest received id of each tag is compared with the tag's row.
     client.run(JOIN)?;
     client.run("vacuum analyze snowflake_ids.segment")?;
     client.run(LEAVE)?;

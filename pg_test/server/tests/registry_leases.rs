@@ -69,7 +69,7 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     let release = format!("select snowflake_ids.worker_release({own}, holder_is_down => true)");
     let mut operator = cluster.registry.connect("postgres")?;
     operator.run(&release)?;
-    // The former holder's ids may be up to max_drift ahead of its clock. This clock may be up to max_clock_skew ahead.
+    // The former holder's ids may be up to max_drift ahead of the holder's clock, and that clock may be up to max_clock_skew ahead.
     operator.run("update snowflake_ids.worker_lease set expires_at = now() where released_at is not null")?;
     taken.push(wait_for_id(&mut last)?);
     taken.extend(take(&mut last, 1000)?);

@@ -90,7 +90,7 @@ fn one_garbled_entry_takes_no_other_tag_with_it(cluster: &mut Cluster) -> Result
     Ok(())
 }
 
-/// The text comes as a row, as an error with all of its parts, and as notices before it.
+/// The registry sends a text of hundreds of megabytes as a row, as an error with all of its parts, and as notices.
 fn an_answer_of_hundreds_of_megabytes_costs_a_node_little(cluster: &mut Cluster) -> Result<()> {
     const MOST_KB: u64 = 200_000;
     let size: i64 = if full() { 900_000_000 } else { 400_000_000 };

@@ -225,7 +225,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     Ok(())
 }
 
-/// Ids from another registry, such as a predecessor, reveal no fault of this registry. They raise its rows.
+/// Ids from another registry, such as a predecessor, reveal no fault of this registry. They raise this registry's rows.
 #[test]
 fn what_came_from_another_registry_raises_this_one() -> Result<()> {
     let cluster = Cluster::start(1)?;

@@ -24,7 +24,7 @@ struct Several {
 
 impl Several {
     fn start() -> Result<Self> {
-        // With two registries, the node waits a fifth of this time for each.
+        // With two registries, the node waits a fifth of this time for each registry.
         let node = || node().set("snowflake_ids.registry_timeout", "5s").start();
         let several = Self { registries: [auto().start()?, auto().start()?], nodes: [node()?, node()?] };
         several.introduce()?;
@@ -203,7 +203,7 @@ fn tags_that_are_handed_over_or_made_on_use_get_their_terms_by_themselves(
     client.run(JOIN)?;
     client.run("set snowflake_ids.segment_auto_create = on")?;
     let mut of_other = vec![next(&mut client, "other")?];
-    // The faster registry is asked next, so each one runs alone for a while.
+    // The faster registry is asked next, so each registry runs alone for a while.
     for (number, what) in ["ids of the first", "ids of the second"].into_iter().enumerate() {
         let _paused = several.registries[1 - number].pause()?;
         wait::until_true(what, || {

@@ -81,7 +81,7 @@ fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Se
     other.run("select snowflake_ids.segment_discard('orders')")?;
     let mut taken = take(&mut other, "orders", 10)?;
     assert!(taken[0] > 5000, "{} after 5000", taken[0]);
-    // Discarding a tag at its own server leaves a gap, and repeats nothing.
+    // Discarding a tag's reserved ids at the tag's own server leaves a gap, and repeats nothing.
     registry.run("select snowflake_ids.segment_create('own')")?;
     let mut own = take(&mut registry, "own", 10)?;
     registry.run("select snowflake_ids.segment_discard('own')")?;
@@ -91,7 +91,7 @@ fn what_another_node_holds_is_taken_away_where_that_is_asked_for(server: &mut Se
     ids::unique(taken)
 }
 
-/// The registry is raised at once, so this holds before the commit and after a rollback.
+/// The registry is raised at once, so ids are above the column's ids even before the commit and after a rollback.
 fn a_transaction_that_attaches_takes_ids_above_the_columns(server: &mut Server) -> Result<()> {
     server.session()?;
     let mut client = node(server, "node")?;

@@ -1,4 +1,4 @@
-//! Calls that repair a node whose registry answers, hangs or is down. Each call ends as its manual page says, or changes nothing.
+//! Calls that repair a node whose registry answers, hangs or is down. Each call ends as the documents say, or changes nothing.
 
 use anyhow::{Context, Result};
 use postgres::Client;

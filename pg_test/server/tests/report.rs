@@ -1,4 +1,4 @@
-//! Attention, report and page of a server, in all states of the server.
+//! The view `attention`, the report and the status page of a server, in all states of the server.
 
 use anyhow::{Result, ensure};
 use postgres::Client;

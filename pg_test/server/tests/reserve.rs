@@ -167,7 +167,7 @@ fn calls_cancelled_and_sessions_ended_while_the_mark_moves_do_no_harm() -> Resul
     await_reservation(&mut client)?;
     let paused = server.pause_process(launcher)?;
     let mut under_hail = Taken::default();
-    // This repeats until a call was cancelled while it ran.
+    // The rounds repeat until a call was cancelled while the call ran.
     for round in 0..20 {
         if round > 1 && !under_hail.refusals.is_empty() {
             break;

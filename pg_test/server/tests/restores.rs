@@ -14,14 +14,14 @@ use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
 use std::collections::HashSet;
 
-/// A layout with many worker ids, because each copy that leases one takes another.
+/// A layout with many worker ids, because each copy that leases a worker id takes another one.
 const LAYOUT: &str = "41/0/20/2 epoch=2020-01-01";
 /// The clock after the first ids. All later ids then follow from the state file, so an old state file would repeat ids.
 const CLOCK: &str = "-1h";
 
 #[derive(Clone, Copy, Debug)]
 struct Mix {
-    /// True if the old files come from a base backup of the running server, not from a copy of the stopped one.
+    /// True if the old files come from a base backup of the running server, not from a copy of the stopped server.
     base_backup: bool,
     /// True if the directory is assembled in another place.
     elsewhere: bool,
@@ -68,7 +68,7 @@ fn all() -> Vec<Mix> {
     all
 }
 
-/// A server, and its snowflake ids in all its generations.
+/// A server, and all snowflake ids that it has issued, with whichever files.
 struct Lives {
     server: Server,
     snowflakes: HashSet<i64>,

@@ -1,4 +1,4 @@
-//! Databases that are dropped and created again. A database with the OID of a dropped one inherits nothing else from it.
+//! Databases that are dropped and created again. A database that has a dropped database's OID inherits nothing from that database.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;

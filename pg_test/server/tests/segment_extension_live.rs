@@ -57,7 +57,7 @@ fn every_call_ends_while_the_extension_is_made_anew_again_and_again() -> Result<
         });
         stop.store(true, Relaxed);
         if done.is_err() {
-            // Without this, the threads of the sessions would not end either.
+            // If these sessions were not ended, their threads would not end either.
             client.run("set statement_timeout = 0; select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'segment_nextval' and pid <> pg_backend_pid()")?;
         }
         done

@@ -45,7 +45,7 @@ fn change(
         ensure!(start.elapsed() < wait::LONG, "{rounds} rounds, while a session was given {:?} ids", few());
         taken.extend(round(client, rounds)?);
         rounds += 1;
-        // A session that changes a tag locks its row. The worker must get the lock in between.
+        // A session that changes a tag locks the tag's row. The worker must get the lock in between.
         sleep(Duration::from_millis(5));
     }
     Ok(taken)
@@ -59,7 +59,7 @@ enum Worker {
 }
 
 /// Pauses the worker at a random point for longer than a round takes. From time to time the worker runs freely until sessions get
-/// ids. Without these times it would serve nobody on a busy machine, because its lock waits would time out while it is stopped.
+/// ids. Without these times the worker would serve nobody on a busy machine, because its lock waits would time out while it is paused.
 fn hold_worker_up(
     server: &Server,
     stop: &AtomicBool,

@@ -19,7 +19,7 @@ fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again(server: &m
     ids::growing(&taken)
 }
 
-/// Changes of a tag in use. Each locks the tag's row.
+/// Changes of a tag in use. Each change locks the tag's row.
 const CHANGES: [&str; 4] = [
     "select snowflake_ids.segment_alter('t', description => 'changed')",
     "select snowflake_ids.segment_alter('t', max_value => 1000000)",

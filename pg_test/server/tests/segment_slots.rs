@@ -29,7 +29,7 @@ fn assert_names_max_worker_processes(error: &DbError) {
 
 #[test]
 fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result<()> {
-    // One process is the launcher's. With zero not even the launcher runs.
+    // The launcher is one of these processes. With zero processes not even the launcher runs.
     for workers in [1, 0] {
         let (_server, mut client) = server(workers).with_session()?;
         create(&mut client, "t", "")?;

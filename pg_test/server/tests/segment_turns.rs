@@ -42,7 +42,7 @@ fn is_served_meanwhile(server: &Server, client: &mut Client) -> Result<Vec<i64>>
     Ok(taken)
 }
 
-/// Checks that databases take turns where `busy` of them always have work.
+/// Checks that databases take turns if `busy` databases always have work.
 fn check_turns(max_worker_processes: &str, busy: usize, segment_wait_timeout: &str) -> Result<()> {
     let server = auto()
         .set("max_worker_processes", max_worker_processes)

@@ -1,4 +1,5 @@
-//! Gapless series: each key gets exactly the numbers 1..n, whatever ends the server or a transaction. Their tables do not bloat.
+//! Gapless series: each key gets exactly the numbers 1..n, whatever ends the server or a transaction. The tables of counters do not
+//! bloat.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -10,10 +11,10 @@ const SESSIONS: usize = 8;
 /// Keys for which sessions insert rows.
 const KEYS: u32 = 5;
 
-/// Finds gaps in the numbers of the rows. There are none.
+/// A query that finds gaps in the numbers of the rows. Each test expects none.
 const GAPS: &str = "select tenant || ': ' || count(*) || ' of ' || max(number) from invoice
     group by tenant having count(*) <> max(number) or min(number) <> 1 or count(distinct number) <> count(*)";
-/// Finds counters that differ from the highest number of their rows.
+/// A query that finds counters that differ from the highest number of their rows.
 const ASIDE: &str = "select k.key || ': ' || k.last_value from snowflake_ids.series_key as k
     where k.last_value <> (select max(number) from invoice where tenant = k.key_bigint)";
 

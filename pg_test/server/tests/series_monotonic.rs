@@ -81,8 +81,8 @@ fn called(calls: &AtomicU64, count: u64) -> Result<()> {
 struct Seen(BTreeMap<i64, Vec<i64>>);
 
 impl Seen {
-    /// Adds numbers that several sessions got concurrently. They must be above all numbers of their key that were added earlier.
-    /// No number of a key may repeat, and each session's numbers for a key must grow.
+    /// Adds numbers that several sessions got concurrently. Each number must be above all numbers of the same key that were added
+    /// earlier. No number of a key may repeat, and each session's numbers for a key must grow.
     fn add(&mut self, sessions: Vec<Calls>) -> Result<()> {
         let highest: BTreeMap<i64, i64> =
             self.0.iter().filter_map(|(key, numbers)| Some((*key, *numbers.iter().max()?))).collect();

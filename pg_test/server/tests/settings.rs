@@ -55,7 +55,7 @@ const WRONG: [(&str, &str, &str); 46] = [
     ("layout", "62/0/0/1", "294246"),
 ];
 
-/// Settings whose values are valid by themselves, but invalid with the layout. The server notices that when it starts.
+/// Settings whose values are valid by themselves, but invalid with the layout. The server detects such values when it starts.
 const WRONG_FOR_THE_LAYOUT: [&str; 2] = ["datacenter_id", "worker_id"];
 
 #[test]

@@ -98,7 +98,7 @@ fn a_file_lost_or_damaged_under_a_running_server_stops_ids_until_it_is_reset() -
         }
         let error = take_until_refused(&mut client, &mut taken)?;
         sql::explains(&error, &SqlState::DATA_CORRUPTED, message)?;
-        // Ids issued since this server's start count even if the operator names an earlier time.
+        // The reset begins above all ids issued since this server's start, even if the operator names an earlier time.
         client.run("select snowflake_ids.state_reset(now() - interval '1 day')")?;
         taken.extend(take(&mut client, 100)?);
     }

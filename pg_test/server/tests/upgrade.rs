@@ -140,7 +140,7 @@ fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()>
 fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
     let server = server()?;
     server.connect("postgres")?.run("create role clerk")?;
-    // Later versions allow this to no role.
+    // Later versions allow no role to write such a binding.
     for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
         let mut client = database(&server, &format!("planted_{number}"), version)?;
         let next = "select nextval('taken')";

@@ -84,7 +84,7 @@ impl Rolling {
         Ok(())
     }
 
-    /// Upgrades a node under load. Its sessions connect again afterwards.
+    /// Upgrades a node under load. The node's sessions connect again afterwards.
     fn upgrade_node(&mut self, number: usize) -> Result<()> {
         let node = &mut self.nodes[number];
         node.installation.put(&Version::Present)?;

@@ -115,7 +115,7 @@ fn nothing_fails_and_no_id_comes_twice_while_the_present_version_takes_over() ->
 
     installation.put(&Version::Present)?;
     Load::all_go_on(&running)?;
-    // A session that connects later, and a worker for a database that had none.
+    // Numbers also continue in a session that connects after the installation.
     drawn.go_on(&mut client, true)?;
     drawn.go_on(&mut server.connect("postgres")?, true)?;
     // The update comes too early. If it needs functions that the running library lacks, it changes nothing.
@@ -179,8 +179,8 @@ fn after_a_crash_of_the_former_version_no_id_comes_twice() -> Result<()> {
     taken.0.iter().try_for_each(Taken::unique)
 }
 
-/// The former release is installed again, before any UPDATE. It reads files if their form is unchanged. Otherwise it raises an
-/// error that names the version to install.
+/// The former release is installed again, before any UPDATE. The former release reads files whose form is unchanged. For other files
+/// it raises an error that names the version to install.
 #[test]
 #[ignore = "make test-upgrade builds the release that it begins with"]
 fn the_former_version_goes_on_or_names_the_version_that_it_takes() -> Result<()> {

@@ -165,7 +165,7 @@ fn queue_takes_the_id_that_was_free_the_longest() -> Result<()> {
          where worker_id = worker",
         )
         .or_else(|_| {
-            // If the column does not allow a null token, the row counts as free without it.
+            // The column `token` may not allow null. Rows that were released then count as free although they have a token.
             client.batch_execute(
             "update snowflake_ids.worker_lease w set expires_at = now() - free.since, released_at = now() - free.since
              from (values (0, interval '1min'), (1, '3min'), (2, '5min'), (3, '2min')) free(worker, since)

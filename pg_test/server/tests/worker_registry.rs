@@ -81,7 +81,7 @@ fn under_a_locked_registry_ids_go_on_until_the_expiry() -> Result<()> {
     ids::unique(taken)
 }
 
-/// The token shows which server holds the row. A server that finds another token has lost its lease, and must stop using this
+/// The token shows which server holds the row. A server that finds another token has lost its lease, and must stop using the row's
 /// worker id.
 #[test]
 fn a_lost_lease_is_exchanged_for_another() -> Result<()> {

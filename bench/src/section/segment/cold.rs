@@ -32,7 +32,7 @@ pub fn measure(server: &Server, session: &mut Session, effort: Effort) -> Result
     Ok(outcome(&starts))
 }
 
-/// Starts without a worker: a new tag has to start its own.
+/// Starts without a refill worker, because calls for a new tag have to start one.
 fn start(server: &Server, session: &mut Session, tag: &str) -> Result<Start> {
     let_the_worker_leave(session)?;
     let attempt =

@@ -14,7 +14,7 @@ pub fn calls(statement: &str, stop: Stop) -> Load {
     Load::new(SESSIONS, statement, stop)
 }
 
-/// What the server reports of a tag.
+/// The figures that the server reports about a tag.
 #[derive(Clone, Copy)]
 pub struct Status {
     /// The number of ids in the tag's next segment.

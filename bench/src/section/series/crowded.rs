@@ -1,9 +1,9 @@
-//! Many more keys than the memory has room for.
+//! A series with many more keys than the memory has room for.
 
 use super::by_hand::{BY_HAND, COUNTER, SESSIONS};
 use crate::section::prelude::*;
 
-/// A way to take the number of a random key, and a way to draw keys.
+/// A way to take a number of a random key, and a way to choose the key.
 #[derive(Clone, Copy)]
 struct Way {
     label: &'static str,

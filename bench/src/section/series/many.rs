@@ -15,7 +15,7 @@ const FIRST: &str = "insert into kept select key, number from (
 const STILL_KNOWN: &str = "select avg((series_nextval('many', key) = number + 1)::int)::float8 from kept";
 const SECTIONS: &str = "segment_status where tag like 'many section %'";
 
-/// What was found.
+/// The measured figures.
 struct Found {
     keys: f64,
     /// The share of keys whose numbers are still in memory after every key has got a number.

@@ -3,7 +3,7 @@ class Ids < ActiveRecord::Migration[6.1]
     enable_extension "snowflake_ids"
     execute "SELECT snowflake_ids.attach('customers', 'id')"
     execute "SELECT snowflake_ids.attach('invoices', 'id', kind => 'segment', tag => 'invoices')"
-    # Rails takes a default with "nextval" in it for that of a sequence. Use snowflake_id() and segment_id() instead.
+    # Rails takes a default that contains "nextval" for a sequence's default. Use snowflake_id() and segment_id() instead.
     change_column_default :customers, :id, -> { "snowflake_id()" }
     change_column_default :invoices, :id, -> { "segment_id('invoices')" }
     execute "INSERT INTO customers (name) VALUES ('migrated')" # the extension gives ids from here on, in this transaction

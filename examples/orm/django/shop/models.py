@@ -2,7 +2,7 @@ from django.db import models
 
 
 class SnowflakeField(models.BigAutoField):
-    """A key with the extension's default, for new tables. Django treats it like its own keys, and leaves it out of INSERT."""
+    """A key with the extension's default, for new tables. Django treats this key like its own keys, and leaves it out of INSERT."""
 
     def db_type_suffix(self, connection):
         return "DEFAULT snowflake_id()"

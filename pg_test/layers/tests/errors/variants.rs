@@ -10,7 +10,7 @@ use syn::{
     Arm, Attribute, Block, Expr, ExprStruct, File, Item, LitStr, Pat, Path, ReturnType, Type, parse_quote,
 };
 
-/// The messages of a type, by variant. A struct's messages have an empty name.
+/// The messages of a type, by variant. The messages of a struct are under the empty name.
 type Messages = BTreeMap<String, Vec<String>>;
 
 /// The texts of constants, and the texts in functions, by the name of the constant or function.

@@ -1,8 +1,8 @@
-/* A stand-in for Citus on a throwaway server, in one database: its tables in pg_catalog, as far as this project and its tests
-   look at them. What it does was compared with Citus 13.2. It is no extension, and distributes no rows. */
+/* A stand-in for Citus in one database of a throwaway server: the tables of Citus in pg_catalog, as far as this project and its
+   tests read them. The stand-in's behaviour was compared with Citus 13.2. It is no extension, and distributes no rows. */
 SET allow_system_table_mods = on;
 SET citus.enable_ddl_propagation = off;
--- Functions call others that are created later.
+-- Some functions call functions that are created later.
 SET check_function_bodies = off;
 
 CREATE SCHEMA citus_stand_in;

@@ -1,6 +1,6 @@
-/* What is done on the coordinator and reaches the workers: extensions, foreign servers, defaults of distributed tables. What
-   does not: user mappings, privileges on functions; and roles, which Citus does propagate: no event trigger is told of them.
-   The workers commit at once, whereas Citus' commit with the coordinator. */
+/* Changes on the coordinator that reach the workers: those to extensions, foreign servers and defaults of distributed tables.
+   Changes to user mappings, to privileges on functions and to roles do not. Citus does propagate roles, but event triggers do not
+   fire for them. Here the workers commit at once; in Citus they commit with the coordinator. */
 
 CREATE FUNCTION citus_stand_in.propagates() RETURNS boolean LANGUAGE sql STABLE
 AS $$ SELECT pg_catalog.current_setting('citus.enable_ddl_propagation')::pg_catalog.bool $$;

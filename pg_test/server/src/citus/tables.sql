@@ -1,5 +1,6 @@
-/* Distributed tables: a table of the same name on each node, with the rows that were inserted there. Defaults are evaluated by
-   the node that is asked. Citus has the rows in shards elsewhere, and shows all of them on each node; the tests put them together. */
+/* Distributed tables: a table of the same name on each node, with the rows that were inserted on that node. The node that runs an
+   INSERT evaluates the defaults. Citus keeps the rows in shards on other nodes, and each node shows all rows. With this stand-in,
+   the tests collect the rows from the nodes. */
 
 CREATE FUNCTION pg_catalog.column_to_column_name(table_name regclass, column_var_text text) RETURNS text
 LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS $$

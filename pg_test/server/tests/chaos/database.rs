@@ -50,7 +50,7 @@ pub struct Database {
     /// The scope within which the database's ids may not repeat. A scope may belong to one database or to several. During changes
     /// the scope is [`UNSURE`].
     pub scope: AtomicUsize,
-    /// The number of changes of the scope. A call may last until the scope is the same again.
+    /// The number of changes of the scope. During one call, the scope may change and change back.
     pub scope_changes: AtomicUsize,
     config: Config,
 }

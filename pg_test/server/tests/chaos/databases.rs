@@ -29,7 +29,8 @@ impl World {
 
     pub fn dump(&mut self) -> Result<()> {
         let database = self.any();
-        // The limit is for tables that are dumped. For locks on the extension's own tables pg_dump waits without a limit.
+        // `--lock-wait-timeout` limits the wait for locks on tables that are dumped. For locks on the extension's own tables, pg_dump
+        // waits without a limit.
         self.release_all(Some(database))?;
         let name = format!("dump{}", self.fresh());
         let file = self.server.file(&name);
@@ -51,7 +52,7 @@ impl World {
         }
         let (database, at_once) = (self.any(), !self.random.once_in(3));
         let Some(file) = self.dumps.get(self.random.of(self.dumps.len())).cloned() else { return Ok(()) };
-        // The program waits for locks without a limit.
+        // pg_restore waits for locks without a limit.
         self.release_all(Some(database))?;
         let mut command = self.server.command("pg_restore");
         command.args(["--clean", "--if-exists"]).args(at_once.then_some("--single-transaction"));

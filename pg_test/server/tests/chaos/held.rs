@@ -24,8 +24,8 @@ impl Held {
         }
     }
 
-    /// The rank of this thing when all things are ended. A closed database is opened after the open transactions that may lock
-    /// it. Its prepared transactions come last, because only a session in the database can end them.
+    /// The place of this thing in the order in which all things are ended. A closed database is opened after the transactions that
+    /// may lock it have ended. Prepared transactions come last, because only a session in their database can end them.
     const fn order(&self) -> u8 {
         match self {
             Self::Open { .. } => 0,
@@ -34,7 +34,7 @@ impl Held {
         }
     }
 
-    /// Whether a crash of the server ends it.
+    /// Whether a crash of the server ends this thing.
     pub fn is_lost_by_a_crash(&self) -> bool {
         matches!(self, Self::Open { .. })
     }

@@ -1,6 +1,6 @@
 //! Ids within one generation of a tag may not repeat. A tag begins a new generation when it is dropped and created, forced back
-//! or restored from a dump, or if its database is replaced by another database of the same name. Its ids may then repeat ids of
-//! the former generation.
+//! or restored from a dump, or if its database is replaced by another database of the same name. The tag's ids may then repeat ids
+//! of the former generation.
 
 use super::database::TAGS;
 use anyhow::{Result, bail};

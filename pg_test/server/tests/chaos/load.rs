@@ -40,7 +40,7 @@ pub struct Taken {
     pub by_itself: Vec<i64>,
 }
 
-/// The order that a session follows.
+/// The instructions that a session follows.
 pub struct Orders {
     pub number: usize,
     pub database: Arc<Database>,

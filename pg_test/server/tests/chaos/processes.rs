@@ -19,7 +19,7 @@ impl World {
         self.loads[number].shown.process.load(Ordering::SeqCst)
     }
 
-    /// Ends a session. This must succeed whatever the session is doing.
+    /// Ends a session. The session must end, whatever it is doing.
     pub fn end_session(&mut self) -> Result<()> {
         let process = self.process();
         if self.run("postgres", &format!("select pg_terminate_backend({process}) where {process} > 0"))?
@@ -54,7 +54,7 @@ impl World {
         self.run("postgres", &format!("select pg_terminate_backend({process}), '{kind}'")).map(drop)
     }
 
-    /// Kills a process, so that all processes crash.
+    /// Kills a process, so that the server also ends all other processes.
     pub fn kill(&mut self) -> Result<()> {
         let (process, kind) = match self.worker() {
             Some(worker) if self.random.once_in(2) => worker,

@@ -1,4 +1,4 @@
-//! Checks for faults that sessions and the server report, and waits.
+//! Checks for faults that sessions and the server report; and waits for the server and for ids.
 
 use super::judge::describe;
 use super::load;

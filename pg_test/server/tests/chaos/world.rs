@@ -41,7 +41,7 @@ pub struct World {
     pub dumps: Vec<PathBuf>,
     pub random: Random,
     pub story: Story,
-    /// Ids from rolled-back transactions that had changed their tags.
+    /// Ids that the test itself took in transactions that changed the tag and were rolled back.
     pub own: Vec<Given>,
     /// Other ids that the test itself took.
     pub taken: Vec<Given>,

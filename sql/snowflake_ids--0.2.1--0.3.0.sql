@@ -1063,6 +1063,7 @@ DROP FUNCTION
     snowflake_ids_internal.citus_refuse_move,
     snowflake_ids_internal.citus_rights,
     snowflake_ids_internal.citus_series,
+    snowflake_ids_internal.function_of,
     snowflake_ids_internal.generator_users,
     snowflake_ids_internal.highest_own_id,
     snowflake_ids_internal.highest_stored,
@@ -2326,7 +2327,7 @@ BEGIN
             check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_keys citus_run
             citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
             default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
-            drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number
+            drop_sequences former_identities free_sequence_name generator_keep group_error highest_id highest_number
             highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
             is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
@@ -3448,31 +3449,17 @@ $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        ELSE (SELECT kind
-            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
-                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
-            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- True if the argument is one literal: all quotes within it are doubled.
-                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
-END
-$$;
-CREATE OR REPLACE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
-        || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids');
+    -- The argument is one literal: all quotes within it are doubled.
+    RETURN CASE WHEN expression COLLATE "C" = 'snowflake_nextval()' THEN 'snowflake'
+        ELSE (regexp_match(expression COLLATE "C", '^(snowflake|segment)_nextval[(]''(?:[^'']|'''')*''::text[)]$'))[1] END;
 END
 $$;
 CREATE OR REPLACE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
-        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
-        ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f);
+    RETURN CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with('segment_nextval', tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with('snowflake_nextval', generator)
+        ELSE 'snowflake_nextval()' END;
 END
 $$;
 CREATE FUNCTION snowflake_ids_internal.check_tables(relation regclass) RETURNS void

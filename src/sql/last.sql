@@ -53,7 +53,7 @@ BEGIN
             check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_keys citus_run
             citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
             default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
-            drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number
+            drop_sequences former_identities free_sequence_name generator_keep group_error highest_id highest_number
             highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
             is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use

@@ -153,10 +153,9 @@ static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.regist
 
 static TAG_OF_DEFAULT: Statement = Statement::new(
     "SELECT r.tag
-     FROM snowflake_ids_internal.registry_reached AS r,
-         (SELECT f, convert_from($1, getdatabaseencoding()) AS written FROM snowflake_ids_internal.function_of('segment') AS f) AS d
-     WHERE r.tag = replace(substr(d.written, length(d.f) + 3, greatest(length(d.written) - length(d.f) - 10, 0)), $$''$$, $$'$$) COLLATE \"C\"
-         AND snowflake_ids_internal.call_with(d.f, r.tag) COLLATE \"C\" = d.written",
+     FROM snowflake_ids_internal.registry_reached AS r, (SELECT convert_from($1, getdatabaseencoding()) AS written) AS d
+     WHERE r.tag = replace(substr(d.written, 18, greatest(length(d.written) - 25, 0)), $$''$$, $$'$$) COLLATE \"C\"
+         AND snowflake_ids_internal.id_default('segment', r.tag) COLLATE \"C\" = d.written",
     &[BYTEAOID],
 );
 

@@ -1,15 +1,5 @@
 -- This extension's defaults in the form in which PostgreSQL prints them, so that they can be recognised.
 
--- Returns the function of a default, qualified with the extension's schema as in printed defaults.
-CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
-        || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids');
-END
-$$;
-
 -- Returns a call with a text literal as PostgreSQL prints it with standard_conforming_strings. quote_literal prints another
 -- form.
 CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
@@ -32,10 +22,9 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
-        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
-        ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f);
+    RETURN CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with('segment_nextval', tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with('snowflake_nextval', generator)
+        ELSE 'snowflake_nextval()' END;
 END
 $$;
 
@@ -44,14 +33,9 @@ $$;
 CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        ELSE (SELECT kind
-            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
-                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
-            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- True if the argument is one literal: all quotes within it are doubled.
-                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
+    -- The argument is one literal: all quotes within it are doubled.
+    RETURN CASE WHEN expression COLLATE "C" = 'snowflake_nextval()' THEN 'snowflake'
+        ELSE (regexp_match(expression COLLATE "C", '^(snowflake|segment)_nextval[(]''(?:[^'']|'''')*''::text[)]$'))[1] END;
 END
 $$;
 

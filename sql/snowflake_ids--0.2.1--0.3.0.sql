@@ -1073,6 +1073,7 @@ DROP FUNCTION
     snowflake_ids_internal.registry_place,
     snowflake_ids_internal.restore_identity,
     snowflake_ids_internal.sequence_follow,
+    snowflake_ids_internal.sequence_obstacle,
     snowflake_ids_internal.series_check_home,
     snowflake_ids_internal.series_keep_name,
     snowflake_ids_internal.tell_numbers_go_on,
@@ -2333,7 +2334,7 @@ BEGIN
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
             registry_identity registry_seed restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
             sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
-            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position
             sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users
             sequences_of set_default set_rights set_sequence shared_sequence table_and_below tag_of_default tell_done
             tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
@@ -2459,17 +2460,25 @@ BEGIN
         HINT = format(way, tag);
 END
 $$;
-CREATE OR REPLACE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, only_lasting boolean DEFAULT false,
+    OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    terms pg_sequence;
+    terms record;
 BEGIN
-    SELECT o.message, o.detail, o.hint INTO message, detail, hint
-    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) AS o;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF message IS NOT NULL THEN
+    SELECT s.*, c.relpersistence INTO terms
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    IF terms.relpersistence = 't' THEN
+        message := format('cannot bind temporary sequence "%s"', sequence);
+        detail := 'It is dropped at the end of its session.';
+        hint := 'Bind a permanent sequence.';
+    ELSIF terms.seqincrement < 0 THEN
+        message := format('cannot bind sequence "%s", which counts down', sequence);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
+        hint := format('Make it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
+    ELSIF only_lasting THEN
         RETURN;
-    ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
+    ELSIF terms.relpersistence = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
         detail := 'A crash would set it back to numbers that it has given before.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
@@ -3515,25 +3524,9 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
-    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle_lasting(shared);
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared, true);
     IF obstacle.message IS NOT NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-    END IF;
-END
-$$;
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    increment bigint := (SELECT s.seqincrement FROM pg_sequence AS s WHERE s.seqrelid = sequence);
-BEGIN
-    IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
-        message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It is dropped at the end of its session.';
-        hint := 'Bind a permanent sequence.';
-    ELSIF increment < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', increment);
-        hint := format('Make it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
     END IF;
 END
 $$;
@@ -3726,7 +3719,7 @@ BEGIN
                 tags := tags + 1;
             ELSIF reason IS NULL AND failure.shared IS NULL AND sequence IS NOT NULL THEN
                 reason := (SELECT o.message || ', and attach would drop it'
-                    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) o);
+                    FROM snowflake_ids_internal.sequence_obstacle(sequence, true) o);
                 tags := tags + 1;
             END IF;
             reason := coalesce(reason, groups ->> failure.shared::oid::text);
@@ -4062,7 +4055,7 @@ REVOKE EXECUTE ON FUNCTION
     snowflake_ids_internal.group_error,
     snowflake_ids_internal.is_adopted_schema,
     snowflake_ids_internal.schema_plan,
-    snowflake_ids_internal.sequence_obstacle_lasting,
+    snowflake_ids_internal.sequence_obstacle,
     snowflake_ids_internal.sequence_users,
     snowflake_ids_internal.tell_done
 FROM PUBLIC;
@@ -4090,7 +4083,7 @@ BEGIN
             'snowflake_ids_internal.is_adopted_schema, '
             'snowflake_ids_internal.registry_seed, '
             'snowflake_ids_internal.schema_plan, '
-            'snowflake_ids_internal.sequence_obstacle_lasting, '
+            'snowflake_ids_internal.sequence_obstacle, '
             'snowflake_ids_internal.sequence_users, '
             'snowflake_ids_internal.tell_done TO %s', holder);
     END LOOP;

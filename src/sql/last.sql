@@ -59,7 +59,7 @@ BEGIN
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
             registry_identity registry_seed restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
             sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
-            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
+            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_position
             sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users
             sequences_of set_default set_rights set_sequence shared_sequence table_and_below tag_of_default tell_done
             tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),

@@ -200,36 +200,27 @@ BEGIN
 END
 $$;
 
-/* Returns the first obstacle to binding a sequence that sequence_make_fit cannot remove; null if there is none. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+/* Returns the first obstacle to binding a sequence; null if there is none. With only_lasting, ignores the obstacles that
+   sequence_make_fit removes. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, only_lasting boolean DEFAULT false,
+    OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    increment bigint := (SELECT s.seqincrement FROM pg_sequence AS s WHERE s.seqrelid = sequence);
+    terms record;
 BEGIN
-    IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
+    SELECT s.*, c.relpersistence INTO terms
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    IF terms.relpersistence = 't' THEN
         message := format('cannot bind temporary sequence "%s"', sequence);
         detail := 'It is dropped at the end of its session.';
         hint := 'Bind a permanent sequence.';
-    ELSIF increment < 0 THEN
+    ELSIF terms.seqincrement < 0 THEN
         message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', increment);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
         hint := format('Make it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
-    END IF;
-END
-$$;
-
-/* Returns the first obstacle to binding a sequence, whether or not it can be removed; null if there is none. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    terms pg_sequence;
-BEGIN
-    SELECT o.message, o.detail, o.hint INTO message, detail, hint
-    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) AS o;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF message IS NOT NULL THEN
+    ELSIF only_lasting THEN
         RETURN;
-    ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
+    ELSIF terms.relpersistence = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
         detail := 'A crash would set it back to numbers that it has given before.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);

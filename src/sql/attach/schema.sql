@@ -213,7 +213,7 @@ BEGIN
                 tags := tags + 1;
             ELSIF reason IS NULL AND failure.shared IS NULL AND sequence IS NOT NULL THEN
                 reason := (SELECT o.message || ', and attach would drop it'
-                    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) o);
+                    FROM snowflake_ids_internal.sequence_obstacle(sequence, true) o);
                 tags := tags + 1;
             END IF;
             reason := coalesce(reason, groups ->> failure.shared::oid::text);

@@ -99,7 +99,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
-    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle_lasting(shared);
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared, true);
     IF obstacle.message IS NOT NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
     END IF;

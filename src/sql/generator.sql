@@ -15,7 +15,6 @@ COMMENT ON COLUMN snowflake_ids.generator.modulus IS
 COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: the setting snowflake_ids.sequence_start decides';
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
-GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
 /* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
@@ -178,4 +177,3 @@ SELECT g.name, g.layout, g.modulus, g.remainder,
        g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
 FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
 COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and the state of this server''s counters for their layouts';
-GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;

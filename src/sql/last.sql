@@ -1,41 +1,3 @@
-/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the other
-   functions. */
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
-    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
-    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
-    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
-    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
-    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
-    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
-    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
-TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
-    snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
-    snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
-    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
-    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
-    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
-    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
-    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
-    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
-    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health,
-    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag,
-    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
-    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
-    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
-    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
-    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
-    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
-    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
-    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
-    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
-    snowflake_ids_internal.timeline
-TO PUBLIC;
-
 /* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
    detach are not listed. They run with the caller's rights, or with the rights of a table owner that the caller is a member
    of. */
@@ -136,9 +98,49 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'revokes from a role the right to administer a part of the extension';
 
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
-    snowflake_ids_internal.administration_change(text, text, name),
-    snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
+/* All roles may read the views, and call functions that check the caller's rights or only show data. Roles that may call
+   functions for ids can also see their registries and generators. The extension's owner may grant the other functions. */
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
+GRANT SELECT ON snowflake_ids.attention, snowflake_ids.generator, snowflake_ids.generator_status, snowflake_ids.metric,
+    snowflake_ids.metric_dense, snowflake_ids.metric_generator, snowflake_ids.metric_node, snowflake_ids.metric_registry,
+    snowflake_ids.metric_series, snowflake_ids.metric_server, snowflake_ids.metric_tag, snowflake_ids.progress,
+    snowflake_ids.registry_server, snowflake_ids.registry_status, snowflake_ids.segment_status, snowflake_ids.sequence_status,
+    snowflake_ids.series_key, snowflake_ids.series_status, snowflake_ids.status, snowflake_ids.status_history
+TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
+    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
+    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
+    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
+    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
+    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
+    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
+    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
+TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
+    snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
+    snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
+    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
+    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
+    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
+    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
+    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
+    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
+    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health,
+    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag,
+    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
+    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
+    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
+    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
+    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
+    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
+    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
+    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
+    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
+    snowflake_ids_internal.timeline
+TO PUBLIC;
 
 /* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
    ids and the choice of registries concern other databases, too. The owner can dump those tables, but only administrators

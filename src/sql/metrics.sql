@@ -164,6 +164,3 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Requests that
 COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Requests without an answer since the last answer.';
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; the registry is asked only when ids are needed.';
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'The duration of the last request that was answered.';
-
-GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
-    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;

@@ -97,7 +97,6 @@ CREATE VIEW snowflake_ids.progress AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
 FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
 COMMENT ON VIEW snowflake_ids.progress IS 'the progress of running calls of audit, attach and detach';
-GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
 ",
     name = "progress",
     requires = [

@@ -175,5 +175,3 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and the results of requests to them since the server started';
-/* Roles that may call functions for ids must be able to see their registry. */
-GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;

@@ -163,7 +163,6 @@ extension_sql!(
     "
 CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
 COMMENT ON VIEW snowflake_ids.status_history IS 'the activity of this server in the last hour, one row for each sample';
-GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
 ",
     name = "status_history_view",
     requires = [snowflake_ids::status_history, "status_view"]

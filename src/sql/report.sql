@@ -157,7 +157,6 @@ $$;
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
 COMMENT ON VIEW snowflake_ids.attention IS 'problems that need attention, the worst first';
-GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres' AS $$

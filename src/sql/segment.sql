@@ -518,4 +518,3 @@ SELECT datname, tag, current_first, current_last, current_next, next_first, next
 FROM slots
 WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and their counts since the server started';
-GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;

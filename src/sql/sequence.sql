@@ -447,4 +447,3 @@ FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
 WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
     AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
 COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of snowflake_ids';
-GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;

@@ -808,4 +808,3 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
 COMMENT ON COLUMN snowflake_ids.series_key.last_value IS 'the last number of the key';
-GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;

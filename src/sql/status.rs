@@ -138,8 +138,6 @@ extension_sql!(
     "
 CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
-GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
-GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 ",
     name = "status_view",
     requires = [snowflake_ids::status]

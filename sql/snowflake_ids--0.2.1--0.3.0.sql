@@ -876,9 +876,7 @@ CREATE OR REPLACE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETUR
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    IF current_setting('synchronous_commit') <> 'remote_apply' THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
-    END IF;
+    PERFORM set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply';
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
     -- A longer lease is cut to this server's lease duration. Two nodes without a registry may have chosen the same worker id;
     -- only one of them keeps it.
@@ -4610,9 +4608,7 @@ BEGIN
             ERRCODE = 'duplicate_object',
             HINT = 'Change its properties with snowflake_ids.segment_alter, or its next id with snowflake_ids.segment_set.';
     END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
 END
 $$;
 
@@ -4626,5 +4622,130 @@ BEGIN
             LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
             CROSS JOIN LATERAL (SELECT CASE a.attidentity WHEN '' THEN b.identity ELSE a.attidentity END) AS i (identity)
         WHERE i.identity IN ('a', 'd'));
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    IF generator IS NULL THEN
+        PERFORM snowflake_ids_internal.layout_change_own(new);
+        RETURN;
+    END IF;
+    -- Nobody else changes the row between the look at it and the change.
+    PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
+    PERFORM snowflake_ids_internal.generator_unknown(generator) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.layout_change_check(new, generator);
+    UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_alter(
+    tag         text,
+    step        bigint,
+    max_step    bigint,
+    increment   bigint,
+    remainder   bigint,
+    description text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    owner       name
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    UPDATE snowflake_ids.segment AS s
+    SET step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step),
+        increment = coalesce(increment, s.increment),
+        remainder = coalesce(remainder, s.remainder),
+        description = coalesce(description, s.description),
+        max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        version = snowflake_ids_internal.random_number(),
+        update_time = clock_timestamp()
+    WHERE s.tag = segment_alter.tag COLLATE "C";
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_drop(tag text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag COLLATE "C";
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_lock(tag text) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    reserved bigint;
+BEGIN
+    PERFORM snowflake_ids_internal.segment_check_tag(tag);
+    PERFORM snowflake_ids_internal.segment_check_home();
+    SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
+    INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
+    RETURN reserved;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_new boolean;
+BEGIN
+    PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
+    PERFORM snowflake_ids_internal.segment_unknown(tag)
+    WHERE NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
+    -- What is left of roles that were dropped.
+    DELETE FROM snowflake_ids.segment_privilege AS p
+    WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
+    INSERT INTO snowflake_ids.segment_restricted AS r (tag) VALUES (segment_restrict.tag) ON CONFLICT DO NOTHING;
+    is_new := FOUND;
+    IF snowflake_ids_internal.has_workers() THEN
+        RAISE NOTICE 'rights on segment tag "%" stay as they are on other nodes of the cluster', left(tag, 128) USING
+            HINT = 'To pass them on, CALL snowflake_ids.use_citus() on the coordinator afterwards.';
+    END IF;
+    RETURN is_new;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION snowflake_ids_internal.series_alter(
+    name        text,
+    max_value   bigint,
+    time_zone   text,
+    format      text,
+    description text,
+    owner       name,
+    new_name    text,
+    step        integer,
+    max_step    integer
+) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+BEGIN
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'rename') WHERE new_name <> name COLLATE "C";
+    UPDATE snowflake_ids.series AS s
+    SET max_value = coalesce(max_value, s.max_value),
+        time_zone = coalesce(time_zone, s.time_zone),
+        format = coalesce(format, s.format),
+        description = coalesce(description, s.description),
+        step = coalesce(step, s.step),
+        max_step = coalesce(max_step, s.max_step)
+    WHERE s.name = name COLLATE "C";
+    -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
+    UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C" AND new_name <> name COLLATE "C";
+    PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner) WHERE owner IS NOT NULL;
+EXCEPTION WHEN unique_violation THEN
+    PERFORM snowflake_ids_internal.series_taken(new_name);
 END
 $$;

@@ -11,9 +11,7 @@ BEGIN
     END IF;
     -- Nobody else changes the row between the look at it and the change.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(generator);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_unknown(generator) WHERE NOT FOUND;
     PERFORM snowflake_ids_internal.layout_change_check(new, generator);
     UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
 END

@@ -244,9 +244,7 @@ BEGIN
             ERRCODE = 'duplicate_object',
             HINT = 'Change its properties with snowflake_ids.segment_alter, or its next id with snowflake_ids.segment_set.';
     END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
@@ -280,12 +278,8 @@ BEGIN
         version = snowflake_ids_internal.random_number(),
         update_time = clock_timestamp()
     WHERE s.tag = segment_alter.tag COLLATE "C";
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
 END
 $$;
 
@@ -295,9 +289,7 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag COLLATE "C";
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
 END
 $$;
 
@@ -317,9 +309,7 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
     RETURN reserved;
 END
 $$;
@@ -415,9 +405,8 @@ DECLARE
     is_new boolean;
 BEGIN
     PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
-    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag)
+    WHERE NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
     -- What is left of roles that were dropped.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);

@@ -281,9 +281,7 @@ CREATE FUNCTION snowflake_ids_internal.series_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    IF new_name <> name COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
-    END IF;
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'rename') WHERE new_name <> name COLLATE "C";
     UPDATE snowflake_ids.series AS s
     SET max_value = coalesce(max_value, s.max_value),
         time_zone = coalesce(time_zone, s.time_zone),
@@ -293,12 +291,8 @@ BEGIN
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
     -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
-    IF new_name <> name COLLATE "C" THEN
-        UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
-    END IF;
+    UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C" AND new_name <> name COLLATE "C";
+    PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner) WHERE owner IS NOT NULL;
 EXCEPTION WHEN unique_violation THEN
     PERFORM snowflake_ids_internal.series_taken(new_name);
 END

@@ -2320,12 +2320,12 @@ BEGIN
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
-            'advance_sequence as_owner attach_error attach_group attach_here attach_in_session attach_shared attach_steps
-            attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns check_alone check_column
+            'advance_sequence as_owner attach_error attach_here attach_in_session attach_shared attach_steps
+            attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns change_group check_alone check_column
             check_coordinator check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_shared
             check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_keys citus_run
             citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
-            default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
+            default_of default_tag detach_steps detach_worker detach_workers discard_received drop_identities
             drop_sequences former_identities free_sequence_name generator_keep group_error highest_id highest_number
             highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
             is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
@@ -3770,15 +3770,20 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UNION ALL SELECT NULL, NULL, NULL, format('%s.%I: %s', p.relation, p.attribute, p.reason)
     FROM plan p WHERE p.action = 'skip' AND p.state <> 'attached' AND NOT starts_with(p.reason, 'goes with')
 $$;
-CREATE FUNCTION snowflake_ids_internal.attach_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.change_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    change text := CASE WHEN kind IS NULL THEN 'detach' ELSE 'attach' END;
     relation regclass;
     attribute name;
     message text;
     detail text;
     hint text;
 BEGIN
+    IF kind IS NULL AND sequence IS NOT NULL THEN
+        PERFORM snowflake_ids.unbind_sequence(sequence);
+        RETURN NULL;
+    END IF;
     -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
     -- lock a distributed table, because another session attaches that table, and would wait for this session.
     FOREACH relation IN ARRAY relations LOOP
@@ -3789,23 +3794,26 @@ BEGIN
         attribute := NULL;
         SELECT a.attname INTO attribute FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attnum = numbers[place] AND NOT a.attisdropped
-            AND (attach_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
-                WHERE s.sequence = attach_group.sequence));
+            AND (change_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
+                WHERE s.sequence = change_group.sequence));
         IF NOT FOUND THEN
-            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
+            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = format('Call %s_all again.', change);
+        ELSIF kind IS NULL THEN
+            PERFORM snowflake_ids.detach(relation, attribute);
+        ELSE
+            PERFORM snowflake_ids.attach(relation, attribute, kind);
         END IF;
-        PERFORM snowflake_ids.attach(relation, attribute, kind);
         -- The first call has already reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    message := concat(relation::text, '.' || quote_ident(attribute), ': ', message);
+    message := concat(coalesce(relation, sequence)::regclass, '.' || quote_ident(attribute), ': ', message);
     RAISE WARNING USING
-        MESSAGE = format('not attached: %s', message),
+        MESSAGE = format('not %sed: %s', change, message),
         DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
-        HINT = coalesce(nullif(hint, ''), 'Call attach_all again.');
+        HINT = coalesce(nullif(hint, ''), format('Call %s_all again.', change));
     RETURN message;
 END
 $$;
@@ -3826,36 +3834,6 @@ BEGIN
         AND NOT EXISTS (SELECT FROM attached a WHERE a.relation = c.above AND a.attribute = c.attribute)
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e')
     ORDER BY 1, 2, 3;
-END
-$$;
-CREATE FUNCTION snowflake_ids_internal.detach_group(relation regclass, number smallint, sequence regclass) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    attribute name;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    IF sequence IS NOT NULL THEN
-        PERFORM snowflake_ids.unbind_sequence(sequence);
-        RETURN NULL;
-    END IF;
-    PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
-    SELECT a.attname INTO attribute FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attnum = detach_group.number AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call detach_all again.';
-    END IF;
-    PERFORM snowflake_ids.detach(relation, attribute);
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    message := concat(coalesce(sequence, relation)::text, '.' || quote_ident(attribute), ': ', message);
-    RAISE WARNING USING
-        MESSAGE = format('not detached: %s', message),
-        DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
-        HINT = coalesce(nullif(hint, ''), 'Call detach_all again.');
-    RETURN message;
 END
 $$;
 CREATE FUNCTION snowflake_ids_internal.check_may_commit(procedure text) RETURNS void
@@ -3894,7 +3872,7 @@ BEGIN
         IF error IS NULL THEN
             COMMIT;
             PERFORM pg_catalog.snowflake_extension_keep();
-            error := snowflake_ids_internal.attach_group(step.relations, step.numbers, step.sequence, kind);
+            error := snowflake_ids_internal.change_group(step.relations, step.numbers, step.sequence, kind);
         END IF;
         IF error IS NULL THEN
             done := done OPERATOR(pg_catalog.+) pg_catalog.cardinality(step.relations);
@@ -3924,7 +3902,7 @@ BEGIN
     FOR step IN SELECT s.* FROM snowflake_ids_internal.detach_steps(schema, kind) AS s LOOP
         COMMIT;
         PERFORM pg_catalog.snowflake_extension_keep();
-        error := snowflake_ids_internal.detach_group(step.relation, step.number, step.sequence);
+        error := snowflake_ids_internal.change_group(ARRAY[step.relation], ARRAY[step.number], step.sequence, NULL);
         IF error IS NULL THEN
             done := done OPERATOR(pg_catalog.+) 1;
         ELSE
@@ -4040,15 +4018,14 @@ REVOKE EXECUTE ON FUNCTION
     snowflake_ids.attach_plan,
     snowflake_ids_internal.attach_created,
     snowflake_ids_internal.attach_error,
-    snowflake_ids_internal.attach_group,
     snowflake_ids_internal.attach_steps,
     snowflake_ids_internal.candidate_columns,
+    snowflake_ids_internal.change_group,
     snowflake_ids_internal.check_may_commit,
     snowflake_ids_internal.check_shared,
     snowflake_ids_internal.check_tables,
     snowflake_ids_internal.citus_keys,
     snowflake_ids_internal.columns_to_widen,
-    snowflake_ids_internal.detach_group,
     snowflake_ids_internal.detach_steps,
     snowflake_ids_internal.group_error,
     snowflake_ids_internal.is_adopted_schema,
@@ -4067,15 +4044,14 @@ BEGIN
         WHERE p.oid = 'snowflake_ids_internal.sequence_bind'::regproc AND a.grantee <> p.proowner
     LOOP
         EXECUTE format('GRANT EXECUTE ON FUNCTION snowflake_ids_internal.attach_error, '
-            'snowflake_ids_internal.attach_group, '
             'snowflake_ids_internal.attach_steps, '
             'snowflake_ids_internal.candidate_columns, '
+            'snowflake_ids_internal.change_group, '
             'snowflake_ids_internal.check_may_commit, '
             'snowflake_ids_internal.check_shared, '
             'snowflake_ids_internal.check_tables, '
             'snowflake_ids_internal.citus_keys, '
             'snowflake_ids_internal.columns_to_widen, '
-            'snowflake_ids_internal.detach_group, '
             'snowflake_ids_internal.detach_steps, '
             'snowflake_ids_internal.group_error, '
             'snowflake_ids_internal.is_adopted_schema, '

@@ -271,16 +271,21 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM plan p WHERE p.action = 'skip' AND p.state <> 'attached' AND NOT starts_with(p.reason, 'goes with')
 $$;
 
--- Attaches a group. Returns null, or the error. Checks the plan again under the lock.
-CREATE FUNCTION snowflake_ids_internal.attach_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
+-- Attaches a group or, if kind is null, detaches it. Returns null, or the error. Checks the plan again under the lock.
+CREATE FUNCTION snowflake_ids_internal.change_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    change text := CASE WHEN kind IS NULL THEN 'detach' ELSE 'attach' END;
     relation regclass;
     attribute name;
     message text;
     detail text;
     hint text;
 BEGIN
+    IF kind IS NULL AND sequence IS NOT NULL THEN
+        PERFORM snowflake_ids.unbind_sequence(sequence);
+        RETURN NULL;
+    END IF;
     -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
     -- lock a distributed table, because another session attaches that table, and would wait for this session.
     FOREACH relation IN ARRAY relations LOOP
@@ -291,23 +296,26 @@ BEGIN
         attribute := NULL;
         SELECT a.attname INTO attribute FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attnum = numbers[place] AND NOT a.attisdropped
-            AND (attach_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
-                WHERE s.sequence = attach_group.sequence));
+            AND (change_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
+                WHERE s.sequence = change_group.sequence));
         IF NOT FOUND THEN
-            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
+            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = format('Call %s_all again.', change);
+        ELSIF kind IS NULL THEN
+            PERFORM snowflake_ids.detach(relation, attribute);
+        ELSE
+            PERFORM snowflake_ids.attach(relation, attribute, kind);
         END IF;
-        PERFORM snowflake_ids.attach(relation, attribute, kind);
         -- The first call has already reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    message := concat(relation::text, '.' || quote_ident(attribute), ': ', message);
+    message := concat(coalesce(relation, sequence)::regclass, '.' || quote_ident(attribute), ': ', message);
     RAISE WARNING USING
-        MESSAGE = format('not attached: %s', message),
+        MESSAGE = format('not %sed: %s', change, message),
         DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
-        HINT = coalesce(nullif(hint, ''), 'Call attach_all again.');
+        HINT = coalesce(nullif(hint, ''), format('Call %s_all again.', change));
     RETURN message;
 END
 $$;
@@ -329,37 +337,6 @@ BEGIN
         AND NOT EXISTS (SELECT FROM attached a WHERE a.relation = c.above AND a.attribute = c.attribute)
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e')
     ORDER BY 1, 2, 3;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.detach_group(relation regclass, number smallint, sequence regclass) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    attribute name;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    IF sequence IS NOT NULL THEN
-        PERFORM snowflake_ids.unbind_sequence(sequence);
-        RETURN NULL;
-    END IF;
-    PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
-    SELECT a.attname INTO attribute FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attnum = detach_group.number AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call detach_all again.';
-    END IF;
-    PERFORM snowflake_ids.detach(relation, attribute);
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    message := concat(coalesce(sequence, relation)::text, '.' || quote_ident(attribute), ': ', message);
-    RAISE WARNING USING
-        MESSAGE = format('not detached: %s', message),
-        DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
-        HINT = coalesce(nullif(hint, ''), 'Call detach_all again.');
-    RETURN message;
 END
 $$;
 
@@ -401,7 +378,7 @@ BEGIN
         IF error IS NULL THEN
             COMMIT;
             PERFORM pg_catalog.snowflake_extension_keep();
-            error := snowflake_ids_internal.attach_group(step.relations, step.numbers, step.sequence, kind);
+            error := snowflake_ids_internal.change_group(step.relations, step.numbers, step.sequence, kind);
         END IF;
         IF error IS NULL THEN
             done := done OPERATOR(pg_catalog.+) pg_catalog.cardinality(step.relations);
@@ -432,7 +409,7 @@ BEGIN
     FOR step IN SELECT s.* FROM snowflake_ids_internal.detach_steps(schema, kind) AS s LOOP
         COMMIT;
         PERFORM pg_catalog.snowflake_extension_keep();
-        error := snowflake_ids_internal.detach_group(step.relation, step.number, step.sequence);
+        error := snowflake_ids_internal.change_group(ARRAY[step.relation], ARRAY[step.number], step.sequence, NULL);
         IF error IS NULL THEN
             done := done OPERATOR(pg_catalog.+) 1;
         ELSE

@@ -456,8 +456,7 @@ BEGIN
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
-    END IF;
-    IF NOT outside THEN
+    ELSE
         -- A new registry knows no leases. The nodes' leases are committed before any node asks for a lease, and stay if this
         -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held

@@ -16,7 +16,6 @@ COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rot
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
 
-/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

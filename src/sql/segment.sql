@@ -132,7 +132,6 @@ $$;
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
-/* Converts an argument to bigint. The error message contains the argument's name. */
 CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -147,7 +146,6 @@ BEGIN
 END
 $$;
 
-/* Fails with the error for a tag that does not exist. */
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -330,7 +328,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
-/* Fails if a value is below ids that may be in use. */
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

@@ -49,7 +49,6 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* Updates the bindings of a generator that is renamed. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -177,7 +176,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-/* Fails if the relation is not a sequence, or does not belong to the caller. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -77,7 +77,6 @@ COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'one or more of O
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
-/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -180,7 +179,6 @@ BEGIN
 END
 $$;
 
-/* Sets the steps of the sections' tags to those of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN

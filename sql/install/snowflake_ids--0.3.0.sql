@@ -1503,8 +1503,6 @@ AS 'MODULE_PATHNAME', 'status_wrapper';
 
 CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
-GRANT USAGE ON SCHEMA snowflake_ids TO PUBLIC;
-GRANT SELECT ON snowflake_ids.status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1621,7 +1619,6 @@ CREATE VIEW snowflake_ids.progress AS
 SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
 FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
 COMMENT ON VIEW snowflake_ids.progress IS 'the progress of running calls of audit, attach and detach';
-GRANT SELECT ON snowflake_ids.progress TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1650,7 +1647,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 
 CREATE VIEW snowflake_ids.status_history AS SELECT * FROM snowflake_ids.status_history();
 COMMENT ON VIEW snowflake_ids.status_history IS 'the activity of this server in the last hour, one row for each sample';
-GRANT SELECT ON snowflake_ids.status_history TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2315,9 +2311,7 @@ COMMENT ON COLUMN snowflake_ids.generator.modulus IS
 COMMENT ON COLUMN snowflake_ids.generator.sequence_start IS 'zero, random or rotate; null: the setting snowflake_ids.sequence_start decides';
 COMMENT ON COLUMN snowflake_ids.generator.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.generator', '');
-GRANT SELECT ON snowflake_ids.generator TO PUBLIC;
 
-/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.generator_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -2478,7 +2472,6 @@ SELECT g.name, g.layout, g.modulus, g.remainder,
        g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
 FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
 COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and the state of this server''s counters for their layouts';
-GRANT SELECT ON snowflake_ids.generator_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2498,9 +2491,7 @@ BEGIN
     END IF;
     -- Nobody else changes the row between the look at it and the change.
     PERFORM FROM snowflake_ids.generator AS g WHERE g.name = generator COLLATE "C" FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.generator_unknown(generator);
-    END IF;
+    PERFORM snowflake_ids_internal.generator_unknown(generator) WHERE NOT FOUND;
     PERFORM snowflake_ids_internal.layout_change_check(new, generator);
     UPDATE snowflake_ids.generator AS g SET layout = new WHERE g.name = generator COLLATE "C";
 END
@@ -2784,7 +2775,6 @@ $$;
 CREATE TRIGGER segment_keep BEFORE TRUNCATE ON snowflake_ids.segment
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_keep();
 
-/* Converts an argument to bigint. The error message contains the argument's name. */
 CREATE FUNCTION snowflake_ids_internal.segment_bigint(name text, value numeric) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2799,7 +2789,6 @@ BEGIN
 END
 $$;
 
-/* Fails with the error for a tag that does not exist. */
 CREATE FUNCTION snowflake_ids_internal.segment_unknown(tag text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2896,9 +2885,7 @@ BEGIN
             ERRCODE = 'duplicate_object',
             HINT = 'Change its properties with snowflake_ids.segment_alter, or its next id with snowflake_ids.segment_set.';
     END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
@@ -2932,12 +2919,8 @@ BEGIN
         version = snowflake_ids_internal.random_number(),
         update_time = clock_timestamp()
     WHERE s.tag = segment_alter.tag COLLATE "C";
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.segment_set_owner(tag, owner);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
+    PERFORM snowflake_ids_internal.segment_set_owner(tag, owner) WHERE owner IS NOT NULL;
 END
 $$;
 
@@ -2947,9 +2930,7 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
     DELETE FROM snowflake_ids.segment AS s WHERE s.tag = segment_drop.tag COLLATE "C";
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
 END
 $$;
 
@@ -2969,9 +2950,7 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_check_home();
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
     RETURN reserved;
 END
 $$;
@@ -2992,7 +2971,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
-/* Fails if a value is below ids that may be in use. */
 CREATE FUNCTION snowflake_ids_internal.segment_refuse_below(tag text, value bigint, issued bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3067,9 +3045,8 @@ DECLARE
     is_new boolean;
 BEGIN
     PERFORM FROM snowflake_ids.segment AS s WHERE s.tag = segment_restrict.tag COLLATE "C" FOR KEY SHARE;
-    IF NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        PERFORM snowflake_ids_internal.segment_unknown(tag);
-    END IF;
+    PERFORM snowflake_ids_internal.segment_unknown(tag)
+    WHERE NOT FOUND AND NOT EXISTS (SELECT FROM snowflake_ids.registry_server);
     -- What is left of roles that were dropped.
     DELETE FROM snowflake_ids.segment_privilege AS p
     WHERE p.tag = segment_restrict.tag COLLATE "C" AND p.grantee <> 0 AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.oid = p.grantee);
@@ -3170,7 +3147,6 @@ SELECT datname, tag, current_first, current_last, current_next, next_first, next
 FROM slots
 WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and their counts since the server started';
-GRANT SELECT ON snowflake_ids.segment_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3338,7 +3314,6 @@ $$;
 CREATE VIEW snowflake_ids.attention AS
 SELECT a.severity, a.subject, a.problem, a.action, a.since FROM snowflake_ids_internal.attention() AS a;
 COMMENT ON VIEW snowflake_ids.attention IS 'problems that need attention, the worst first';
-GRANT SELECT ON snowflake_ids.attention TO PUBLIC;
 
 CREATE FUNCTION snowflake_ids.report() RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off SET timezone = 'UTC' SET datestyle = 'ISO' SET intervalstyle = 'postgres' AS $$
@@ -3591,7 +3566,6 @@ $$;
 CREATE TRIGGER sequence_binding_check BEFORE INSERT OR UPDATE OF sequence ON snowflake_ids.sequence_binding
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.sequence_binding_check();
 
-/* Updates the bindings of a generator that is renamed. */
 CREATE FUNCTION snowflake_ids_internal.generator_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3719,7 +3693,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-/* Fails if the relation is not a sequence, or does not belong to the caller. */
 CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3742,36 +3715,27 @@ BEGIN
 END
 $$;
 
-/* Returns the first obstacle to binding a sequence that sequence_make_fit cannot remove; null if there is none. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle_lasting(sequence regclass, OUT message text, OUT detail text, OUT hint text)
+/* Returns the first obstacle to binding a sequence; null if there is none. With only_lasting, ignores the obstacles that
+   sequence_make_fit removes. */
+CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, only_lasting boolean DEFAULT false,
+    OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    increment bigint := (SELECT s.seqincrement FROM pg_sequence AS s WHERE s.seqrelid = sequence);
+    terms record;
 BEGIN
-    IF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 't' THEN
+    SELECT s.*, c.relpersistence INTO terms
+    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
+    IF terms.relpersistence = 't' THEN
         message := format('cannot bind temporary sequence "%s"', sequence);
         detail := 'It is dropped at the end of its session.';
         hint := 'Bind a permanent sequence.';
-    ELSIF increment < 0 THEN
+    ELSIF terms.seqincrement < 0 THEN
         message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', increment);
+        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
         hint := format('Make it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
-    END IF;
-END
-$$;
-
-/* Returns the first obstacle to binding a sequence, whether or not it can be removed; null if there is none. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, OUT message text, OUT detail text, OUT hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    terms pg_sequence;
-BEGIN
-    SELECT o.message, o.detail, o.hint INTO message, detail, hint
-    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) AS o;
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    IF message IS NOT NULL THEN
+    ELSIF only_lasting THEN
         RETURN;
-    ELSIF (SELECT c.relpersistence FROM pg_class AS c WHERE c.oid = sequence) = 'u' THEN
+    ELSIF terms.relpersistence = 'u' THEN
         message := format('cannot bind unlogged sequence "%s"', sequence);
         detail := 'A crash would set it back to numbers that it has given before.';
         hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
@@ -3998,7 +3962,6 @@ FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
 WHERE (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
     AND CASE WHEN r.readable AND b.tag IS NOT NULL THEN snowflake_ids.has_segment_privilege(b.tag, 'SELECT') ELSE true END;
 COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of snowflake_ids';
-GRANT SELECT ON snowflake_ids.sequence_status TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4087,7 +4050,6 @@ COMMENT ON COLUMN snowflake_ids.series_privilege.privileges IS 'one or more of O
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
-/* Checks each row, whoever writes it. */
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4190,7 +4152,6 @@ BEGIN
 END
 $$;
 
-/* Sets the steps of the sections' tags to those of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_alter_sections() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4291,9 +4252,7 @@ CREATE FUNCTION snowflake_ids_internal.series_alter(
 ) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    IF new_name <> name COLLATE "C" THEN
-        PERFORM snowflake_ids_internal.series_check_unused(name, 'rename');
-    END IF;
+    PERFORM snowflake_ids_internal.series_check_unused(name, 'rename') WHERE new_name <> name COLLATE "C";
     UPDATE snowflake_ids.series AS s
     SET max_value = coalesce(max_value, s.max_value),
         time_zone = coalesce(time_zone, s.time_zone),
@@ -4303,12 +4262,8 @@ BEGIN
         max_step = coalesce(max_step, s.max_step)
     WHERE s.name = name COLLATE "C";
     -- Not above: while a column of a key is written, no worker reads the row, also where it is written as it was.
-    IF new_name <> name COLLATE "C" THEN
-        UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C";
-    END IF;
-    IF owner IS NOT NULL THEN
-        PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner);
-    END IF;
+    UPDATE snowflake_ids.series AS s SET name = new_name WHERE s.name = name COLLATE "C" AND new_name <> name COLLATE "C";
+    PERFORM snowflake_ids_internal.series_set_owner(coalesce(new_name, name), owner) WHERE owner IS NOT NULL;
 EXCEPTION WHEN unique_violation THEN
     PERFORM snowflake_ids_internal.series_taken(new_name);
 END
@@ -4818,7 +4773,6 @@ FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
 WHERE snowflake_ids.has_series_privilege(s.name, 'SELECT');
 COMMENT ON VIEW snowflake_ids.series_key IS 'the keys of the series that the reader may see, and the last number of each';
 COMMENT ON COLUMN snowflake_ids.series_key.last_value IS 'the last number of the key';
-GRANT SELECT ON snowflake_ids.series_status, snowflake_ids.series_key TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5015,8 +4969,6 @@ SELECT current_database() AS database, r.position, r.server,
        h.retry_at
 FROM snowflake_ids.registry_server AS r LEFT JOIN LATERAL snowflake_ids_internal.registry_health(r.position) AS h ON true;
 COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and the results of requests to them since the server started';
-/* Roles that may call functions for ids must be able to see their registry. */
-GRANT SELECT ON snowflake_ids.registry_status, snowflake_ids.registry_server TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5323,9 +5275,7 @@ CREATE FUNCTION snowflake_ids_internal.citus_hold(leases jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
 BEGIN
-    IF current_setting('synchronous_commit') <> 'remote_apply' THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
-    END IF;
+    PERFORM set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply';
     INSERT INTO snowflake_ids.worker_lease AS w (datacenter_id, worker_id, token, expires_at, host, port)
     -- A longer lease is cut to this server's lease duration. Two nodes without a registry may have chosen the same worker id;
     -- only one of them keeps it.
@@ -5487,8 +5437,7 @@ BEGIN
         told := told || snowflake_ids_internal.citus_tell(
             format('SELECT snowflake_ids_internal.citus_run(%L)',
             format('SELECT snowflake_ids_internal.citus_use(%L, %L, %L)', server, identity, timeline)), false);
-    END IF;
-    IF NOT outside THEN
+    ELSE
         -- A new registry knows no leases. The nodes' leases are committed before any node asks for a lease, and stay if this
         -- transaction fails.
         SELECT jsonb_agg(r.result::jsonb || jsonb_build_object('host', n.node_name, 'port', n.node_port)) INTO held
@@ -5759,9 +5708,6 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.failures_total IS 'Requests that
 COMMENT ON COLUMN snowflake_ids.metric_registry.failures_in_a_row IS 'Requests without an answer since the last answer.';
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_success_age_seconds IS 'The time since the last answer; the registry is asked only when ids are needed.';
 COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'The duration of the last request that was answered.';
-
-GRANT SELECT ON snowflake_ids.metric, snowflake_ids.metric_node, snowflake_ids.metric_server, snowflake_ids.metric_tag,
-    snowflake_ids.metric_generator, snowflake_ids.metric_series, snowflake_ids.metric_dense, snowflake_ids.metric_registry TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -6421,24 +6367,13 @@ $$;
 -- tables; values are a for ALWAYS and d for BY DEFAULT.
 CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    owned record;
-    identity "char";
-    identities jsonb := '{}';
 BEGIN
-    FOR owned IN SELECT s.sequence, s.owner, a.attidentity
+    RETURN (SELECT coalesce(jsonb_object_agg(s.owner::oid, i.identity), '{}')
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
-    LOOP
-        identity := owned.attidentity;
-        IF identity = '' THEN
-            SELECT b.identity INTO identity FROM snowflake_ids.sequence_binding b WHERE b.sequence = owned.sequence;
-        END IF;
-        IF identity IN ('a', 'd') THEN
-            identities := identities || jsonb_build_object(owned.owner::oid, identity);
-        END IF;
-    END LOOP;
-    RETURN identities;
+            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
+            CROSS JOIN LATERAL (SELECT CASE a.attidentity WHEN '' THEN b.identity ELSE a.attidentity END) AS i (identity)
+        WHERE i.identity IN ('a', 'd'));
 END
 $$;
 
@@ -6532,6 +6467,96 @@ BEGIN
                     snowflake_ids_internal.tag_of_default(snowflake_ids_internal.default_of(b, attribute COLLATE "C"))
                 FROM unnest(members) b JOIN pg_class c ON c.oid = b) tags (owner, t)
             WHERE t IS NOT NULL AND snowflake_ids_internal.may_take_ids(owner, t)));
+END
+$$;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- requires:
+--   attach_columns
+
+-- This extension's defaults in the form in which PostgreSQL prints them, so that they can be recognised.
+
+-- Returns a call with a text literal as PostgreSQL prints it with standard_conforming_strings. quote_literal prints another
+-- form.
+CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
+$$;
+
+-- Returns the tag for a column that is attached without a tag: the names of the schema and the table, with a dot between them.
+-- Quotes keep two tables from getting the same tag. Each name that contains a dot is quoted. If either name contains a dot,
+-- each name that begins with a quote is quoted, too.
+CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
+        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
+        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
+    WHERE c.oid = relation
+$$;
+
+CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with('segment_nextval', tag)
+        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with('snowflake_nextval', generator)
+        ELSE 'snowflake_nextval()' END;
+END
+$$;
+
+-- Returns the kind of a default: snowflake, segment, or null. The result is also null if the default has more than one call,
+-- or calls a function of the same name in another schema or with other arguments.
+CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    -- The argument is one literal: all quotes within it are doubled.
+    RETURN CASE WHEN expression COLLATE "C" = 'snowflake_nextval()' THEN 'snowflake'
+        ELSE (regexp_match(expression COLLATE "C", '^(snowflake|segment)_nextval[(]''(?:[^'']|'''')*''::text[)]$'))[1] END;
+END
+$$;
+
+-- Returns the columns whose defaults use a tag, even if the tag does not exist. Finds defaults by their dependency on the
+-- functions, because pg_depend has an index for this search.
+CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT d.adrelid::regclass, a.attname
+    FROM pg_depend p
+    JOIN pg_attrdef d ON d.oid = p.objid
+    JOIN pg_class c ON c.oid = d.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
+    JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
+    WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
+        AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
+        -- Printing a default fails if another session meanwhile drops an object that the default names.
+        AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
+                AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
+            -- Many columns may be attached. This test excludes most of them cheaply.
+            THEN strpos(pg_get_expr(d.adbin, 0), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
+                AND snowflake_ids_internal.default_of(d.adrelid, a.attname)
+                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
+    ORDER BY d.adrelid, d.adnum
+$$;
+
+-- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages. This test needs no
+-- right to read the table.
+CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
+    FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
+    ORDER BY 1 LIMIT 1
+$$;
+
+-- Returns a column's default in the form that attach writes. A call by a synonym, such as snowflake_id, is replaced.
+CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
+    FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
+            E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
+        -- Only expressions of generated columns name other columns. Printing column names would wait for a lock on the table.
+        FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
+            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
 END
 $$;
 /* </end connected objects> */
@@ -6755,7 +6780,7 @@ BEGIN
                 tags := tags + 1;
             ELSIF reason IS NULL AND failure.shared IS NULL AND sequence IS NOT NULL THEN
                 reason := (SELECT o.message || ', and attach would drop it'
-                    FROM snowflake_ids_internal.sequence_obstacle_lasting(sequence) o);
+                    FROM snowflake_ids_internal.sequence_obstacle(sequence, true) o);
                 tags := tags + 1;
             END IF;
             reason := coalesce(reason, groups ->> failure.shared::oid::text);
@@ -6813,16 +6838,21 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM plan p WHERE p.action = 'skip' AND p.state <> 'attached' AND NOT starts_with(p.reason, 'goes with')
 $$;
 
--- Attaches a group. Returns null, or the error. Checks the plan again under the lock.
-CREATE FUNCTION snowflake_ids_internal.attach_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
+-- Attaches a group or, if kind is null, detaches it. Returns null, or the error. Checks the plan again under the lock.
+CREATE FUNCTION snowflake_ids_internal.change_group(relations oid[], numbers smallint[], sequence oid, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    change text := CASE WHEN kind IS NULL THEN 'detach' ELSE 'attach' END;
     relation regclass;
     attribute name;
     message text;
     detail text;
     hint text;
 BEGIN
+    IF kind IS NULL AND sequence IS NOT NULL THEN
+        PERFORM snowflake_ids.unbind_sequence(sequence);
+        RETURN NULL;
+    END IF;
     -- Locks all tables before their sequence, because an INSERT locks its table and then waits for the sequence. Does not
     -- lock a distributed table, because another session attaches that table, and would wait for this session.
     FOREACH relation IN ARRAY relations LOOP
@@ -6833,23 +6863,26 @@ BEGIN
         attribute := NULL;
         SELECT a.attname INTO attribute FROM pg_attribute a
         WHERE a.attrelid = relation AND a.attnum = numbers[place] AND NOT a.attisdropped
-            AND (attach_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
-                WHERE s.sequence = attach_group.sequence));
+            AND (change_group.sequence IS NULL OR EXISTS (SELECT FROM snowflake_ids_internal.sequences_of(relation, a.attname) s
+                WHERE s.sequence = change_group.sequence));
         IF NOT FOUND THEN
-            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call attach_all again.';
+            RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = format('Call %s_all again.', change);
+        ELSIF kind IS NULL THEN
+            PERFORM snowflake_ids.detach(relation, attribute);
+        ELSE
+            PERFORM snowflake_ids.attach(relation, attribute, kind);
         END IF;
-        PERFORM snowflake_ids.attach(relation, attribute, kind);
         -- The first call has already reported the other columns.
         PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    message := concat(relation::text, '.' || quote_ident(attribute), ': ', message);
+    message := concat(coalesce(relation, sequence)::regclass, '.' || quote_ident(attribute), ': ', message);
     RAISE WARNING USING
-        MESSAGE = format('not attached: %s', message),
+        MESSAGE = format('not %sed: %s', change, message),
         DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
-        HINT = coalesce(nullif(hint, ''), 'Call attach_all again.');
+        HINT = coalesce(nullif(hint, ''), format('Call %s_all again.', change));
     RETURN message;
 END
 $$;
@@ -6871,37 +6904,6 @@ BEGIN
         AND NOT EXISTS (SELECT FROM attached a WHERE a.relation = c.above AND a.attribute = c.attribute)
         AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = t.oid AND d.deptype = 'e')
     ORDER BY 1, 2, 3;
-END
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.detach_group(relation regclass, number smallint, sequence regclass) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    attribute name;
-    message text;
-    detail text;
-    hint text;
-BEGIN
-    IF sequence IS NOT NULL THEN
-        PERFORM snowflake_ids.unbind_sequence(sequence);
-        RETURN NULL;
-    END IF;
-    PERFORM snowflake_ids_internal.lock_table(relation) WHERE NOT snowflake_ids_internal.is_distributed(relation);
-    SELECT a.attname INTO attribute FROM pg_attribute a
-    WHERE a.attrelid = relation AND a.attnum = detach_group.number AND NOT a.attisdropped;
-    IF NOT FOUND THEN
-        RAISE object_in_use USING MESSAGE = 'the column has changed meanwhile', HINT = 'Call detach_all again.';
-    END IF;
-    PERFORM snowflake_ids.detach(relation, attribute);
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    message := concat(coalesce(sequence, relation)::text, '.' || quote_ident(attribute), ': ', message);
-    RAISE WARNING USING
-        MESSAGE = format('not detached: %s', message),
-        DETAIL = coalesce(nullif(detail, ''), 'The other columns are not affected.'),
-        HINT = coalesce(nullif(hint, ''), 'Call detach_all again.');
-    RETURN message;
 END
 $$;
 
@@ -6943,7 +6945,7 @@ BEGIN
         IF error IS NULL THEN
             COMMIT;
             PERFORM pg_catalog.snowflake_extension_keep();
-            error := snowflake_ids_internal.attach_group(step.relations, step.numbers, step.sequence, kind);
+            error := snowflake_ids_internal.change_group(step.relations, step.numbers, step.sequence, kind);
         END IF;
         IF error IS NULL THEN
             done := done OPERATOR(pg_catalog.+) pg_catalog.cardinality(step.relations);
@@ -6974,7 +6976,7 @@ BEGIN
     FOR step IN SELECT s.* FROM snowflake_ids_internal.detach_steps(schema, kind) AS s LOOP
         COMMIT;
         PERFORM pg_catalog.snowflake_extension_keep();
-        error := snowflake_ids_internal.detach_group(step.relation, step.number, step.sequence);
+        error := snowflake_ids_internal.change_group(ARRAY[step.relation], ARRAY[step.number], step.sequence, NULL);
         IF error IS NULL THEN
             done := done OPERATOR(pg_catalog.+) 1;
         ELSE
@@ -7458,112 +7460,6 @@ $$;
 
 /* <begin connected objects> */
 -- requires:
---   attach_columns
-
--- This extension's defaults in the form in which PostgreSQL prints them, so that they can be recognised.
-
--- Returns the function of a default, qualified with the extension's schema as in printed defaults.
-CREATE FUNCTION snowflake_ids_internal.function_of(kind text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN e.extnamespace = 'pg_catalog'::regnamespace THEN '' ELSE e.extnamespace::regnamespace || '.' END
-        || kind || '_nextval'
-    FROM pg_extension e WHERE e.extname = 'snowflake_ids');
-END
-$$;
-
--- Returns a call with a text literal as PostgreSQL prints it with standard_conforming_strings. quote_literal prints another
--- form.
-CREATE FUNCTION snowflake_ids_internal.call_with(function text, argument text) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT format('%s(''%s''::text)', function, replace(argument COLLATE "C", '''', ''''''))
-$$;
-
--- Returns the tag for a column that is attached without a tag: the names of the schema and the table, with a dot between them.
--- Quotes keep two tables from getting the same tag. Each name that contains a dot is quoted. If either name contains a dot,
--- each name that begins with a quote is quoted, too.
-CREATE FUNCTION snowflake_ids_internal.default_tag(relation regclass) RETURNS text
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT string_agg(CASE WHEN strpos(part, '.') > 0 OR starts_with(part, '"') AND strpos(n.nspname || c.relname, '.') > 0
-        THEN quote_ident(part) ELSE part END, '.' ORDER BY place)
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace,
-        unnest(ARRAY[n.nspname::text, c.relname::text]) WITH ORDINALITY parts (part, place)
-    WHERE c.oid = relation
-$$;
-
-CREATE FUNCTION snowflake_ids_internal.id_default(kind text, tag text, generator text DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN kind COLLATE "C" = 'segment' THEN snowflake_ids_internal.call_with(f, tag)
-        WHEN generator IS NOT NULL THEN snowflake_ids_internal.call_with(f, generator)
-        ELSE f || '()' END
-    FROM snowflake_ids_internal.function_of(kind) f);
-END
-$$;
-
--- Returns the kind of a default: snowflake, segment, or null. The result is also null if the default has more than one call,
--- or calls a function of the same name in another schema or with other arguments.
-CREATE FUNCTION snowflake_ids_internal.kind_of_default(expression text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN expression COLLATE "C" = snowflake_ids_internal.id_default('snowflake', NULL) THEN 'snowflake'
-        ELSE (SELECT kind
-            FROM (SELECT kind, snowflake_ids_internal.function_of(kind) || $q$('$q$ AS before, $q$'::text)$q$ AS behind
-                FROM unnest(ARRAY['snowflake', 'segment']) AS kinds (kind)) AS ours
-            WHERE starts_with(expression COLLATE "C", before) AND right(expression COLLATE "C", length(behind)) = behind
-                -- True if the argument is one literal: all quotes within it are doubled.
-                AND strpos(replace(substr(expression COLLATE "C", length(before) + 1,
-                    greatest(length(expression) - length(before) - length(behind), 0)), $q$''$q$, ''), $q$'$q$) = 0) END);
-END
-$$;
-
--- Returns the columns whose defaults use a tag, even if the tag does not exist. Finds defaults by their dependency on the
--- functions, because pg_depend has an index for this search.
-CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT d.adrelid::regclass, a.attname
-    FROM pg_depend p
-    JOIN pg_attrdef d ON d.oid = p.objid
-    JOIN pg_class c ON c.oid = d.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
-    JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
-    WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
-        AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
-        -- Printing a default fails if another session meanwhile drops an object that the default names.
-        AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
-                AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
-            -- Many columns may be attached. This test excludes most of them cheaply.
-            THEN strpos(pg_get_expr(d.adbin, 0), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
-                AND snowflake_ids_internal.default_of(d.adrelid, a.attname)
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
-    ORDER BY d.adrelid, d.adnum
-$$;
-
--- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages. This test needs no
--- right to read the table.
-CREATE FUNCTION snowflake_ids_internal.column_with_ids(tag text, OUT relation text, OUT attribute text)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT snowflake_ids_internal.qualified_name(coalesce(pg_partition_root(c.relation), c.relation)), c.attribute::text
-    FROM snowflake_ids_internal.columns_of_tag(tag) c WHERE pg_relation_size(c.relation) > 0
-    ORDER BY 1 LIMIT 1
-$$;
-
--- Returns a column's default in the form that attach writes. A call by a synonym, such as snowflake_id, is replaced.
-CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT CASE WHEN snowflake_ids_internal.kind_of_default(renamed) IS NULL THEN written ELSE renamed END
-    FROM (SELECT written, regexp_replace(regexp_replace(written, E'^(snowflake|segment)_id\\(', E'\\1_nextval('),
-            E'^(snowflake_nextval\\(''.*'')\\)$', E'\\1::text)') AS renamed
-        -- Only expressions of generated columns name other columns. Printing column names would wait for a lock on the table.
-        FROM (SELECT pg_get_expr(d.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE d.adrelid END) AS written
-            FROM pg_attribute a JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-            WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") AS w) AS r);
-END
-$$;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- requires:
 --   attach_changes
 
 -- Sequences that several columns or functions use. Such a sequence is bound, and the columns keep their defaults. All users
@@ -7667,7 +7563,7 @@ BEGIN
     END IF;
     PERFORM snowflake_ids_internal.check_others_of_sequence(shared, relation, attribute,
         CASE kind COLLATE "C" WHEN 'snowflake' THEN snowflake_ids_internal.column_maximum(relation, attribute) END);
-    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle_lasting(shared);
+    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(shared, true);
     IF obstacle.message IS NOT NULL THEN
         RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
     END IF;
@@ -8168,44 +8064,6 @@ $$;
 
 /* <begin connected objects> */
 -- finalize
-/* All roles may call functions that check the caller's rights or only show data. The extension's owner may grant the other
-   functions. */
-REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
-GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
-    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
-    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
-    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
-    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
-    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
-    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
-    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
-TO PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
-    snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
-    snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
-    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
-    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
-    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
-    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
-    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
-    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
-    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health,
-    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag,
-    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
-    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
-    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
-    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
-    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
-    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
-    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
-    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
-    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
-    snowflake_ids_internal.timeline
-TO PUBLIC;
-
 /* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
    detach are not listed. They run with the caller's rights, or with the rights of a table owner that the caller is a member
    of. */
@@ -8217,21 +8075,21 @@ BEGIN
         (part, 'SCHEMA snowflake_ids, snowflake_ids_internal', 'USAGE'),
         ('tags', 'FUNCTION snowflake_ids.segment_create, snowflake_ids.stats_reset', 'EXECUTE'),
         ('tags', (SELECT 'FUNCTION ' || string_agg('snowflake_ids_internal.' || f, ', ') FROM regexp_split_to_table(
-            'advance_sequence as_owner attach_error attach_group attach_here attach_in_session attach_shared attach_steps
-            attach_worker base_type bind_own bind_sequences bounded_lock_timeout call_with candidate_columns check_alone check_column
+            'advance_sequence as_owner attach_error attach_here attach_in_session attach_shared attach_steps attach_worker base_type
+            bind_own bind_sequences bounded_lock_timeout call_with candidate_columns change_group check_alone check_column
             check_coordinator check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_shared
-            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_keys citus_run
-            citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence create_sequence_for
-            default_of default_tag detach_group detach_steps detach_worker detach_workers discard_received drop_identities
-            drop_sequences former_identities free_sequence_name function_of generator_keep group_error highest_id highest_number
+            check_snowflake_above check_table check_tables check_unnamed_tag check_uses check_worker check_workers citus_keys
+            citus_run citus_run_on_workers column_maximum column_type columns_of_tag columns_to_widen create_sequence
+            create_sequence_for default_of default_tag detach_steps detach_worker detach_workers discard_received drop_identities
+            drop_sequences former_identities free_sequence_name generator_keep group_error highest_id highest_number
             highest_of_group highest_of_tag id_default identity_sequence in_transaction_block is_adopted_schema is_default_of
             is_distributed kept_sequence kind_of_default lock_relation lock_table may_move_tag may_take_ids node_group
             numbers_of_group others_of_sequence progress_end progress_enter progress_tables qualified_name registries_in_use
-            registry_identity registry_seed restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
-            sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound
-            sequence_make_fit sequence_make_former sequence_move sequence_obstacle sequence_obstacle_lasting sequence_position
-            sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_users
-            sequences_of set_default set_rights set_sequence shared_sequence table_and_below tag_of_default tell_done
+            registry_identity registry_seed restore_identities restore_identity restore_sequence resume_sequences schema_plan
+            seed_tag sequence_bind sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course
+            sequence_erase sequence_is_bound sequence_make_fit sequence_make_former sequence_move sequence_obstacle
+            sequence_position sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above sequence_unbind
+            sequence_users sequences_of set_default set_rights set_sequence shared_sequence table_and_below tag_of_default tell_done
             tell_replaced_defaults tell_shared_tag tell_tag_stays type_maximum unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
@@ -8306,9 +8164,49 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'revokes from a role the right to administer a part of the extension';
 
-REVOKE EXECUTE ON FUNCTION snowflake_ids_internal.administration_objects(text),
-    snowflake_ids_internal.administration_change(text, text, name),
-    snowflake_ids.administration_grant(text, name), snowflake_ids.administration_revoke(text, name) FROM PUBLIC;
+/* All roles may read the views, and call functions that check the caller's rights or only show data. Roles that may call
+   functions for ids can also see their registries and generators. The extension's owner may grant the other functions. */
+REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
+GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
+GRANT SELECT ON snowflake_ids.attention, snowflake_ids.generator, snowflake_ids.generator_status, snowflake_ids.metric,
+    snowflake_ids.metric_dense, snowflake_ids.metric_generator, snowflake_ids.metric_node, snowflake_ids.metric_registry,
+    snowflake_ids.metric_series, snowflake_ids.metric_server, snowflake_ids.metric_tag, snowflake_ids.progress,
+    snowflake_ids.registry_server, snowflake_ids.registry_status, snowflake_ids.segment_status, snowflake_ids.sequence_status,
+    snowflake_ids.series_key, snowflake_ids.series_status, snowflake_ids.status, snowflake_ids.status_history
+TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
+    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
+    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
+    snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
+    snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
+    snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
+    snowflake_ids.series_set(text, text, bigint, boolean), snowflake_ids.series_set(text, uuid, bigint, boolean),
+    snowflake_ids.status, snowflake_ids.status_history, snowflake_ids.status_page, snowflake_ids.unbind_sequence
+TO PUBLIC;
+GRANT EXECUTE ON FUNCTION
+    snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
+    snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
+    snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
+    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
+    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
+    snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
+    snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
+    snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
+    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
+    snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health,
+    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag,
+    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
+    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
+    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
+    snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
+    snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
+    snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
+    snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
+    snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
+    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
+    snowflake_ids_internal.timeline
+TO PUBLIC;
 
 /* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
    ids and the choice of registries concern other databases, too. The owner can dump those tables, but only administrators

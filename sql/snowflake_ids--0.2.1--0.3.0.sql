@@ -4588,18 +4588,6 @@ END
 $$;
 
 -- Functions that do the same in fewer statements.
-CREATE OR REPLACE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RETURN (SELECT coalesce(jsonb_object_agg(s.owner::oid, i.identity), '{}')
-        FROM snowflake_ids_internal.sequences_of(relation, attribute) s
-            JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
-            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
-            CROSS JOIN LATERAL (SELECT CASE a.attidentity WHEN '' THEN b.identity ELSE a.attidentity END) AS i (identity)
-        WHERE i.identity IN ('a', 'd'));
-END
-$$;
-
 CREATE OR REPLACE FUNCTION snowflake_ids.layout_change(new text, generator text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

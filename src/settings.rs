@@ -15,34 +15,27 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-#[derive(Clone, Copy, PostgresGucEnum)]
-enum RollbackChoice {
-    #[name = c"error"]
-    Error,
-    #[name = c"wait"]
-    Wait,
-    #[name = c"switch"]
-    Switch,
+/// Declares the words of settings, and their conversion to the core's types.
+macro_rules! choices {
+    ($($choice:ident => $core:ident { $($variant:ident = $word:tt),* })*) => {$(
+        #[derive(Clone, Copy, PostgresGucEnum)]
+        enum $choice {
+            $(#[name = $word] $variant,)*
+        }
+
+        impl From<$choice> for $core {
+            #[inline]
+            fn from(choice: $choice) -> Self {
+                match choice { $($choice::$variant => Self::$variant,)* }
+            }
+        }
+    )*};
 }
 
-#[derive(Clone, Copy, PostgresGucEnum)]
-enum PolicyChoice {
-    #[name = c"reuse"]
-    Reuse,
-    #[name = c"disposable"]
-    Disposable,
-    #[name = c"queue"]
-    Queue,
-}
-
-#[derive(Clone, Copy, PostgresGucEnum)]
-enum StartChoice {
-    #[name = c"zero"]
-    Zero,
-    #[name = c"random"]
-    Random,
-    #[name = c"rotate"]
-    Rotate,
+choices! {
+    RollbackChoice => ClockRollback { Error = c"error", Wait = c"wait", Switch = c"switch" }
+    PolicyChoice => Policy { Reuse = c"reuse", Disposable = c"disposable", Queue = c"queue" }
+    StartChoice => SequenceStart { Zero = c"zero", Random = c"random", Rotate = c"rotate" }
 }
 
 #[derive(Clone, Copy, PostgresGucEnum)]
@@ -57,33 +50,110 @@ enum NewColumnsChoice {
     Bound,
 }
 
-static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(DEFAULT_LAYOUT));
-static DATACENTER_ID: GucSetting<i32> = GucSetting::<i32>::new(0);
-static WORKER_ID: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"auto"));
-static WORKER_ID_POLICY: GucSetting<PolicyChoice> = GucSetting::<PolicyChoice>::new(PolicyChoice::Reuse);
-static LEASE_DURATION: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60);
-static MAX_CLOCK_SKEW: GucSetting<i32> = GucSetting::<i32>::new(5_000);
-static REGISTRY_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(3_000);
-static MAX_CLOCK_JUMP: GucSetting<i32> = GucSetting::<i32>::new(60 * 60 * 1_000);
-static RESERVE: GucSetting<i32> = GucSetting::<i32>::new(3_000);
-static MAX_DRIFT: GucSetting<i32> = GucSetting::<i32>::new(60_000);
-static CLOCK_ROLLBACK: GucSetting<RollbackChoice> = GucSetting::<RollbackChoice>::new(RollbackChoice::Wait);
-static CLOCK_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(1_000);
-static SEQUENCE_START: GucSetting<StartChoice> = GucSetting::<StartChoice>::new(StartChoice::Zero);
-static CACHE: GucSetting<i32> = GucSetting::<i32>::new(1);
-static SHARD: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+/// Declares the variables of settings with their defaults, and a function that defines the settings. A setting has a name, a
+/// context, a kind with its check, and the two descriptions of `pg_settings`.
+macro_rules! settings {
+    ($($variable:ident: $type:ty = $default:expr, $name:expr, $context:ident, $define:ident($($check:expr),*),
+        $short:literal,
+        $long:literal;)*) => {
+        $(static $variable: GucSetting<$type> = GucSetting::<$type>::new($default);)*
+
+        /// Defines all settings. A wrong value in `postgresql.conf` keeps the server from starting.
+        pub fn define() {
+            $(
+                let about = About { name: $name, short: $short, long: $long, context: GucContext::$context };
+                guc::$define(about, &$variable $(, $check)*);
+            )*
+            guc::reserve_prefix(c"snowflake_ids");
+        }
+    };
+}
+
+const NO_UNIT: GucFlags = GucFlags::empty();
+const KB: GucFlags = GucFlags::UNIT_KB;
+const MS: GucFlags = GucFlags::UNIT_MS;
+const S: GucFlags = GucFlags::UNIT_S;
+
+settings! {
+    LAYOUT: Option<CString> = Some(DEFAULT_LAYOUT), LAYOUT_NAME, Postmaster, define_text(LayoutCheck),
+        c"Sets the bit layout, unit and epoch of this server's snowflake ids.",
+        c"Either widths in bits, as ticks/datacenter/worker/sequence, with optional unit= and epoch=, or the name of a preset layout.";
+    DATACENTER_ID: i32 = 0, c"snowflake_ids.datacenter_id", Postmaster, define_int(0..=i32::MAX, NO_UNIT),
+        c"Sets the datacenter part of this server's identity.",
+        c"No two servers that generate ids may have the same datacenter and worker.";
+    WORKER_ID: Option<CString> = Some(c"auto"), c"snowflake_ids.worker_id", Postmaster, define_text(WorkerCheck),
+        c"Sets the worker part of this server's identity.",
+        c"Either a number that no other server has, or auto to lease a worker id from the registry.";
+    WORKER_ID_POLICY: PolicyChoice = PolicyChoice::Reuse, c"snowflake_ids.worker_id_policy", Sighup, define_enum(),
+        c"Sets how the worker id to lease is chosen.",
+        c"reuse and queue lease the previous worker id again. Without one, reuse leases any free id, and queue leases the id that has been free longest. disposable leases a never used id at each start.";
+    LEASE_DURATION: i32 = 24 * 60 * 60, c"snowflake_ids.lease_duration", Sighup, define_int(60..=i32::MAX, S),
+        c"Sets the duration of the lease of a worker id.",
+        c"The registry may be unavailable for up to this time.";
+    MAX_CLOCK_SKEW: i32 = 5_000, c"snowflake_ids.max_clock_skew", Sighup, define_int(0..=i32::MAX, MS),
+        c"Sets how far the clock may differ from the registry's when a worker id is leased.",
+        c"If the difference is larger, no worker id is leased.";
+    REGISTRY_TIMEOUT: i32 = 3_000, c"snowflake_ids.registry_timeout", Sighup, define_int(100..=3_600_000, MS),
+        c"Sets the longest wait for the answer of a registry on another server.",
+        c"If there are several registries, the next one is asked after a fifth of this time.";
+    MAX_DRIFT: i32 = 60_000, c"snowflake_ids.max_drift", Suset, define_int(0..=i32::MAX, MS),
+        c"Sets how far ids may run ahead of the clock.",
+        c"It limits how large a backward step of the clock is tolerated, and how far bursts of ids run ahead of the clock.";
+    CLOCK_ROLLBACK: RollbackChoice = RollbackChoice::Wait, c"snowflake_ids.clock_rollback", Suset, define_enum(),
+        c"Sets what happens when the clock has stepped back by more than max_drift.",
+        c"error fails at once; wait waits up to clock_wait_timeout and then fails; switch issues ids under another rollback value or worker id.";
+    CLOCK_WAIT_TIMEOUT: i32 = 1_000, c"snowflake_ids.clock_wait_timeout", Userset, define_int(0..=i32::MAX, MS),
+        c"Sets the longest time that a call waits for the clock.",
+        c"With 0, calls never wait.";
+    SEQUENCE_START: StartChoice = StartChoice::Zero, c"snowflake_ids.sequence_start", Suset, define_enum(),
+        c"Sets where the sequence of each new tick starts.",
+        c"At low rates, random and rotate spread ids evenly over shards that are chosen by id % n.";
+    CACHE: i32 = 1, c"snowflake_ids.cache", Userset, define_int(1..=MAX_CACHE, NO_UNIT),
+        c"Sets how many ids a session takes at once.",
+        c"A higher value is faster, but an id then has the time at which the session took its batch.";
+    SHARD: Option<CString> = Some(c""), c"snowflake_ids.shard", Sighup, define_text(ShardCheck),
+        c"Sets the shard whose ids named generators issue.",
+        c"The value is remainder/modulus, as for a hash partition, such as 3/16. With an empty value, ids of every shard are issued.";
+    MAX_CLOCK_JUMP: i32 = 60 * 60 * 1_000, c"snowflake_ids.max_clock_jump", Sighup, define_int(1_000..=i32::MAX, MS),
+        c"Sets the largest sudden step forward of the clock that ids follow.",
+        c"After a larger step, the time in ids advances by the time that has really passed.";
+    RESERVE: i32 = 3_000, c"snowflake_ids.reserve", Sighup, define_int(100..=3_600_000, MS),
+        c"Sets the time span that is reserved ahead in the state file.",
+        c"The file is synced about once in this time. After a crash, ids start up to this time ahead of the clock.";
+    MAX_GENERATORS: i32 = DEFAULT_SLOTS, c"snowflake_ids.max_generators", Postmaster, define_int(0..=MAX_SLOTS, NO_UNIT),
+        c"Sets how many named generators a database can have.",
+        c"It also limits how many layouts, besides the server's own, all databases together use at once. One database alone gets at most half of this number, rounded up.";
+    MAX_TAGS: i32 = 1_024, c"snowflake_ids.max_tags", Postmaster, define_int(1..=1_000_000, NO_UNIT),
+        c"Sets how many segment tags of all databases have ids ready in shared memory.",
+        c"It sets the size of a cache: more tags may exist. Each slot takes about 2 kB of shared memory.";
+    SERIES_MEMORY: i32 = 16 * 1_024, c"snowflake_ids.series_memory", Postmaster, define_int(0..=i32::MAX, KB),
+        c"Sets the size of the shared memory for keys of monotonic series of all databases.",
+        c"When it is full, keys that were not used lately are evicted. With 0, monotonic series give no numbers.";
+    SEGMENT_PREFETCH: i32 = 10, c"snowflake_ids.segment_prefetch", Sighup, define_int(0..=100, NO_UNIT),
+        c"Sets the used share of a segment, in percent, at which the next segment is fetched.",
+        c"With 0, the next segment is fetched at the first id of each segment.";
+    SEGMENT_TARGET_DURATION: i32 = 15 * 60, c"snowflake_ids.segment_target_duration", Sighup, define_int(1..=i32::MAX, S),
+        c"Sets how long a segment should last.",
+        c"A segment that lasts less than this time doubles the step. A segment that lasts twice this time or longer halves it.";
+    SEGMENT_WAIT_TIMEOUT: i32 = 5_000, c"snowflake_ids.segment_wait_timeout", Userset, define_int(1..=i32::MAX, MS),
+        c"Sets the longest time that a call waits for ids of a tag.",
+        c"A call waits only when both segments of the tag are used up.";
+    SEGMENT_AUTO_CREATE: bool = false, c"snowflake_ids.segment_auto_create", Suset, define_bool(),
+        c"Creates unknown segment tags when they are first used.",
+        c"The tags get the defaults of snowflake_ids.segment_create. All sessions see them at once.";
+    MAX_BOUND_SEQUENCES: i32 = 10_000, c"snowflake_ids.max_bound_sequences", Sighup, define_int(0..=i32::MAX, NO_UNIT),
+        c"Sets how many bound sequences a database can have.",
+        c"bind_sequence and attach refuse to bind more.";
+    NEW_COLUMNS: NewColumnsChoice = NewColumnsChoice::Off, c"snowflake_ids.new_columns", Userset, define_enum(),
+        c"Sets the kind of ids for the serial and identity columns of CREATE TABLE and ADD COLUMN.",
+        c"snowflake and segment attach the columns, bound binds their sequences, and off changes nothing. Columns narrower than bigint need the kind segment.";
+    SAMPLE_INTERVAL: i32 = 10, c"snowflake_ids.sample_interval", Sighup, define_int(0..=3_600, S),
+        c"Sets the interval at which this server's counters are sampled for snowflake_ids.status_history.",
+        c"The last 360 samples are kept, which cover one hour at 10 s. With 0, no samples are taken.";
+}
+
 /// The parsed value of `snowflake_ids.shard`.
 static SHARD_NOW: PerProcess<Cell<Option<Shard>>> = PerProcess::new(Cell::new(None));
-static MAX_GENERATORS: GucSetting<i32> = GucSetting::<i32>::new(DEFAULT_SLOTS);
-static MAX_TAGS: GucSetting<i32> = GucSetting::<i32>::new(1_024);
-static SERIES_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(16 * 1_024);
-static SEGMENT_PREFETCH: GucSetting<i32> = GucSetting::<i32>::new(10);
-static SEGMENT_TARGET_DURATION: GucSetting<i32> = GucSetting::<i32>::new(15 * 60);
-static SEGMENT_WAIT_TIMEOUT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
-static SAMPLE_INTERVAL: GucSetting<i32> = GucSetting::<i32>::new(10);
-static MAX_BOUND_SEQUENCES: GucSetting<i32> = GucSetting::<i32>::new(10_000);
-static SEGMENT_AUTO_CREATE: GucSetting<bool> = GucSetting::<bool>::new(false);
-static NEW_COLUMNS: GucSetting<NewColumnsChoice> = GucSetting::<NewColumnsChoice>::new(NewColumnsChoice::Off);
 
 const LAYOUT_NAME: &CStr = c"snowflake_ids.layout";
 const DEFAULT_LAYOUT: &CStr = c"41/5/5/12 epoch=2020-01-01";
@@ -172,60 +242,49 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
 pub fn rules() -> Rules {
     Rules {
         max_drift: u64::from(read(&MAX_DRIFT).cast_unsigned()) * 1_000,
-        start: match read(&SEQUENCE_START) {
-            StartChoice::Zero => SequenceStart::Zero,
-            StartChoice::Random => SequenceStart::Random,
-            StartChoice::Rotate => SequenceStart::Rotate,
-        },
+        start: read(&SEQUENCE_START).into(),
     }
 }
 
 /// Returns the action to take when the clock is behind the last id by more than `max_drift`.
 pub fn rollback() -> ClockRollback {
-    match read(&CLOCK_ROLLBACK) {
-        RollbackChoice::Error => ClockRollback::Error,
-        RollbackChoice::Wait => ClockRollback::Wait,
-        RollbackChoice::Switch => ClockRollback::Switch,
-    }
+    read(&CLOCK_ROLLBACK).into()
 }
 
 /// Returns the policy by which a worker id is chosen for a lease.
 pub fn worker_id_policy() -> Policy {
-    match read(&WORKER_ID_POLICY) {
-        PolicyChoice::Reuse => Policy::Reuse,
-        PolicyChoice::Disposable => Policy::Disposable,
-        PolicyChoice::Queue => Policy::Queue,
-    }
+    read(&WORKER_ID_POLICY).into()
 }
 
-/// Returns the duration of a lease of a worker id.
-pub fn lease_duration() -> Duration {
-    Duration::from_secs(read(&LEASE_DURATION).unsigned_abs().into())
+/// Declares functions that return settings as durations.
+macro_rules! durations {
+    ($($(#[$doc:meta])* $name:ident = $unit:ident($setting:ident);)*) => {$(
+        $(#[$doc])*
+        pub fn $name() -> Duration {
+            Duration::$unit(read(&$setting).unsigned_abs().into())
+        }
+    )*};
 }
 
-/// Returns the largest accepted difference between this server's clock and the registry's.
-pub fn max_clock_skew() -> Duration {
-    Duration::from_millis(read(&MAX_CLOCK_SKEW).unsigned_abs().into())
-}
-
-/// Returns the longest wait for a registry's answer.
-pub fn registry_timeout() -> Duration {
-    Duration::from_millis(read(&REGISTRY_TIMEOUT).unsigned_abs().into())
-}
-
-/// Returns the largest sudden step forward of the clock that the time in ids follows.
-pub fn max_clock_jump() -> Duration {
-    Duration::from_millis(read(&MAX_CLOCK_JUMP).unsigned_abs().into())
-}
-
-/// Returns how far the high-water mark is raised ahead of the clock.
-pub fn reserve() -> Duration {
-    Duration::from_millis(read(&RESERVE).unsigned_abs().into())
-}
-
-/// Returns the longest time that a call sleeps until the clock has caught up.
-pub fn clock_wait_timeout() -> Duration {
-    Duration::from_millis(read(&CLOCK_WAIT_TIMEOUT).unsigned_abs().into())
+durations! {
+    /// Returns the duration of a lease of a worker id.
+    lease_duration = from_secs(LEASE_DURATION);
+    /// Returns the largest accepted difference between this server's clock and the registry's.
+    max_clock_skew = from_millis(MAX_CLOCK_SKEW);
+    /// Returns the longest wait for a registry's answer.
+    registry_timeout = from_millis(REGISTRY_TIMEOUT);
+    /// Returns the largest sudden step forward of the clock that the time in ids follows.
+    max_clock_jump = from_millis(MAX_CLOCK_JUMP);
+    /// Returns how far the high-water mark is raised ahead of the clock.
+    reserve = from_millis(RESERVE);
+    /// Returns the longest time that a call sleeps until the clock has caught up.
+    clock_wait_timeout = from_millis(CLOCK_WAIT_TIMEOUT);
+    /// Returns the time for which a segment should last.
+    segment_target_duration = from_secs(SEGMENT_TARGET_DURATION);
+    /// Returns the longest time that a call waits for ids of a tag.
+    segment_wait_timeout = from_millis(SEGMENT_WAIT_TIMEOUT);
+    /// Returns the interval at which the launcher samples the statistics counters; zero if it takes no samples.
+    sample_interval = from_secs(SAMPLE_INTERVAL);
 }
 
 /// Returns the number of ids that this session takes in one step.
@@ -243,21 +302,6 @@ pub fn shard() -> Option<Shard> {
 /// Returns the used share of a segment, in percent, at which the next segment is fetched.
 pub fn segment_prefetch() -> u8 {
     u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
-}
-
-/// Returns the time for which a segment should last.
-pub fn segment_target_duration() -> Duration {
-    Duration::from_secs(read(&SEGMENT_TARGET_DURATION).unsigned_abs().into())
-}
-
-/// Returns the longest time that a call waits for ids of a tag.
-pub fn segment_wait_timeout() -> Duration {
-    Duration::from_millis(read(&SEGMENT_WAIT_TIMEOUT).unsigned_abs().into())
-}
-
-/// Returns the interval at which the launcher samples the statistics counters; zero if it takes no samples.
-pub fn sample_interval() -> Duration {
-    Duration::from_secs(read(&SAMPLE_INTERVAL).unsigned_abs().into())
 }
 
 /// Returns the highest number of bound sequences that a database can have.
@@ -279,182 +323,6 @@ pub fn new_columns() -> Option<&'static str> {
         NewColumnsChoice::Segment => Some("segment"),
         NewColumnsChoice::Bound => Some("bound"),
     }
-}
-
-/// Defines all settings. A wrong value in `postgresql.conf` keeps the server from starting.
-pub fn define() {
-    define_identity();
-    define_leases();
-    define_behaviour();
-    define_tags();
-    guc::reserve_prefix(c"snowflake_ids");
-}
-
-/// Defines the settings of the server's identity, which is fixed while the server runs.
-fn define_identity() {
-    let about = postmaster(
-        LAYOUT_NAME,
-        c"Sets the bit layout, unit and epoch of this server's snowflake ids.",
-        c"Either widths in bits, as ticks/datacenter/worker/sequence, with optional unit= and epoch=, or the name of a preset layout.",
-    );
-    guc::define_text::<LayoutCheck>(about, &LAYOUT);
-    let about = postmaster(
-        c"snowflake_ids.datacenter_id",
-        c"Sets the datacenter part of this server's identity.",
-        c"No two servers that generate ids may have the same datacenter and worker.",
-    );
-    guc::define_int(about, &DATACENTER_ID, 0..=i32::MAX, GucFlags::default());
-    let about = postmaster(
-        c"snowflake_ids.worker_id",
-        c"Sets the worker part of this server's identity.",
-        c"Either a number that no other server has, or auto to lease a worker id from the registry.",
-    );
-    guc::define_text::<WorkerCheck>(about, &WORKER_ID);
-}
-
-fn define_leases() {
-    let about = sighup(c"snowflake_ids.worker_id_policy", c"Sets how the worker id to lease is chosen.", c"reuse and queue lease the previous worker id again. Without one, reuse leases any free id, and queue leases the id that has been free longest. disposable leases a never used id at each start.");
-    guc::define_enum(about, &WORKER_ID_POLICY);
-    let about = sighup(
-        c"snowflake_ids.lease_duration",
-        c"Sets the duration of the lease of a worker id.",
-        c"The registry may be unavailable for up to this time.",
-    );
-    guc::define_int(about, &LEASE_DURATION, 60..=i32::MAX, GucFlags::UNIT_S);
-    let about = sighup(
-        c"snowflake_ids.max_clock_skew",
-        c"Sets how far the clock may differ from the registry's when a worker id is leased.",
-        c"If the difference is larger, no worker id is leased.",
-    );
-    guc::define_int(about, &MAX_CLOCK_SKEW, 0..=i32::MAX, GucFlags::UNIT_MS);
-    let about = sighup(
-        c"snowflake_ids.registry_timeout",
-        c"Sets the longest wait for the answer of a registry on another server.",
-        c"If there are several registries, the next one is asked after a fifth of this time.",
-    );
-    guc::define_int(about, &REGISTRY_TIMEOUT, 100..=3_600_000, GucFlags::UNIT_MS);
-}
-
-fn define_behaviour() {
-    let about = suset(
-        c"snowflake_ids.max_drift",
-        c"Sets how far ids may run ahead of the clock.",
-        c"It limits how large a backward step of the clock is tolerated, and how far bursts of ids run ahead of the clock.",
-    );
-    guc::define_int(about, &MAX_DRIFT, 0..=i32::MAX, GucFlags::UNIT_MS);
-    let about = suset(c"snowflake_ids.clock_rollback", c"Sets what happens when the clock has stepped back by more than max_drift.", c"error fails at once; wait waits up to clock_wait_timeout and then fails; switch issues ids under another rollback value or worker id.");
-    guc::define_enum(about, &CLOCK_ROLLBACK);
-    let about = userset(
-        c"snowflake_ids.clock_wait_timeout",
-        c"Sets the longest time that a call waits for the clock.",
-        c"With 0, calls never wait.",
-    );
-    guc::define_int(about, &CLOCK_WAIT_TIMEOUT, 0..=i32::MAX, GucFlags::UNIT_MS);
-    let about = suset(
-        c"snowflake_ids.sequence_start",
-        c"Sets where the sequence of each new tick starts.",
-        c"At low rates, random and rotate spread ids evenly over shards that are chosen by id % n.",
-    );
-    guc::define_enum(about, &SEQUENCE_START);
-    let about = userset(
-        c"snowflake_ids.cache",
-        c"Sets how many ids a session takes at once.",
-        c"A higher value is faster, but an id then has the time at which the session took its batch.",
-    );
-    guc::define_int(about, &CACHE, 1..=MAX_CACHE, GucFlags::default());
-    let about = sighup(
-        c"snowflake_ids.shard",
-        c"Sets the shard whose ids named generators issue.",
-        c"The value is remainder/modulus, as for a hash partition, such as 3/16. With an empty value, ids of every shard are issued.",
-    );
-    guc::define_text::<ShardCheck>(about, &SHARD);
-    let about = sighup(
-        c"snowflake_ids.max_clock_jump",
-        c"Sets the largest sudden step forward of the clock that ids follow.",
-        c"After a larger step, the time in ids advances by the time that has really passed.",
-    );
-    guc::define_int(about, &MAX_CLOCK_JUMP, 1_000..=i32::MAX, GucFlags::UNIT_MS);
-    let about = sighup(
-        c"snowflake_ids.reserve",
-        c"Sets the time span that is reserved ahead in the state file.",
-        c"The file is synced about once in this time. After a crash, ids start up to this time ahead of the clock.",
-    );
-    guc::define_int(about, &RESERVE, 100..=3_600_000, GucFlags::UNIT_MS);
-    let about = postmaster(c"snowflake_ids.max_generators", c"Sets how many named generators a database can have.", c"It also limits how many layouts, besides the server's own, all databases together use at once. One database alone gets at most half of this number, rounded up.");
-    guc::define_int(about, &MAX_GENERATORS, 0..=MAX_SLOTS, GucFlags::default());
-}
-
-fn define_tags() {
-    let about = postmaster(
-        c"snowflake_ids.max_tags",
-        c"Sets how many segment tags of all databases have ids ready in shared memory.",
-        c"It sets the size of a cache: more tags may exist. Each slot takes about 2 kB of shared memory.",
-    );
-    guc::define_int(about, &MAX_TAGS, 1..=1_000_000, GucFlags::default());
-    let about = postmaster(
-        c"snowflake_ids.series_memory",
-        c"Sets the size of the shared memory for keys of monotonic series of all databases.",
-        c"When it is full, keys that were not used lately are evicted. With 0, monotonic series give no numbers.",
-    );
-    guc::define_int(about, &SERIES_MEMORY, 0..=i32::MAX, GucFlags::UNIT_KB);
-    let about = sighup(
-        c"snowflake_ids.segment_prefetch",
-        c"Sets the used share of a segment, in percent, at which the next segment is fetched.",
-        c"With 0, the next segment is fetched at the first id of each segment.",
-    );
-    guc::define_int(about, &SEGMENT_PREFETCH, 0..=100, GucFlags::default());
-    let about = sighup(
-        c"snowflake_ids.segment_target_duration",
-        c"Sets how long a segment should last.",
-        c"A segment that lasts less than this time doubles the step. A segment that lasts twice this time or longer halves it.",
-    );
-    guc::define_int(about, &SEGMENT_TARGET_DURATION, 1..=i32::MAX, GucFlags::UNIT_S);
-    let about = userset(
-        c"snowflake_ids.segment_wait_timeout",
-        c"Sets the longest time that a call waits for ids of a tag.",
-        c"A call waits only when both segments of the tag are used up.",
-    );
-    guc::define_int(about, &SEGMENT_WAIT_TIMEOUT, 1..=i32::MAX, GucFlags::UNIT_MS);
-    let about = suset(
-        c"snowflake_ids.segment_auto_create",
-        c"Creates unknown segment tags when they are first used.",
-        c"The tags get the defaults of snowflake_ids.segment_create. All sessions see them at once.",
-    );
-    guc::define_bool(about, &SEGMENT_AUTO_CREATE);
-    let about = sighup(
-        c"snowflake_ids.max_bound_sequences",
-        c"Sets how many bound sequences a database can have.",
-        c"bind_sequence and attach refuse to bind more.",
-    );
-    guc::define_int(about, &MAX_BOUND_SEQUENCES, 0..=i32::MAX, GucFlags::default());
-    let about = userset(
-        c"snowflake_ids.new_columns",
-        c"Sets the kind of ids for the serial and identity columns of CREATE TABLE and ADD COLUMN.",
-        c"snowflake and segment attach the columns, bound binds their sequences, and off changes nothing. Columns narrower than bigint need the kind segment.",
-    );
-    guc::define_enum(about, &NEW_COLUMNS);
-    let about = sighup(
-        c"snowflake_ids.sample_interval",
-        c"Sets the interval at which this server's counters are sampled for snowflake_ids.status_history.",
-        c"The last 360 samples are kept, which cover one hour at 10 s. With 0, no samples are taken.",
-    );
-    guc::define_int(about, &SAMPLE_INTERVAL, 0..=3_600, GucFlags::UNIT_S);
-}
-
-const fn postmaster(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
-    About { name, short, long, context: GucContext::Postmaster }
-}
-
-const fn sighup(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
-    About { name, short, long, context: GucContext::Sighup }
-}
-
-const fn suset(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
-    About { name, short, long, context: GucContext::Suset }
-}
-
-const fn userset(name: &'static CStr, short: &'static CStr, long: &'static CStr) -> About {
-    About { name, short, long, context: GucContext::Userset }
 }
 
 struct LayoutCheck;

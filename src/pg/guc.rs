@@ -1,11 +1,9 @@
 //! Settings with checks. An invalid value in the configuration keeps the server from starting.
 
 use super::encoding::legible;
-use pgrx::guc::{GucEnum, GucValue};
+use pgrx::guc::{GucCheckError, GucEnum, GucValue};
 use pgrx::pg_sys::panic::pgrx_extern_c_guard;
-use pgrx::{
-    GucContext, GucFlags, GucRegistry, GucSetting, PgLogLevel, PgMemoryContexts, PgSqlErrorCode, pg_sys,
-};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PgLogLevel, PgSqlErrorCode, pg_sys};
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::error::{MAX_TEXT_BYTES, check_length};
 use std::borrow::Cow;
@@ -68,7 +66,7 @@ pub fn define_enum<T: GucEnum>(about: About, setting: &'static GucSetting<T>) {
 }
 
 /// Defines a text setting with a check.
-pub fn define_text<R: Rule>(about: About, setting: &'static GucSetting<Option<CString>>) {
+pub fn define_text<R: Rule>(about: About, setting: &'static GucSetting<Option<CString>>, _: R) {
     let About { name, short, long, context } = about;
     let (flags, check, assign) =
         (GucFlags::default(), Some(check_text::<R> as TextHook), Some(assign_text::<R> as AssignHook));
@@ -227,15 +225,14 @@ fn short_text(text: &CStr) -> Result<Cow<'_, str>, BadValue> {
 /// Passes the result of a check to the server.
 fn accept(found: Result<(), BadValue>) -> bool {
     let Err(BadValue { detail, hint }) = found else { return true };
-    let context = PgMemoryContexts::CurrentMemoryContext;
-    // SAFETY: does the same as the server's macros GUC_check_errdetail and GUC_check_errhint. The server reads these
-    // variables right after the check. The texts live as long as the memory context of the call.
-    unsafe {
-        pg_sys::GUC_check_errcode(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE as c_int);
-        pg_sys::GUC_check_errdetail_string = context.pstrdup(&legible(&detail));
-        if let Some(hint) = hint {
-            pg_sys::GUC_check_errhint_string = context.pstrdup(&legible(&hint));
-        }
-    }
+    let error = GucCheckError::default()
+        .with_errcode(PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE as c_int)
+        .with_detail(legible(&detail));
+    let error = match hint {
+        Some(hint) => error.with_hint(legible(&hint)),
+        None => error,
+    };
+    // SAFETY: called within a check hook. The server reads the error right after the check.
+    unsafe { error.apply() };
     false
 }

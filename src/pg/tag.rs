@@ -1,10 +1,10 @@
 //! Conversion of segment tags between SQL and the core. A tag is the name of a counter of dense ids, as bytes in the
 //! encoding of its database.
 
-use super::text::{bytes_of, length_of};
+use super::text::{Text, bytes_of, length_of};
 use crate::pg::report::{raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
-use pgrx::datum::{Datum, UnboxDatum};
+use pgrx::datum::Datum;
 use pgrx::nullable::Nullable;
 use pgrx::pgrx_sql_entity_graph::impl_sql_translatable;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
@@ -82,17 +82,14 @@ pub unsafe fn tag_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], TagError> {
     }
 }
 
-// SAFETY: only texts are converted to this type.
-unsafe impl UnboxDatum for TagText {
-    type As<'src> = Self;
-
-    unsafe fn unbox<'src>(datum: Datum<'src>) -> Self
-    where
-        Self: 'src,
-    {
-        // SAFETY: the datum is a text. A text that was stored as a tag is short enough.
-        let tag = unsafe { tag_of(datum.sans_lifetime()) };
-        Self(tag.ok().and_then(Tag::new).unwrap_or_default())
+impl Text<'_> {
+    /// Returns the bytes of a text that should be a tag.
+    ///
+    /// # Errors
+    /// [`TagError`] if the text is too long. The bytes of such a text are not read.
+    pub fn tag_bytes(&self) -> Result<&[u8], TagError> {
+        // SAFETY: a `Text` is a text, which lives as long as `self`.
+        unsafe { tag_of(self.datum) }
     }
 }
 
@@ -122,11 +119,7 @@ impl_sql_translatable!(TagText, "text");
 unsafe impl BoxRet for TagText {
     unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> Datum<'fcx> {
         // SAFETY: `into_datum` creates a text.
-        match self.into_datum() {
-            // SAFETY: `into_datum` creates a text.
-            Some(text) => unsafe { call.return_raw_datum(text) },
-            None => call.return_null(),
-        }
+        unsafe { call.return_optional_datum(self.into_datum()) }
     }
 }
 
@@ -135,12 +128,10 @@ pub struct TagArg<'a>(pub &'a [u8]);
 
 impl_sql_translatable!(TagArg<'_>, arg_only = "text");
 
-impl TagArg<'_> {
-    /// # Safety
-    /// The datum is a text.
-    unsafe fn of(datum: pg_sys::Datum) -> Self {
-        // SAFETY: the caller passes a text.
-        Self(unsafe { tag_of(datum) }.unwrap_or_else(|error| raise(report(&error))))
+impl<'a> From<Text<'a>> for TagArg<'a> {
+    fn from(text: Text<'a>) -> Self {
+        // SAFETY: a `Text` is a text, which lives as long as the call.
+        Self(unsafe { tag_of(text.datum) }.unwrap_or_else(|error| raise(report(&error))))
     }
 }
 
@@ -148,15 +139,11 @@ impl TagArg<'_> {
 unsafe impl<'fcx> ArgAbi<'fcx> for TagArg<'fcx> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
         // SAFETY: the argument is declared as text.
-        let text: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        // SAFETY: the argument is declared as text.
-        text.map_or(Self(&[]), |text| unsafe { Self::of(text) })
+        unsafe { Text::unbox_arg_unchecked(arg) }.into()
     }
 
     unsafe fn unbox_nullable_arg(arg: Arg<'_, 'fcx>) -> Nullable<Self> {
         // SAFETY: the argument is declared as text.
-        let text: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
-        // SAFETY: the argument is declared as text.
-        text.map(|text| unsafe { Self::of(text) }).into()
+        unsafe { Text::unbox_nullable_arg(arg) }.into_option().map(Self::from).into()
     }
 }

@@ -18,9 +18,9 @@ use std::borrow::Cow;
 use std::ffi::{CString, c_int};
 use std::marker::PhantomData;
 
-/// A text argument whose bytes have not been read.
+/// A text argument, or a text column of a trigger's row, whose bytes have not been read.
 pub struct Text<'a> {
-    datum: pg_sys::Datum,
+    pub(super) datum: pg_sys::Datum,
     call: PhantomData<&'a [u8]>,
 }
 
@@ -87,34 +87,32 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
     }
 }
 
-/// The length in bytes of a text column, read without its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Length(pub usize);
-
-impl FromDatum for Length {
+impl FromDatum for Text<'_> {
     unsafe fn from_polymorphic_datum(datum: pg_sys::Datum, is_null: bool, _: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: only texts are converted to this type.
-        (!is_null).then(|| Self(unsafe { length_of(datum) }))
+        (!is_null).then_some(Self { datum, call: PhantomData })
     }
 }
 
-// SAFETY: only texts are converted to this type.
-unsafe impl UnboxDatum for Length {
-    type As<'src> = Self;
+// SAFETY: only texts are converted to this type, and their bytes are not read here.
+unsafe impl UnboxDatum for Text<'_> {
+    type As<'src>
+        = Text<'src>
+    where
+        Self: 'src;
 
-    unsafe fn unbox<'src>(datum: Datum<'src>) -> Self
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> Text<'src>
     where
         Self: 'src,
     {
-        // SAFETY: the datum is a text.
-        Self(unsafe { length_of(datum.sans_lifetime()) })
+        // SAFETY: the result has the lifetime of the datum.
+        Text { datum: unsafe { datum.sans_lifetime() }, call: PhantomData }
     }
 }
 
-/// pgrx needs `type_oid` to compare the type with a column's type. A `Length` is never converted to a datum.
-impl IntoDatum for Length {
+/// pgrx needs `type_oid` to compare the type with a column's type.
+impl IntoDatum for Text<'_> {
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        None
+        Some(self.datum)
     }
 
     fn type_oid() -> pg_sys::Oid {
@@ -209,11 +207,7 @@ impl_sql_translatable!(TextOut, "text");
 unsafe impl BoxRet for TextOut {
     unsafe fn box_into<'fcx>(self, call: &mut FcInfo<'fcx>) -> Datum<'fcx> {
         // SAFETY: `into_datum` creates a text.
-        match self.into_datum() {
-            // SAFETY: `into_datum` creates a text.
-            Some(text) => unsafe { call.return_raw_datum(text) },
-            None => call.return_null(),
-        }
+        unsafe { call.return_optional_datum(self.into_datum()) }
     }
 }
 

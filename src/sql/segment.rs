@@ -64,7 +64,7 @@ mod snowflake_ids_internal {
     use crate::pg::report::{bad_argument, raise, report, spi};
     use crate::pg::server;
     use crate::pg::tag::{self, TagArg, TagText};
-    use crate::pg::text::Length;
+    use crate::pg::text::Text;
     use crate::pg::time;
     use crate::segment::error::SegmentError;
     use crate::segment::privilege;
@@ -80,9 +80,8 @@ mod snowflake_ids_internal {
     use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::Clock;
     use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::error::check_length;
     use snowflake_ids_core::sequence::definition::{
-        Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, forecast,
+        Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast,
     };
     use snowflake_ids_core::sequence::directory::{Tag, TagKey};
     use snowflake_ids_core::sequence::privilege::Action;
@@ -126,7 +125,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         definition.check().map_err(|error| Box::new(report(&error)))?;
         let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
         let reset = reset.map_err(|error| Box::new(report(&error)))?;
-        if let Some(format) = row.get_by_name::<TagText>("format").ok().flatten() {
+        if let Some(format) = short(row, "format") {
             let format = utf8_of_format(format.0.as_bytes())?;
             NumberFormat::parse(&format, reset).map_err(|error| Box::new(report(&error)))?;
         }
@@ -141,23 +140,30 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
             ("time_zone", MAX_NAME_BYTES),
             ("format", MAX_NAME_BYTES),
         ];
-        let length = |name| row.get_by_name::<Length>(name).ok().flatten().map_or(0, |length| length.0);
-        let bytes = length("tag");
-        if bytes > MAX_TAG_BYTES {
-            return Err(Box::new(report(&TagError::TooManyBytes { bytes })));
+        if let Some(Err(error)) = unread(row, "tag").map(|tag| tag.tag_bytes().map(drop)) {
+            return Err(Box::new(report(&error)));
         }
         LIMITS
             .into_iter()
-            .try_for_each(|(name, limit)| check_length(name, length(name), limit))
-            .map_err(|error| Box::new(report(&error)))
+            .try_for_each(|(name, limit)| unread(row, name).map_or(Ok(()), |text| text.check_length(limit, name)))
+            .map_err(|error| Box::new(error.into()))
+    }
+
+    fn unread<'a>(row: &'a Tuple<'_>, name: &str) -> Option<Text<'a>> {
+        row.get_by_name(name).ok().flatten()
     }
 
     fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
         to_utf8(bytes).ok_or_else(|| Box::new(encoding::not_utf8("format")))
     }
 
+    /// Returns a text; None if it is null, or longer than a tag may be.
+    fn short(row: &Tuple<'_>, name: &str) -> Option<TagText> {
+        unread(row, name)?.tag_bytes().ok().and_then(Tag::new).map(TagText)
+    }
+
     fn tag_of(row: &Tuple<'_>) -> Option<TagText> {
-        row.get_by_name("tag").ok().flatten()
+        short(row, "tag")
     }
 
     fn tag_generation_of(row: &Tuple<'_>) -> Option<i64> {
@@ -171,8 +177,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
 
     /// Returns a short text. Bytes that are not UTF-8 become replacement characters, which no valid value contains.
     fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
-        let text: Option<TagText> = row.get_by_name(name).ok().flatten();
-        text.map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
+        short(row, name).map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
     }
 
     /// Makes a change of a row take effect in all sessions after its commit. The trigger's argument is the kind of change.

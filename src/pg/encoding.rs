@@ -2,27 +2,29 @@
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode, PgTryBuilder, function_name, pg_sys};
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int};
+
+/// Returns whether the encoding of this database is UTF-8.
+pub(super) fn is_utf8() -> bool {
+    encoding() == UTF8
+}
+
+fn encoding() -> c_int {
+    // SAFETY: reads a variable of this process.
+    unsafe { pg_sys::GetDatabaseEncoding() }
+}
 
 /// Returns the text unchanged in a UTF-8 database. In other databases characters outside ASCII become question marks.
 pub fn legible(text: &str) -> String {
-    // SAFETY: reads a variable of this process.
-    let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
+    let utf8 = is_utf8();
     text.chars().map(|letter| if utf8 || letter.is_ascii() { letter } else { '?' }).collect()
 }
 
 /// Converts text of this database to UTF-8; None if the text cannot be converted. Call only within a transaction.
 pub fn to_utf8(bytes: &[u8]) -> Option<String> {
-    if is_passed_on() {
-        return String::from_utf8(bytes.to_vec()).ok();
-    }
-    // SAFETY: the server returns a C string, or the same pointer if it converts nothing.
-    let converted = unsafe {
-        let (text, length) = (bytes.as_ptr().cast(), c_int::try_from(bytes.len()).unwrap_or(c_int::MAX));
-        let converted = pg_sys::pg_server_to_any(text, length, UTF8);
-        if converted.cast_const() == text { bytes } else { CStr::from_ptr(converted).to_bytes() }
-    };
-    String::from_utf8(converted.to_vec()).ok()
+    let converted =
+        if is_passed_on() { bytes.to_vec() } else { converted(bytes, pg_sys::pg_server_to_any) };
+    String::from_utf8(converted).ok()
 }
 
 /// Converts UTF-8 to the encoding of this database; None if that encoding lacks a character.
@@ -31,20 +33,22 @@ pub fn from_utf8(text: &str) -> Option<Vec<u8>> {
         return Some(text.as_bytes().to_vec());
     }
     // The conversion acquires no resources, so its error can be discarded without a rollback.
-    PgTryBuilder::new(|| Some(converted(text))).catch_others(|_| None).execute()
+    PgTryBuilder::new(|| Some(converted(text.as_bytes(), pg_sys::pg_any_to_server)))
+        .catch_others(|_| None)
+        .execute()
 }
 
-fn converted(text: &str) -> Vec<u8> {
-    let length = c_int::try_from(text.len()).unwrap_or(c_int::MAX);
-    // SAFETY: the server returns a C string, or the same pointer if it converts nothing.
+/// Calls one of the server's two conversions between UTF-8 and the encoding of this database.
+pub(super) fn converted(
+    bytes: &[u8],
+    conversion: unsafe fn(*const c_char, c_int, c_int) -> *mut c_char,
+) -> Vec<u8> {
+    let length = c_int::try_from(bytes.len()).unwrap_or(c_int::MAX);
+    // SAFETY: the slice is valid for its length. The server returns a C string, or the same pointer if it converts nothing.
     unsafe {
-        let bytes = text.as_ptr().cast();
-        let converted = pg_sys::pg_any_to_server(bytes, length, UTF8);
-        if converted.cast_const() == bytes {
-            text.as_bytes().to_vec()
-        } else {
-            CStr::from_ptr(converted).to_bytes().to_vec()
-        }
+        let text = bytes.as_ptr().cast();
+        let converted = conversion(text, length, UTF8);
+        if converted.cast_const() == text { bytes } else { CStr::from_ptr(converted).to_bytes() }.to_vec()
     }
 }
 
@@ -55,9 +59,7 @@ pub fn is_as_utf8(bytes: &[u8]) -> bool {
 
 /// Returns whether the encoding of this database is UTF-8 or `SQL_ASCII`, so that text is not converted.
 fn is_passed_on() -> bool {
-    // SAFETY: reads a variable of this process.
-    let encoding = unsafe { pg_sys::GetDatabaseEncoding() };
-    encoding == UTF8 || encoding == pg_sys::pg_enc::PG_SQL_ASCII.cast_signed()
+    is_utf8() || encoding() == pg_sys::pg_enc::PG_SQL_ASCII.cast_signed()
 }
 
 /// Returns the error for text of an `SQL_ASCII` database that is not valid UTF-8.

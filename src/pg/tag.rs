@@ -1,6 +1,7 @@
 //! Conversion of segment tags between SQL and the core. A tag is the name of a counter of dense ids, as bytes in the
 //! encoding of its database.
 
+use super::encoding;
 use super::text::{Text, bytes_of, length_of};
 use crate::pg::report::{raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
@@ -42,9 +43,7 @@ impl TagText {
 
     /// Returns the tag as UTF-8. If the database has another encoding, bytes outside ASCII become question marks.
     pub fn to_text(self) -> String {
-        // SAFETY: reads a variable of this process.
-        let utf8 = unsafe { pg_sys::GetDatabaseEncoding() } == pg_sys::pg_enc::PG_UTF8.cast_signed();
-        let tag = if utf8 { self } else { self.ascii() };
+        let tag = if encoding::is_utf8() { self } else { self.ascii() };
         String::from_utf8_lossy(tag.0.as_bytes()).into_owned()
     }
 

@@ -1,9 +1,10 @@
 //! libpq options of foreign servers and connection strings.
 
 use super::functions::{ConnInfoOption, libpq};
+use crate::pg::encoding::converted;
 use pgrx::{PgList, pg_sys};
 use std::collections::HashSet;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char};
 
 /// The letter that marks options for libpq's internal use.
 const NOT_FOR_USERS: u8 = b'D';
@@ -17,7 +18,7 @@ pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
     let known = known();
     // SAFETY: the caller is within a transaction; the results live in the current memory context, and are copied.
     let options = unsafe {
-        let server = pg_sys::GetForeignServerByName(in_server_encoding(server), false);
+        let server = pg_sys::GetForeignServerByName(in_server_encoding(server).as_ptr(), false);
         let mapping = pg_sys::GetUserMapping(user, (*server).serverid);
         [(*server).options, (*mapping).options].map(|options| read(options)).concat()
     };
@@ -74,7 +75,7 @@ unsafe fn text(text: *const c_char) -> String {
 /// transaction.
 pub fn owner_of(server: &str) -> pg_sys::Oid {
     // SAFETY: the caller is within a transaction.
-    unsafe { (*pg_sys::GetForeignServerByName(in_server_encoding(server), false)).owner }
+    unsafe { (*pg_sys::GetForeignServerByName(in_server_encoding(server).as_ptr(), false)).owner }
 }
 
 /// # Safety
@@ -107,22 +108,13 @@ fn known() -> HashSet<String> {
 /// # Safety
 /// `text` ends with a zero byte, and is in the database's encoding.
 unsafe fn utf8(text: *const c_char) -> String {
-    // SAFETY: the caller passes a text with a zero byte at its end. The result lives in the memory context, and is copied.
-    unsafe {
-        let length = c_int::try_from(CStr::from_ptr(text).count_bytes()).unwrap_or(c_int::MAX);
-        let converted = pg_sys::pg_server_to_any(text, length, pg_sys::pg_enc::PG_UTF8.cast_signed());
-        CStr::from_ptr(converted).to_string_lossy().into_owned()
-    }
+    // SAFETY: the caller passes a text with a zero byte at its end.
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    String::from_utf8_lossy(&converted(bytes, pg_sys::pg_server_to_any)).into_owned()
 }
 
-/// Converts a name to the encoding of the catalogs, in the current memory context. A name with a zero byte becomes an empty
-/// name, which no object has.
-fn in_server_encoding(name: &str) -> *const c_char {
+/// Converts a name to the encoding of the catalogs. A name with a zero byte becomes an empty name, which no object has.
+fn in_server_encoding(name: &str) -> CString {
     let name = CString::new(name).unwrap_or_default();
-    let length = c_int::try_from(name.count_bytes()).unwrap_or(c_int::MAX);
-    // SAFETY: the text is copied first, because the conversion may return its argument.
-    unsafe {
-        let copy = pg_sys::pstrdup(name.as_ptr());
-        pg_sys::pg_any_to_server(copy, length, pg_sys::pg_enc::PG_UTF8.cast_signed())
-    }
+    CString::new(converted(name.to_bytes(), pg_sys::pg_any_to_server)).unwrap_or_default()
 }

@@ -7,8 +7,9 @@ use super::relation::Relation;
 use super::relcache;
 use super::report::{not_ready, raise};
 use super::role::{self, RoleSettings};
+use super::sequence;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgRelation, check_for_interrupts, pg_sys};
+use pgrx::{check_for_interrupts, pg_sys};
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::sync::Once;
@@ -275,16 +276,10 @@ impl Source {
     /// Returns whether this transaction has created the table. Never waits: no other session can have locked a table that
     /// this transaction has created. Call only within a transaction.
     pub fn is_new(self) -> bool {
-        let mode = pg_sys::AccessShareLock.cast_signed();
-        // SAFETY: the caller is within a transaction; the table is open while its relcache entry is read.
-        unsafe {
-            if !pg_sys::ConditionalLockRelationOid(self.0, mode) {
-                return false;
-            }
-            let is_new = PgRelation::with_lock(self.0, mode).rd_createSubid != 0;
-            pg_sys::UnlockRelationOid(self.0, mode);
-            is_new
-        }
+        let Some(lock) = Lock::take(self.0, Wait::No) else { return false };
+        let is_new = sequence::is_new(self.0);
+        lock.release();
+        is_new
     }
 
     /// Returns the OID of the table in `pg_class`.

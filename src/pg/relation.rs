@@ -57,11 +57,7 @@ impl Relation {
 
     /// Returns whether a role has a privilege on the relation.
     pub fn allows(&self, privilege: u32, role: pg_sys::Oid) -> bool {
-        #[allow(clippy::cast_lossless, reason = "a type of the server's")]
-        let privilege = privilege as pg_sys::AclMode;
-        // SAFETY: the caller is within a transaction; the OID belongs to a relation.
-        let allowed = unsafe { pg_sys::pg_class_aclcheck(self.oid, role, privilege) };
-        allowed == pg_sys::AclResult::ACLCHECK_OK
+        role::has_any(role, privilege, self.oid)
     }
 
     pub fn owner(&self) -> pg_sys::Oid {

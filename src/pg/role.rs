@@ -37,11 +37,16 @@ pub fn has_rights_of(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
     unsafe { pg_sys::has_privs_of_role(member, role) }
 }
 
+/// Returns whether a role has any of these privileges on a relation. Call only within a transaction.
+pub fn has_any(role: pg_sys::Oid, privileges: u32, relation: pg_sys::Oid) -> bool {
+    // SAFETY: the caller is within a transaction.
+    let allowed = unsafe { pg_sys::pg_class_aclcheck(relation, role, pg_sys::AclMode::from(privileges)) };
+    allowed == pg_sys::AclResult::ACLCHECK_OK
+}
+
 /// Returns whether a role may update a table. Call only within a transaction.
 pub fn may_update(role: pg_sys::Oid, table: pg_sys::Oid) -> bool {
-    let update = pg_sys::AclMode::from(pg_sys::ACL_UPDATE);
-    // SAFETY: the caller is within a transaction.
-    unsafe { pg_sys::pg_class_aclcheck(table, role, update) == pg_sys::AclResult::ACLCHECK_OK }
+    has_any(role, pg_sys::ACL_UPDATE, table)
 }
 
 /// Returns whether the current role may call a function. Call only within a transaction.

@@ -5,7 +5,7 @@ use super::{relcache, role, tuple};
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;
-use std::sync::{Once, OnceLock};
+use std::sync::Once;
 
 // pg_sys does not declare this function.
 unsafe extern "C-unwind" {
@@ -38,21 +38,6 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-static TOLD: OnceLock<OnSequenceChange> = OnceLock::new();
-
-/// Runs `action` in each process whenever any relation has changed. `action` must not fail. Call this only while the server
-/// loads its libraries.
-pub fn tell_changes(action: OnSequenceChange) {
-    TOLD.get_or_init(|| action);
-    relcache::listen(any_changed);
-}
-
-fn any_changed(_relation: pg_sys::Oid) {
-    if let Some(action) = TOLD.get() {
-        action();
-    }
-}
-
 /// Discards all plans of this process, so that each statement is planned again.
 pub fn plan_anew() {
     // SAFETY: the server itself calls this function after changes of some catalogs.
@@ -64,18 +49,6 @@ pub fn plan_anew() {
 pub fn lock(sequence: pg_sys::Oid) {
     // SAFETY: the caller is within a transaction, which releases the lock at its end.
     unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
-}
-
-/// Releases the lock of [`lock_at_once`].
-pub fn unlock(sequence: pg_sys::Oid) {
-    // SAFETY: this transaction has taken the lock.
-    unsafe { pg_sys::UnlockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) };
-}
-
-/// Takes a read lock if the lock is available without a wait. Locks that this transaction already holds do not conflict.
-pub fn lock_at_once(sequence: pg_sys::Oid) -> bool {
-    // SAFETY: the caller is within a transaction; any OID can be locked.
-    unsafe { pg_sys::ConditionalLockRelationOid(sequence, pg_sys::AccessShareLock.cast_signed()) }
 }
 
 /// Returns whether this transaction has given the sequence a new file, as TRUNCATE ... RESTART IDENTITY does. The caller
@@ -205,10 +178,7 @@ pub fn allows(sequence: pg_sys::Oid, usage: SequenceUse) -> bool {
         SequenceUse::Look => pg_sys::ACL_SELECT | pg_sys::ACL_USAGE,
         SequenceUse::Set => pg_sys::ACL_UPDATE,
     };
-    // SAFETY: the caller is within a transaction; any one of the privileges suffices.
-    let allowed =
-        unsafe { pg_sys::pg_class_aclcheck(sequence, role::current(), pg_sys::AclMode::from(rights)) };
-    allowed == pg_sys::AclResult::ACLCHECK_OK
+    role::has_any(role::current(), rights, sequence)
 }
 
 /// Calls the server's nextval. `checked` is false for identity columns, which need no privilege on the sequence.

@@ -1,5 +1,6 @@
 //! Global variables of the server.
 
+use super::role;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -114,8 +115,7 @@ pub fn max_workers() -> usize {
 pub fn may_see_all_activity() -> bool {
     /// The OID of `pg_read_all_stats`, the same in all versions.
     const READ_ALL_STATS: u32 = 3375;
-    // SAFETY: the caller is within a transaction.
-    unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), READ_ALL_STATS.into()) }
+    role::has_privileges_of(READ_ALL_STATS.into())
 }
 
 /// Returns the OID of the database that this process is connected to.

@@ -6,7 +6,9 @@ use super::error::SequenceError;
 use super::{bind, cache};
 use crate::pg::extension;
 use crate::pg::process::PerProcess;
+use crate::pg::read_lock::{Lock, Wait};
 use crate::pg::relation::Relation;
+use crate::pg::relcache;
 use crate::pg::replication;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::sequence;
@@ -86,10 +88,10 @@ pub fn identities_restarted() {
 fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in cache::bound() {
         // This transaction cannot have moved a sequence that another transaction has locked.
-        if sequence::lock_at_once(of) {
+        if let Some(lock) = Lock::take(of, Wait::No) {
             let settled = is_moved(of) && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
             if !settled {
-                sequence::unlock(of);
+                lock.release();
             }
         }
     }
@@ -100,7 +102,7 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
 /// are not restarted. Call this only while the server loads its libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
-    sequence::tell_changes(|| {
+    relcache::listen(|_| {
         if replication::is_applier() {
             TRUNCATES.set(true);
         }

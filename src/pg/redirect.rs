@@ -150,30 +150,14 @@ extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
     *found = REDIRECT.get().and_then(|redirect| redirect());
 }
 
-/// Calls [`record_defaults`] under a guard, because [`record_defaults`] calls the server.
-#[pg_guard]
-unsafe extern "C-unwind" fn record_defaults_of(query: *mut pg_sys::Query, targets: *const Targets) {
-    // SAFETY: the caller passes a valid query and valid targets.
-    unsafe { record_defaults(&*query, &*targets) }
-}
-
-/// Calls [`call_for`] under a guard. Returns null for None.
-#[pg_guard]
-unsafe extern "C-unwind" fn call_for_node(
-    node: *mut pg_sys::Node,
-    targets: *const Targets,
-) -> *mut pg_sys::Node {
-    // SAFETY: the caller passes a valid node and valid targets.
-    unsafe { call_for(node, &*targets).unwrap_or(std::ptr::null_mut()) }
-}
-
 /// Wraps the column defaults of an INSERT, MERGE or `UPDATE ... SET column = DEFAULT` that create ids. The wrapper
 /// function records the id as the current value of the column's sequence, because applications call `currval`
 /// afterwards.
 ///
 /// # Safety
 /// The query is valid and may be changed.
-unsafe fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
+#[pg_guard]
+unsafe extern "C-unwind" fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
     // SAFETY: the query is valid, so its lists hold nodes of the expected types.
     unsafe {
         let Some(place) = usize::try_from(query.resultRelation).ok().and_then(|place| place.checked_sub(1))
@@ -362,7 +346,7 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
     unsafe {
         match (*node).type_ {
             NodeTag::T_Query => {
-                record_defaults_of(node.cast(), context.cast());
+                record_defaults(&*node.cast(), &*context.cast());
                 return walk_query(node.cast(), redirect_node, context, 0);
             }
             NodeTag::T_FuncExpr => {
@@ -396,7 +380,7 @@ unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
     unsafe {
         let node: *mut pg_sys::Node = (*slot).cast();
         if !node.is_null() && (*node).type_ == pg_sys::NodeTag::T_NextValueExpr {
-            let call = call_for_node(node, targets);
+            let call = call_for(node, &*targets);
             if !call.is_null() {
                 *slot = call.cast();
             }
@@ -407,31 +391,30 @@ unsafe fn replace_next_value(slot: *mut *mut c_void, targets: *const Targets) {
 /// The parse location that marks a call as the default of an identity column. No parser produces this location.
 const IDENTITY: c_int = -1_574;
 
-/// Builds the call that replaces a `NextValueExpr`, with a cast to the type of the column. Returns None if the type is not
+/// Builds the call that replaces a `NextValueExpr`, with a cast to the type of the column. Returns null if the type is not
 /// bigint, integer or smallint.
 ///
 /// # Safety
 /// The node is a `NextValueExpr`.
-unsafe fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> Option<*mut pg_sys::Node> {
+#[pg_guard]
+unsafe extern "C-unwind" fn call_for(node: *mut pg_sys::Node, targets: &Targets) -> *mut pg_sys::Node {
     // SAFETY: the node is a `NextValueExpr`; the result is allocated in the planner's memory context.
     unsafe {
         let next: *mut pg_sys::NextValueExpr = node.cast();
         let next_of = make_call(targets.calls[Called::Nextval as usize], (*next).seqid, None);
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
-            pg_sys::INT8OID => return Some(next_of.cast()),
+            pg_sys::INT8OID => return next_of.cast(),
             // Sequences of these types keep their own numbers. Calls of these sequences are redirected so that the
             // extension's `lastval` knows about them.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
-            _ => return None,
+            _ => return std::ptr::null_mut(),
         };
         let mut arguments = pgrx::PgList::<pg_sys::FuncExpr>::new();
         arguments.push(next_of);
         let (no_oid, format) = (pg_sys::InvalidOid, pg_sys::CoercionForm::COERCE_IMPLICIT_CAST);
-        let narrowed =
-            pg_sys::makeFuncExpr(narrow.into(), (*next).typeId, arguments.into_pg(), no_oid, no_oid, format);
-        Some(narrowed.cast())
+        pg_sys::makeFuncExpr(narrow.into(), (*next).typeId, arguments.into_pg(), no_oid, no_oid, format).cast()
     }
 }
 

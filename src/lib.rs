@@ -38,8 +38,11 @@ pub extern "C-unwind" fn _PG_init() {
     // Shared memory depends on the settings, so the settings come first.
     settings::define();
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
-    let keep = pg::shmem::Keep { begin: memory_made, end: server_stopped };
-    pg::shmem::request(&shared::BLOCKS, keep);
+    pg::shmem::request(pg::shmem::Wanted {
+        blocks: &shared::BLOCKS,
+        begin: worker::saved_ranges::restore_high_water_marks,
+        end: worker::saved_ranges::save,
+    });
     pg::redirect::redirect_calls(sequence::cache::targets_at_once);
     pg::inline::keep_out(sequence::cache::is_redirecting);
     open_transaction::watch();
@@ -60,16 +63,6 @@ pub extern "C-unwind" fn _PG_init() {
     if !pg::server::upgrading() {
         pg::worker::register_launcher();
     }
-}
-
-/// Restores the high-water marks that the last shutdown saved.
-fn memory_made() {
-    worker::saved_ranges::restore_high_water_marks();
-}
-
-/// Writes the saved-range file for the next start. The file lists the ids that were reserved but not handed out.
-fn server_stopped() {
-    worker::saved_ranges::save();
 }
 
 /// Forgets the last ids and numbers of this session. DISCARD SEQUENCES does the same for the server's own sequences.

@@ -52,8 +52,8 @@ unsafe extern "C-unwind" fn on_access(
         pg_sys::DatabaseRelationId => true,
         pg_sys::TypeRelationId => access == pg_sys::ObjectAccessType::OAT_DROP,
         pg_sys::RelationRelationId => match access {
-            pg_sys::ObjectAccessType::OAT_POST_CREATE => utility::creates_columns(),
-            pg_sys::ObjectAccessType::OAT_POST_ALTER => part == 0 && utility::alters_sequence(),
+            pg_sys::ObjectAccessType::OAT_POST_CREATE => utility::CREATES.get(),
+            pg_sys::ObjectAccessType::OAT_POST_ALTER => part == 0 && utility::ALTERS.get(),
             _ => part == 0 && access == pg_sys::ObjectAccessType::OAT_DROP,
         },
         _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && redirect::is_setval(object),

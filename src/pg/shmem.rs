@@ -102,23 +102,21 @@ impl<T: Send + Sync> SharedBlock for Shmem<T> {
     }
 }
 
-static BLOCKS: OnceLock<&'static [&'static dyn SharedBlock]> = OnceLock::new();
-
-/// Actions of the postmaster on shared memory, while no other process can access it.
-#[derive(Clone, Copy, Debug)]
-pub struct Keep {
+/// The blocks of the extension, and actions of the postmaster on them while no other process can access shared memory.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    pub blocks: &'static [&'static dyn SharedBlock],
     /// Called when shared memory is created, including after a crash.
     pub begin: fn(),
     /// Called when the server has shut down cleanly.
     pub end: fn(),
 }
 
-static KEEP: OnceLock<Keep> = OnceLock::new();
+static WANTED: OnceLock<Wanted> = OnceLock::new();
 
 /// Requests these blocks from the server, and installs the hooks that create their values.
-pub fn request(blocks: &'static [&'static dyn SharedBlock], keep: Keep) {
-    BLOCKS.get_or_init(|| blocks);
-    KEEP.get_or_init(|| keep);
+pub fn request(wanted: Wanted) {
+    WANTED.get_or_init(|| wanted);
     // SAFETY: the postmaster, which is single-threaded, chains the hooks while it loads libraries.
     unsafe {
         #[cfg(feature = "pg14")]
@@ -138,15 +136,11 @@ static mut PREVIOUS_REQUEST: pg_sys::shmem_request_hook_type = None;
 static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
 
 fn reserve() {
-    for block in blocks() {
+    for block in WANTED.get().into_iter().flat_map(|wanted| wanted.blocks) {
         // SAFETY: called while the server computes the size of shared memory.
         unsafe { pg_sys::RequestAddinShmemSpace(block.size() + CACHE_LINE) }
     }
     lock::request();
-}
-
-fn blocks() -> &'static [&'static dyn SharedBlock] {
-    BLOCKS.get().copied().unwrap_or_default()
 }
 
 /// The server's alignment of blocks, in bytes.
@@ -172,16 +166,15 @@ unsafe extern "C-unwind" fn on_startup() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
         }
     }
-    for block in blocks() {
+    let Some(wanted) = WANTED.get() else { return };
+    for block in wanted.blocks {
         // SAFETY: the server calls this hook only to create shared memory.
         unsafe { block.lay_out() };
     }
     // SAFETY: variables of this process; the callback is valid as long as the shared memory.
     unsafe {
         if !pg_sys::IsUnderPostmaster {
-            if let Some(keep) = KEEP.get() {
-                (keep.begin)();
-            }
+            (wanted.begin)();
             pg_sys::on_shmem_exit(Some(on_exit), pg_sys::Datum::from(0));
         }
     }
@@ -193,8 +186,8 @@ unsafe extern "C-unwind" fn on_startup() {
 unsafe extern "C-unwind" fn on_exit(code: c_int, _argument: pg_sys::Datum) {
     if code == 0
         && super::cluster::is_shut_down()
-        && let Some(keep) = KEEP.get()
+        && let Some(wanted) = WANTED.get()
     {
-        (keep.end)();
+        (wanted.end)();
     }
 }

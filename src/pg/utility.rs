@@ -17,13 +17,13 @@ static mut PREVIOUS: pg_sys::ProcessUtility_hook_type = None;
 static PLANNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 /// True if the innermost utility statement may be ALTER SEQUENCE.
-static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+pub(super) static ALTERS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// OIDs of the sequences that the statement has altered. The list has no names, because a name may belong to another
 /// sequence when the statement ends.
 static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// True if the innermost utility statement may be a CREATE TABLE or ALTER TABLE whose columns are watched.
-static CREATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+pub(super) static CREATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Relations and columns that these statements have created. A relation has column number 0. Outer statements come first.
 static CREATED: PerProcess<RefCell<Vec<(pg_sys::Oid, c_int)>>> = PerProcess::new(RefCell::new(Vec::new()));
 
@@ -97,11 +97,6 @@ pub fn record_planned() {
     PLANNED.set(true);
 }
 
-/// Returns whether the innermost utility statement may be ALTER SEQUENCE.
-pub(super) fn alters_sequence() -> bool {
-    ALTERS.get()
-}
-
 /// Records a sequence that the statement has altered.
 pub(super) fn record_altered(sequence: pg_sys::Oid) {
     if let Ok(mut altered) = ALTERED.try_borrow_mut()
@@ -109,11 +104,6 @@ pub(super) fn record_altered(sequence: pg_sys::Oid) {
     {
         altered.push(sequence);
     }
-}
-
-/// Returns whether the innermost utility statement may be a CREATE TABLE or ALTER TABLE whose columns are watched.
-pub(super) fn creates_columns() -> bool {
-    CREATES.get()
 }
 
 /// Records a relation (column 0) or a column that the statement has created.

@@ -1,7 +1,10 @@
 //! Shared memory: values that are created at server start.
 
 use super::lock;
+use super::report::report;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{pg_guard, pg_sys};
+use snowflake_ids_core::error::NotReadyError;
 use std::ffi::{CStr, c_int};
 use std::mem::needs_drop;
 use std::ptr::null_mut;
@@ -32,6 +35,11 @@ impl<T: Send + Sync> Shmem<T> {
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: the pointer is null, or points to the value that `lay_out` wrote. The value stays valid as long as this process.
         unsafe { self.place.load(Relaxed).as_ref() }
+    }
+
+    /// Returns the value. Fails if there is none; the error names the function that needs the value.
+    pub fn ready(&self, function: &'static str) -> Result<&'static T, ErrorReport> {
+        self.get().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))
     }
 }
 

@@ -4,8 +4,3 @@ use crate::pg::shmem::Shmem;
 use snowflake_ids_core::report::history::History;
 
 pub static HISTORY: Shmem<History> = Shmem::new(c"snowflake_ids history", || 0, |_| Some(History::default()));
-
-/// Returns the history; None if the library was not preloaded.
-pub fn history() -> Option<&'static History> {
-    HISTORY.get()
-}

@@ -4,15 +4,13 @@ use pgrx::prelude::*;
 
 #[pg_schema]
 mod snowflake_ids {
-    use crate::pg::report::report;
     use crate::pg::server;
     use crate::pg::tag::{self, TagArg};
     use crate::segment::error::SegmentError;
     use crate::shared::registries;
-    use crate::shared::segments::segments;
+    use crate::shared::segments::SEGMENTS;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::error::NotReadyError;
 
     /// Resets the counts of a tag of this database. Without a tag, resets the counts of all tags and registries of this
     /// database.
@@ -22,8 +20,7 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 ")]
     fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
         let tag = tag.map(|tag| tag::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;
-        let segments =
-            segments().ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids.stats_reset")))?;
+        let segments = SEGMENTS.ready("snowflake_ids.stats_reset")?;
         let here = server::database();
         segments.reset_counts(|key| key.database == here && tag.is_none_or(|tag| key.tag == tag));
         if tag.is_none() {
@@ -36,25 +33,19 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
-    use crate::pg::report::report;
     use crate::pg::server;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::pg::time;
     use crate::segment::privilege;
-    use crate::shared::segments::{Segments, segments};
+    use crate::shared::segments::SEGMENTS;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::micros;
-    use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::sequence::directory::TagKey;
     use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::{Clock, Layout};
     use std::sync::atomic::Ordering::Relaxed;
-
-    fn ready(function: &'static str) -> Result<&'static Segments, ErrorReport> {
-        segments().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))
-    }
 
     #[allow(clippy::cast_precision_loss, reason = "a count of microseconds, for people")]
     fn seconds(micros: u64) -> f64 {
@@ -80,7 +71,7 @@ mod snowflake_ids_internal {
         >,
         ErrorReport,
     > {
-        let segments = ready("snowflake_ids_internal.segment_counts")?;
+        let segments = SEGMENTS.ready("snowflake_ids_internal.segment_counts")?;
         let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
         for (place, slot) in segments.slots.iter().enumerate() {
@@ -131,7 +122,7 @@ mod snowflake_ids_internal {
         >,
         ErrorReport,
     > {
-        let segments = ready("snowflake_ids_internal.segment_totals")?;
+        let segments = SEGMENTS.ready("snowflake_ids_internal.segment_totals")?;
         let (counts, in_use) = segments.counts_in_all();
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         Ok(TableIterator::once((
@@ -151,7 +142,7 @@ mod snowflake_ids_internal {
         TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>,
         ErrorReport,
     > {
-        let segments = ready("snowflake_ids_internal.segment_places")?;
+        let segments = SEGMENTS.ready("snowflake_ids_internal.segment_places")?;
         let (misses, evictions) = (segments.misses.load(Relaxed), segments.evictions.load(Relaxed));
         let (counts, _) = segments.counts_in_all();
         let hits = counts.issued.saturating_sub(misses);

@@ -4,12 +4,10 @@ use pgrx::prelude::*;
 
 #[pg_schema]
 mod snowflake_ids {
-    use crate::pg::report::report;
     use crate::pg::time;
-    use crate::shared::history::history;
+    use crate::shared::history::HISTORY;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::report::history::samples;
 
     /// Returns the server's activity between consecutive samples of the last hour, in ascending order of time.
@@ -32,8 +30,7 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let history =
-            history().ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids.status_history")))?;
+        let history = HISTORY.ready("snowflake_ids.status_history")?;
         let rows = samples(&history.readings()).into_iter().map(|sample| {
             Ok((
                 time::to_sql(sample.at)?,

@@ -28,13 +28,11 @@ mod snowflake_ids {
     use crate::issuer::issuer;
     use crate::lease;
     use crate::pg::clock::SystemClock;
-    use crate::pg::report::report;
     use crate::pg::time;
     use crate::pg::{database, server};
-    use crate::shared::generator::{self, Shared};
+    use crate::shared::generator::{SHARED, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::registry::citus;
     use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Position, Snapshot};
@@ -75,8 +73,7 @@ mod snowflake_ids {
         >,
         ErrorReport,
     > {
-        let shared = generator::shared()
-            .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids.status")))?;
+        let shared = SHARED.ready("snowflake_ids.status")?;
         let layout = &shared.layout;
         let snapshot = shared.generator.snapshot();
         let node = node(shared, &snapshot);

@@ -4,20 +4,20 @@
 use crate::pg::report::bad_argument;
 use crate::pg::text::Text;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_ids_core::report::progress::{Command, Phase, ProgressSlot};
+use snowflake_ids_core::report::progress::{COMMANDS, PHASES, ProgressSlot};
 
-fn command_of(name: &Text<'_>) -> Result<Command, ErrorReport> {
+fn command_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
     let name = name.read("command")?;
-    let names = Command::ALL.map(Command::name).join(", ");
-    Command::of_name(&name)
-        .ok_or_else(|| bad_argument("unrecognized command", format!("The commands are {names}.")))
+    COMMANDS.into_iter().find(|command| *command == name).ok_or_else(|| {
+        bad_argument("unrecognized command", format!("The commands are {}.", COMMANDS.join(", ")))
+    })
 }
 
-fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
+fn phase_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
     let name = name.read("phase")?;
-    let names = Phase::ALL.map(Phase::name).join(", ");
-    Phase::of_name(&name)
-        .ok_or_else(|| bad_argument("unrecognized phase", format!("The phases are {names}.")))
+    PHASES.into_iter().find(|phase| *phase == name).ok_or_else(|| {
+        bad_argument("unrecognized phase", format!("The phases are {}.", PHASES.join(", ")))
+    })
 }
 
 #[pgrx::pg_schema]
@@ -78,8 +78,8 @@ mod snowflake_ids_internal {
                 call.process.cast_signed(),
                 pg_sys::Oid::from(call.database),
                 shown.then(|| call.relation.into()),
-                shown.then(|| call.command.name()),
-                shown.then(|| seen.phase.name()),
+                shown.then_some(call.command),
+                shown.then_some(seen.phase),
                 None,
                 None,
                 tables.map(|_| count(seen.tables)),

@@ -140,7 +140,7 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
             ("time_zone", MAX_NAME_BYTES),
             ("format", MAX_NAME_BYTES),
         ];
-        if let Some(Err(error)) = unread(row, "tag").map(|tag| tag.tag_bytes().map(drop)) {
+        if let Some(error) = unread(row, "tag").and_then(|tag| tag.tag_bytes().err()) {
             return Err(Box::new(report(&error)));
         }
         LIMITS

@@ -7,91 +7,31 @@
 use crate::clock::UnixMicros;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The function that was called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// `snowflake_ids.audit`.
-    Audit,
-    /// `snowflake_ids.attach`.
-    Attach,
-    /// `snowflake_ids.detach`.
-    Detach,
-}
+/// The functions of `snowflake_ids` that show their progress.
+pub const COMMANDS: [&str; 3] = ["audit", "attach", "detach"];
 
-impl Command {
-    /// All commands.
-    pub const ALL: [Self; 3] = [Self::Audit, Self::Attach, Self::Detach];
-
-    /// Returns the name of the function.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Audit => "audit",
-            Self::Attach => "attach",
-            Self::Detach => "detach",
-        }
-    }
-
-    /// Returns the command of a name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|command| command.name() == name)
-    }
-}
-
-/// The phase of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// The call checks its arguments.
-    Beginning,
-    /// The call waits until no transaction uses the table any more.
-    Locking,
-    /// The call reads ids in order. The server may have to sort the ids before it returns the first one.
-    Reading,
-    /// The call searches for the highest id in the table and its child tables.
-    Searching,
-    /// The call changes defaults and sequences.
-    Changing,
-    /// The call raises the tag (a named id range) above the highest id, possibly at a registry on another server.
-    Raising,
-    /// The call runs on the other nodes of a Citus cluster.
-    Propagating,
-}
-
-impl Phase {
-    /// All phases.
-    pub const ALL: [Self; 7] = [
-        Self::Beginning,
-        Self::Locking,
-        Self::Reading,
-        Self::Searching,
-        Self::Changing,
-        Self::Raising,
-        Self::Propagating,
-    ];
-
-    /// Returns the name in the progress view.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Beginning => "initializing",
-            Self::Locking => "waiting for the table",
-            Self::Reading => "reading ids",
-            Self::Searching => "searching for the highest id",
-            Self::Changing => "changing defaults",
-            Self::Raising => "raising the tag",
-            Self::Propagating => "waiting for other nodes",
-        }
-    }
-
-    /// Returns the phase of a name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.name() == name)
-    }
-}
+/// The phases of a call, as the progress view names them.
+pub const PHASES: [&str; 7] = [
+    // The call checks its arguments.
+    "initializing",
+    // The call waits until no transaction uses the table any more.
+    "waiting for the table",
+    // The call reads ids in order. The server may have to sort the ids before it returns the first one.
+    "reading ids",
+    // The call searches for the highest id in the table and its child tables.
+    "searching for the highest id",
+    "changing defaults",
+    // The call raises the tag (a named id range) above the highest id, possibly at a registry on another server.
+    "raising the tag",
+    // The call runs on the other nodes of a Citus cluster.
+    "waiting for other nodes",
+];
 
 /// The caller, and the table of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The function that was called.
-    pub command: Command,
+    /// The function that was called, one of [`COMMANDS`].
+    pub command: &'static str,
     /// The process id.
     pub process: u32,
     /// The oid of the database.
@@ -109,8 +49,8 @@ pub struct Call {
 pub struct Progress {
     /// The call.
     pub call: Call,
-    /// The present phase.
-    pub phase: Phase,
+    /// The present phase, one of [`PHASES`].
+    pub phase: &'static str,
     /// Number of tables that are finished in this phase.
     pub tables: u64,
     /// Number of all tables. None if the phase does not count tables.
@@ -142,14 +82,14 @@ impl ProgressSlot {
     pub fn begin(&self, call: &Call) {
         let numbers = [call.process, call.database, call.role, call.relation].map(u64::from);
         let [process, database, role, relation] = numbers;
-        let (command, began) = (call.command as u64 + 1, call.began.0.cast_unsigned());
-        let words = [command, process, database, role, relation, began, Phase::Beginning as u64, 0, NONE];
+        let (command, began) = (place(&COMMANDS, call.command) + 1, call.began.0.cast_unsigned());
+        let words = [command, process, database, role, relation, began, 0, 0, NONE];
         self.change(|| store(&self.words, &words));
     }
 
-    /// Begins another phase.
-    pub fn enter(&self, phase: Phase) {
-        self.change(|| store(&self.words[PHASE..], &[phase as u64, 0, NONE]));
+    /// Begins another phase, one of [`PHASES`].
+    pub fn enter(&self, phase: &str) {
+        self.change(|| store(&self.words[PHASE..], &[place(&PHASES, phase), 0, NONE]));
     }
 
     /// Records the number of finished tables, and of all tables.
@@ -189,7 +129,7 @@ impl ProgressSlot {
         let [command, process, database, role, relation, began, phase, tables, tables_in_all] = words;
         let oid = |word| u32::try_from(word).unwrap_or(0);
         let call = Call {
-            command: nth(&Command::ALL, command.checked_sub(1)?)?,
+            command: nth(&COMMANDS, command.checked_sub(1)?)?,
             process: oid(process),
             database: oid(database),
             role: oid(role),
@@ -197,7 +137,7 @@ impl ProgressSlot {
             began: UnixMicros(began.cast_signed()),
         };
         let tables_in_all = Some(tables_in_all).filter(|tables| *tables != NONE);
-        Some(Progress { call, phase: nth(&Phase::ALL, phase)?, tables, tables_in_all })
+        Some(Progress { call, phase: nth(&PHASES, phase)?, tables, tables_in_all })
     }
 }
 
@@ -207,6 +147,11 @@ fn store(words: &[AtomicU64], values: &[u64]) {
     }
 }
 
-fn nth<T: Copy>(all: &[T], number: u64) -> Option<T> {
+/// Returns the place of a word in its list. An unknown word counts as the first.
+fn place(all: &[&str], word: &str) -> u64 {
+    all.iter().position(|known| *known == word).unwrap_or(0) as u64
+}
+
+fn nth(all: &[&'static str], number: u64) -> Option<&'static str> {
     all.get(usize::try_from(number).ok()?).copied()
 }

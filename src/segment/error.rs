@@ -46,7 +46,7 @@ pub enum SegmentError {
         column: Option<Column>,
     },
     #[error("segment tag \"{0}\" has no ids left")]
-    #[explain(Exhausted, detail_with = .1.detail(), hint_with = .1.hint())]
+    #[explain(Exhausted, detail_with = _1.detail(), hint_with = _1.hint())]
     Exhausted(String, Exhausted),
     /// The transaction has changed the tag, and a parallel query asks for ids.
     #[error("cannot use segment tag \"{0}\" in a parallel query of the transaction that changed it")]

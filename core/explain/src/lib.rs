@@ -21,7 +21,7 @@
 //! | `hint_with = expression` | HINT, likewise |
 //! | `for_others = expression` | what `Explain::for_others` returns |
 //!
-//! Expressions name fields as `name` or `.name`, and tuple fields as `.0`; all are references. `Kind` is in scope. Parts written
+//! Expressions name fields as `name`, and tuple fields as `_0`; all are references. `Kind` is in scope. Parts written
 //! beside `transparent` replace the field's parts. Parts may be in one attribute or in several. An enum's own attribute gives the
 //! parts for all variants that do not write them.
 //!
@@ -54,8 +54,8 @@
 //! struct Busy;
 //! ```
 
-use proc_macro2::{Delimiter, Group, Ident, Literal, Punct, Spacing, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote};
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{format_ident, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, LitStr, Member, Result, Token};
@@ -219,10 +219,10 @@ impl Parts {
                 let (part, value) = match name.to_string().as_str() {
                     "detail" => (&mut self.detail, format(value)?),
                     "hint" => (&mut self.hint, format(value)?),
-                    "kind_with" => (&mut self.kind, with_fields(value)),
-                    "detail_with" => (&mut self.detail, computed(with_fields(value))),
-                    "hint_with" => (&mut self.hint, computed(with_fields(value))),
-                    "for_others" => (&mut self.for_others, with_fields(value)),
+                    "kind_with" => (&mut self.kind, value),
+                    "detail_with" => (&mut self.detail, computed(value)),
+                    "hint_with" => (&mut self.hint, computed(value)),
+                    "for_others" => (&mut self.for_others, value),
                     _ => return Err(Error::new(name.span(), format!("there is no part `{name}`"))),
                 };
                 if part.replace(value).is_some() {
@@ -254,7 +254,6 @@ fn format(value: TokenStream) -> Result<TokenStream> {
     let parser = |input: ParseStream| Ok((input.parse::<LitStr>()?, input.parse::<TokenStream>()?));
     let (text, arguments) = parser.parse2(value)?;
     let format = LitStr::new(&numbered(&text.value()), text.span());
-    let arguments = with_fields(arguments);
     Ok(quote!(::core::option::Option::Some(::std::format!(#format #arguments))))
 }
 
@@ -274,53 +273,6 @@ fn numbered(format: &str) -> String {
         }
     }
     text
-}
-
-/// Replaces `.name` by `name`, and `.0` by `_0`, wherever an expression begins.
-fn with_fields(tokens: TokenStream) -> TokenStream {
-    let mut found = TokenStream::new();
-    let mut begins = true;
-    let mut tokens = tokens.into_iter().peekable();
-    while let Some(token) = tokens.next() {
-        let is_dot = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '.');
-        match (&token, tokens.peek()) {
-            (_, Some(TokenTree::Ident(_))) if begins && is_dot => {}
-            (_, Some(TokenTree::Literal(literal))) if begins && is_dot => {
-                found.extend(field(literal));
-                tokens.next();
-            }
-            (TokenTree::Group(group), _) => {
-                let mut inner = Group::new(group.delimiter(), with_fields(group.stream()));
-                inner.set_span(group.span());
-                inner.to_tokens(&mut found);
-            }
-            _ => token.to_tokens(&mut found),
-        }
-        begins = match &token {
-            TokenTree::Punct(punct) => !is_dot && punct.as_char() != '?',
-            TokenTree::Ident(word) => {
-                ["if", "match", "in", "return", "else"].iter().any(|known| word == known)
-            }
-            TokenTree::Group(group) => group.delimiter() == Delimiter::None,
-            TokenTree::Literal(_) => false,
-        };
-    }
-    found
-}
-
-/// The variable for `.0` and any further index: `.0.1` is one literal.
-fn field(literal: &Literal) -> TokenStream {
-    let text = literal.to_string();
-    let mut found = TokenStream::new();
-    for (place, index) in text.split('.').enumerate() {
-        if place == 0 {
-            format_ident!("_{index}", span = literal.span()).to_tokens(&mut found);
-        } else if let Ok(index) = index.parse() {
-            Punct::new('.', Spacing::Alone).to_tokens(&mut found);
-            Literal::usize_unsuffixed(index).to_tokens(&mut found);
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -394,9 +346,6 @@ mod tests {
 
     #[test]
     fn fields_are_variables() {
-        let tokens = quote!(human(*.limit), .0.len(), if .1 { a.0 } else { .0.1 });
-        let expected = quote!(human(*limit), _0.len(), if _1 { a.0 } else { _0.1 });
-        assert_eq!(with_fields(tokens).to_string(), expected.to_string());
         assert_eq!(numbered("{0} {{0}} {name} {}"), "{_0} {{0}} {name} {}");
     }
 }

@@ -51,13 +51,13 @@ pub enum GeneratorError {
         Cause::Start => "the clock is still behind the time reserved for earlier ids",
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
-    #[explain(kind_with = match .0.cause {
+    #[explain(kind_with = match _0.cause {
         Cause::Start | Cause::Demand => Kind::WaitedTooLong,
         Cause::StepBack => Kind::ClockBehind,
     })]
     #[explain(detail = "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
-              human(.0.ahead), human(.0.max_drift))]
-    #[explain(hint = "{}", match .0.cause {
+              human(_0.ahead), human(_0.max_drift))]
+    #[explain(hint = "{}", match _0.cause {
         Cause::StepBack => {
             "Check the server's clock. Ids continue once the clock has caught up. If the clock was ahead and \
              is now correct, set snowflake_ids.clock_rollback to switch, or set another \

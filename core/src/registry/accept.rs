@@ -25,7 +25,7 @@ const MOST: u32 = i32::MAX.cast_unsigned();
 pub enum RequestError {
     /// The request cannot be parsed.
     #[error("could not parse the request")]
-    #[explain(detail = "{}.", excerpt(.0))]
+    #[explain(detail = "{}.", excerpt(_0))]
     Garbled(String),
     /// A value of the request is out of bounds.
     #[error("the request is out of range")]

@@ -350,8 +350,8 @@ impl RegistryError {
 pub enum UnusableRegistry {
     /// The registry gives no response, or must not be used.
     #[error("cannot use registry \"{0}\": {1}")]
-    #[explain(kind_with = .1.kind(), detail_with = Some(.1.detail()).filter(|detail| !detail.is_empty()))]
-    #[explain(hint_with = Some(.1.hint()).filter(|hint| !hint.is_empty()), for_others = for_others(.0, .1))]
+    #[explain(kind_with = _1.kind(), detail_with = Some(_1.detail()).filter(|detail| !detail.is_empty()))]
+    #[explain(hint_with = Some(_1.hint()).filter(|hint| !hint.is_empty()), for_others = for_others(_0, _1))]
     Failed(String, RegistryError),
     /// Two foreign servers point to the same registry.
     #[error("registry \"{0}\" is the same database as another registry in the list")]

@@ -44,7 +44,7 @@ pub enum BoundSequenceError {
     #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
     #[explain(detail = "The sequence has increment {}, so clients may also use the ids just below or above each returned number.",
-              .0.0)]
+              _0.0)]
     Interrupted(Increment),
 }
 

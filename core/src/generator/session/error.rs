@@ -18,7 +18,7 @@ pub enum SessionError {
     NotReady(#[from] NotReadyError),
     /// The generator's error. The second field, if any, replaces the error's HINT.
     #[error("{0}")]
-    #[explain(transparent = 0, hint_with = .1.clone().or_else(|| .0.hint()))]
+    #[explain(transparent = 0, hint_with = _1.clone().or_else(|| _0.hint()))]
     Refused(GeneratorError, Option<String>),
     #[error(transparent)]
     #[explain(transparent)]

@@ -12,16 +12,16 @@ use std::io;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum IssuerError {
     #[error(transparent)]
-    #[explain(transparent, for_others = elsewhere(.0))]
+    #[explain(transparent, for_others = elsewhere(_0))]
     Untrusted(#[from] StateError),
     #[error("could not read the state file of snowflake_ids")]
-    #[explain(kind_with = Kind::of_io(.0), detail = "\"{FILE}\" in the data directory: {0}.")]
+    #[explain(kind_with = Kind::of_io(_0), detail = "\"{FILE}\" in the data directory: {0}.")]
     #[explain(
         hint = "Make the file readable for the server's operating system account; ids are then issued again."
     )]
     Unreadable(#[source] io::Error),
     #[error("{UNWRITABLE}")]
-    #[explain(kind_with = Kind::of_io(.0), detail = "\"{FILE}\" in the data directory: {0}.")]
+    #[explain(kind_with = Kind::of_io(_0), detail = "\"{FILE}\" in the data directory: {0}.")]
     #[explain(
         hint = "Free disk space, or make the directory writable for the server's operating system account; ids are \
                       then issued again."

@@ -20,7 +20,7 @@ pub enum StateError {
     #[explain(Damaged, detail = "{reason}.", hint = "{RESET}")]
     Damaged { reason: String },
     #[error("the state file of snowflake_ids was written by a newer version")]
-    #[explain(NotReady, detail = "{0}", hint_with = .0.hint())]
+    #[explain(NotReady, detail = "{0}", hint_with = _0.hint())]
     Newer(Newer),
     #[error("the state file of snowflake_ids belongs to another cluster")]
     #[explain(

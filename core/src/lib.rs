@@ -2,23 +2,7 @@
 //! across servers, and dense ids of tags (named id ranges). A refill worker reserves dense ids in segments, ahead of
 //! use.
 //!
-//! The core does not call Postgres, does no I/O and reads no clock. Time is an argument ([`Clock`]). Shared state is a
-//! plain struct of atomics, which the shell (the pgrx crate) places in shared memory. An error has a [`Kind`], which
-//! the shell maps to an SQLSTATE. Without Postgres, tests can run the core under proptest, threads and loom.
-//!
-//! | module | contents |
-//! | --- | --- |
-//! | [`ids`] | snowflake ids: bits, text, UUIDs |
-//! | [`generator`] | the snowflake generator, and the ids that a session has taken in advance |
-//! | [`server`] | the state of a server: state file, high-water marks, clock, issuer |
-//! | [`registry`] | registries, which lease worker ids and supply tag ids to other servers |
-//! | [`sequence`] | tags: segments, buffers, reservation; bound sequences |
-//! | [`series`] | series: numbers counted separately for each key |
-//! | [`worker`] | background refills of segments: their order, time slices, pauses |
-//! | [`report`] | the status page, history, progress |
-//! | [`clock`] | instants and durations |
-//! | [`error`] | the trait of all errors |
-//! | [`guard`] | protocol rules that a test can leave out |
+//! docs/architecture.md describes the rules and the modules.
 
 #![forbid(unsafe_code)]
 

@@ -6,15 +6,10 @@ use std::ffi::CStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns whether a database with this OID exists. Call only within a transaction.
-pub fn exists(database: u32) -> bool {
-    name(database).is_some()
-}
-
 /// Returns whether a database may exist. Call only in workers, outside a transaction. Returns true if the catalog cannot be
 /// read.
 pub fn may_exist(database: u32) -> bool {
-    worker::transaction(|| exists(database)).unwrap_or(true)
+    worker::transaction(|| name(database).is_some()).unwrap_or(true)
 }
 
 /// Returns whether the data directory contains files of a database. Needs no transaction. Returns true if a check of a folder

@@ -22,17 +22,15 @@ pub fn register_launcher() {
     builder("snowflake_ids launcher", "snowflake_ids_launcher_main").set_restart_time(Some(RESTART)).load();
 }
 
-/// Starts a refill worker for a database and a worker slot. Fails if `max_worker_processes` is reached. Only the launcher
+/// Starts a refill worker for a database and a worker slot; None if `max_worker_processes` is reached. Only the launcher
 /// may call this function.
-pub fn start_refill_worker(worker_slot: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+pub fn start_refill_worker(worker_slot: u32, database: u32) -> Option<DynamicBackgroundWorker> {
     start("snowflake_ids refill worker", "snowflake_ids_refill_worker_main", worker_slot, database)
 }
 
-/// Starts a lease worker, which serves a database or only inspects it. Only the launcher may call this function.
-///
-/// # Errors
-/// `max_worker_processes` is reached.
-pub fn start_lease_worker(task: LeaseTask, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+/// Starts a lease worker, which serves a database or only inspects it; None if `max_worker_processes` is reached. Only the
+/// launcher may call this function.
+pub fn start_lease_worker(task: LeaseTask, database: u32) -> Option<DynamicBackgroundWorker> {
     start(
         "snowflake_ids lease worker",
         "snowflake_ids_lease_worker_main",
@@ -42,7 +40,7 @@ pub fn start_lease_worker(task: LeaseTask, database: u32) -> Result<DynamicBackg
 }
 
 /// Starts a worker that receives the two numbers as its argument.
-fn start(name: &str, main: &str, number: u32, database: u32) -> Result<DynamicBackgroundWorker, Unavailable> {
+fn start(name: &str, main: &str, number: u32, database: u32) -> Option<DynamicBackgroundWorker> {
     // SAFETY: set once at the start of every process.
     let me = unsafe { pg_sys::MyProcPid };
     builder(name, main)
@@ -50,12 +48,8 @@ fn start(name: &str, main: &str, number: u32, database: u32) -> Result<DynamicBa
         .set_argument(Some(pg_sys::Datum::from(u64::from(number) << 32 | u64::from(database))))
         .set_notify_pid(me)
         .load_dynamic()
-        .map_err(|_| Unavailable)
+        .ok()
 }
-
-/// The error that no further background worker can start.
-#[derive(Clone, Copy, Debug)]
-pub struct Unavailable;
 
 fn builder(name: &str, function: &str) -> BackgroundWorkerBuilder {
     BackgroundWorkerBuilder::new(name)

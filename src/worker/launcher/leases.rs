@@ -122,7 +122,7 @@ impl LeaseLauncher {
     fn start(&mut self, board: &Board, task: LeaseTask, database: u32) {
         board.worker_slot.give_out(database);
         let arrivals = board.arrivals.load(Acquire);
-        if let Ok(worker) = worker::start_lease_worker(task, database) {
+        if let Some(worker) = worker::start_lease_worker(task, database) {
             self.lease_worker = Some((worker, arrivals));
         } else {
             board.worker_slot.free();

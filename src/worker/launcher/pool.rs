@@ -195,10 +195,10 @@ impl Pool {
         };
         worker_slot.give_out(database);
         let started = worker::start_refill_worker(u32::try_from(number).unwrap_or(u32::MAX), database);
-        if started.is_err() {
+        if started.is_none() {
             worker_slot.free();
         }
-        started.is_ok_and(|worker| self.started.insert(number, worker).is_none())
+        started.is_some_and(|worker| self.started.insert(number, worker).is_none())
     }
 
     /// Asks the workers that the plan names to leave, and terminates those that did not leave in time.

@@ -50,7 +50,7 @@ pub fn request() {
 
 impl LwLock {
     /// Returns one of the requested locks. Call only while shared memory is laid out.
-    pub fn requested(purpose: For) -> Self {
+    pub(super) fn requested(purpose: For) -> Self {
         // SAFETY: this number of locks was requested under this name.
         Self(unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(purpose as usize)).lock })
     }

@@ -1,13 +1,14 @@
 //! Shared memory: values that are created at server start.
 
-use super::lock;
+use super::lock::{self, For, LwLock};
 use super::report::report;
+use parking_lot::lock_api::RawRwLock as _;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_ids_core::error::NotReadyError;
 use std::ffi::{CStr, c_int};
 use std::mem::needs_drop;
-use std::ptr::null_mut;
+use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -15,19 +16,17 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 pub struct Shmem<T> {
     /// The name of the block.
     name: &'static CStr,
-    /// Returns the number of bytes for the arrays behind the value.
-    rest: fn() -> usize,
-    /// Creates the value; None if the configuration does not allow it.
+    /// Creates the value; None if the configuration does not allow it. Also called to measure the size.
     make: fn(&mut Rest) -> Option<T>,
     place: AtomicPtr<T>,
 }
 
 impl<T: Send + Sync> Shmem<T> {
     /// Declares a value that the server creates at start, if [`request`] names its block.
-    pub const fn new(name: &'static CStr, rest: fn() -> usize, make: fn(&mut Rest) -> Option<T>) -> Self {
+    pub const fn new(name: &'static CStr, make: fn(&mut Rest) -> Option<T>) -> Self {
         // A type with a destructor would own something outside of the block.
         const { assert!(!needs_drop::<T>() && align_of::<T>() <= CACHE_LINE) };
-        Self { name, rest, make, place: AtomicPtr::new(null_mut()) }
+        Self { name, make, place: AtomicPtr::new(null_mut()) }
     }
 
     /// Returns the value; None if the library was not preloaded, or if `make` returned None.
@@ -45,31 +44,36 @@ impl<T: Send + Sync> Shmem<T> {
 
 /// The memory behind a value, for arrays with a length that is known only at server start.
 pub struct Rest {
-    next: *mut u8,
-    left: usize,
+    /// None while the size is measured. The arrays are then empty.
+    memory: Option<NonNull<u8>>,
+    /// The bytes that the arrays take so far.
+    used: usize,
+    size: usize,
 }
 
 impl Rest {
-    /// Returns an upper bound for the bytes that an array takes.
-    pub const fn for_array<T>(len: usize) -> usize {
-        len * size_of::<T>() + align_of::<T>()
-    }
-
     /// Allocates the next array.
     pub fn array<T: Send + Sync>(&mut self, len: usize, mut value: impl FnMut() -> T) -> &'static mut [T] {
         const { assert!(!needs_drop::<T>()) };
-        let skipped = self.next.align_offset(align_of::<T>());
-        let size = skipped.saturating_add(len.saturating_mul(size_of::<T>()));
-        assert!(size <= self.left, "arrays in shared memory take more than was asked for");
+        let from = self.used;
+        let most = len.saturating_mul(size_of::<T>()).saturating_add(align_of::<T>());
+        self.used = from.saturating_add(most);
+        let Some(memory) = self.memory else { return &mut [] };
+        assert!(self.used <= self.size, "arrays in shared memory take more than was asked for");
         // SAFETY: the range is large enough, aligned and handed out once; all elements are written before they are read.
         unsafe {
-            let start: *mut T = self.next.add(skipped).cast();
-            (self.next, self.left) = (self.next.add(size), self.left - size);
+            let free = memory.as_ptr().add(from);
+            let start: *mut T = free.add(free.align_offset(align_of::<T>())).cast();
             for index in 0..len {
                 start.add(index).write(value());
             }
             std::slice::from_raw_parts_mut(start, len)
         }
+    }
+
+    /// Returns a lock for this purpose. Nobody uses the value that is made while the size is measured.
+    pub fn lock(&self, purpose: For) -> LwLock {
+        if self.memory.is_some() { LwLock::requested(purpose) } else { LwLock::INIT }
     }
 }
 
@@ -86,20 +90,24 @@ pub trait SharedBlock: Sync {
 
 impl<T: Send + Sync> SharedBlock for Shmem<T> {
     fn size(&self) -> usize {
-        size_of::<T>() + (self.rest)()
+        let mut rest = Rest { memory: None, used: 0, size: 0 };
+        let _ = (self.make)(&mut rest);
+        size_of::<T>() + rest.used
     }
 
     unsafe fn lay_out(&self) {
         /// The index of `AddinShmemInitLock` among the server's main locks, in Postgres 14 to 19.
         const ADDIN_SHMEM_INIT_LOCK: usize = 21;
+        let size = self.size();
         // SAFETY: the lock exists before the hook runs. The block has the requested size, and `ShmemAlloc`
         // aligns every block to a cache line.
         unsafe {
             let lock = &raw mut (*pg_sys::MainLWLockArray.add(ADDIN_SHMEM_INIT_LOCK)).lock;
             pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-            let (size, mut found) = (self.size(), false);
+            let mut found = false;
             let block: *mut T = pg_sys::ShmemInitStruct(self.name.as_ptr(), size, &raw mut found).cast();
-            let mut rest = Rest { next: block.add(1).cast(), left: size - size_of::<T>() };
+            let memory = NonNull::new(block.add(1).cast());
+            let mut rest = Rest { memory, used: 0, size: size - size_of::<T>() };
             if !found && let Some(value) = (self.make)(&mut rest) {
                 block.write(value);
                 found = true;

@@ -13,7 +13,7 @@ const COUNTERS: usize = 256;
 pub struct Changes([AtomicU64; COUNTERS]);
 
 pub static CHANGES: Shmem<Changes> =
-    Shmem::new(c"snowflake_ids bindings", || 0, |_| Some(Changes([const { AtomicU64::new(0) }; COUNTERS])));
+    Shmem::new(c"snowflake_ids bindings", |_| Some(Changes([const { AtomicU64::new(0) }; COUNTERS])));
 
 impl Changes {
     fn of_database(&self) -> Option<&AtomicU64> {

@@ -48,16 +48,7 @@ impl Deref for Shared {
 struct Tally(AtomicU64);
 
 /// The shared memory block.
-pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", rest, make);
-
-fn rest() -> usize {
-    let slots = settings::config().map_or(0, |config| config.max_generators);
-    Rest::for_array::<GeneratorSlot>(slots)
-        + Rest::for_array::<Occupancy>(slots)
-        + Rest::for_array::<Tally>(server::max_processes())
-        + Rest::for_array::<OpenTransaction>(server::max_processes())
-        + Rest::for_array::<EndedTransaction>(RECORDED)
-}
+pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", make);
 
 fn make(rest: &mut Rest) -> Option<Shared> {
     let config = settings::config()?;
@@ -70,10 +61,10 @@ fn make(rest: &mut Rest) -> Option<Shared> {
         named: AtomicU64::new(0),
         open: rest.array(server::max_processes(), OpenTransaction::default),
         ended: RwLock::from_raw(
-            LwLock::requested(For::EndedTransactions),
+            rest.lock(For::EndedTransactions),
             EndedTransactions::new(rest.array(RECORDED, EndedTransaction::default)),
         ),
-        state_lock: RwLock::from_raw(LwLock::requested(For::State), Issuing::new(occupancies)),
+        state_lock: RwLock::from_raw(rest.lock(For::State), Issuing::new(occupancies)),
     })
 }
 

@@ -3,4 +3,4 @@
 use crate::pg::shmem::Shmem;
 use snowflake_ids_core::report::history::History;
 
-pub static HISTORY: Shmem<History> = Shmem::new(c"snowflake_ids history", || 0, |_| Some(History::default()));
+pub static HISTORY: Shmem<History> = Shmem::new(c"snowflake_ids history", |_| Some(History::default()));

@@ -29,7 +29,7 @@ pub struct Leases {
     pub trouble: SharedText<512>,
 }
 
-pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", || 0, |_| Some(Leases::default()));
+pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", |_| Some(Leases::default()));
 
 /// Returns the block with the messages; None if the library was not preloaded.
 pub fn leases() -> Option<&'static Leases> {

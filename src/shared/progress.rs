@@ -1,12 +1,11 @@
 //! Progress of long calls, in shared memory: one slot for each process.
 
 use crate::pg::server;
-use crate::pg::shmem::{Rest, Shmem};
+use crate::pg::shmem::Shmem;
 use snowflake_ids_core::report::progress::ProgressSlot;
 
 pub static PROGRESS: Shmem<&[ProgressSlot]> = Shmem::new(
     c"snowflake_ids progress",
-    || Rest::for_array::<ProgressSlot>(server::max_processes()),
     |rest| Some(rest.array(server::max_processes(), ProgressSlot::default)),
 );
 

@@ -3,7 +3,7 @@
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::server;
-use crate::pg::shmem::{Rest, Shmem};
+use crate::pg::shmem::Shmem;
 use crate::shared::slot::SharedText;
 use snowflake_ids_core::clock::{human, micros};
 use snowflake_ids_core::registry::error::Complaint;
@@ -182,7 +182,6 @@ impl RegistryEntry {
 
 pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
     c"snowflake_ids registries",
-    || Rest::for_array::<RegistryEntry>(MOST),
     |rest| Some(rest.array(MOST, RegistryEntry::default)),
 );
 

@@ -17,7 +17,7 @@ pub struct Sections {
     sweeping: RwLock<LwLock, ()>,
 }
 
-pub static SECTIONS: Shmem<Sections> = Shmem::new(c"snowflake_ids sections", rest, make);
+pub static SECTIONS: Shmem<Sections> = Shmem::new(c"snowflake_ids sections", make);
 
 impl Sections {
     #[inline]
@@ -50,16 +50,11 @@ pub fn sections() -> Option<&'static Sections> {
     SECTIONS.get()
 }
 
-fn buckets() -> usize {
-    settings::config().map_or(0, |config| config.series_memory / size_of::<Bucket>())
-}
-
-fn rest() -> usize {
-    Rest::for_array::<Bucket>(buckets())
-}
-
 fn make(rest: &mut Rest) -> Option<Sections> {
-    let buckets = Some(buckets()).filter(|count| *count > 0)?;
+    let buckets = settings::config()?.series_memory / size_of::<Bucket>();
+    if buckets == 0 {
+        return None;
+    }
     let keys = Keys::new(rest.array(buckets, Bucket::default), random::token().cast_unsigned());
-    Some(Sections { keys, sweeping: RwLock::from_raw(LwLock::requested(For::Sweep), ()) })
+    Some(Sections { keys, sweeping: RwLock::from_raw(rest.lock(For::Sweep), ()) })
 }

@@ -15,7 +15,6 @@ use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
 use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey, index_len};
 use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;
 use snowflake_ids_core::sequence::request_bitmap::{self, RequestBitmap};
-use snowflake_ids_core::sequence::reservation::HighWaterMark;
 use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -56,7 +55,7 @@ pub struct Segments {
     former: CountsCell,
 }
 
-pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", rest, make);
+pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", make);
 
 impl Segments {
     /// Requests a refill of a slot, and returns the ticket of the request. If `creates` is true, the refill worker may
@@ -127,19 +126,6 @@ pub fn segments() -> Option<&'static Segments> {
     SEGMENTS.get()
 }
 
-fn rest() -> usize {
-    let slot_count = settings::config().map_or(0, |config| config.max_tags);
-    let (slots, high_water_marks) = (slot_count + server::max_processes(), slot_count.max(HIGH_WATER_MARKS));
-    Rest::for_array::<Slot>(slots)
-        + Rest::for_array::<WorkerSlot>(server::max_workers())
-        + Rest::for_array::<DirectoryEntry>(slots)
-        + Rest::for_array::<u32>(index_len(slots))
-        + Rest::for_array::<DatabaseShare>(slots)
-        + Rest::for_array::<DirectoryEntry<HighWaterMark>>(high_water_marks)
-        + Rest::for_array::<u32>(index_len(high_water_marks))
-        + Rest::for_array::<AtomicU64>(request_bitmap::words(slots))
-}
-
 fn make(rest: &mut Rest) -> Option<Segments> {
     let slot_count = settings::config()?.max_tags;
     let (slots, high_water_marks) = (slot_count + server::max_processes(), slot_count.max(HIGH_WATER_MARKS));
@@ -152,7 +138,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         evictions: AtomicU64::new(0),
         worker_slots: rest.array(server::max_workers(), WorkerSlot::default),
         directory: RwLock::from_raw(
-            LwLock::requested(For::Directory),
+            rest.lock(For::Directory),
             Directory::new(
                 rest.array(slots, || DirectoryEntry::EMPTY),
                 rest.array(index_len(slots), || 0),
@@ -160,7 +146,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
             ),
         ),
         high_water_marks: RwLock::from_raw(
-            LwLock::requested(For::HighWaterMarks),
+            rest.lock(For::HighWaterMarks),
             HighWaterMarks(Directory::new(
                 rest.array(high_water_marks, || DirectoryEntry::EMPTY),
                 rest.array(index_len(high_water_marks), || 0),
@@ -170,7 +156,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         asked: RequestBitmap::new(rest.array(request_bitmap::words(slots), AtomicU64::default)),
         launcher: WorkerLatch::default(),
         crowded: AtomicBool::new(false),
-        logged: RwLock::from_raw(LwLock::requested(For::LogLimit), LogLimit::default()),
+        logged: RwLock::from_raw(rest.lock(For::LogLimit), LogLimit::default()),
         slot_generations: AtomicU64::new(0),
         former: CountsCell::default(),
     })

@@ -22,6 +22,7 @@ use snowflake_ids_core::generator::session::Session;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::server::issuer::SlotRef;
 use std::cell::{Cell, RefCell};
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::time::Duration;
 
 /// Two counters of changes to the table of generators. The first counts invalidation messages. A session receives these
@@ -73,7 +74,7 @@ impl CachedGenerator {
     /// [`CachedGenerator::is_current`], this check suffices until the next call of a server function.
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
-        self.as_of.get().1 == shared.named_changes()
+        self.as_of.get().1 == shared.named_changes.load(Acquire)
     }
 
     /// Returns the server's generator or the slot that issues the layout's ids; None if not known yet.
@@ -176,7 +177,7 @@ fn kept_named(named: Named) -> &'static Named {
 
 #[inline]
 fn as_of() -> AsOf {
-    (CHANGES.get(), generator::shared().map_or(0, Shared::named_changes))
+    (CHANGES.get(), generator::shared().map_or(0, |shared| shared.named_changes.load(Acquire)))
 }
 
 static HOOKS: Hooks = Hooks {
@@ -185,7 +186,7 @@ static HOOKS: Hooks = Hooks {
     committed: || {
         LAYOUT_CHANGED.set(None);
         if let (true, Some(shared)) = (CHANGED.replace(false), generator::shared()) {
-            shared.record_named_change();
+            shared.named_changes.fetch_add(1, AcqRel);
         }
     },
     ended: || {

@@ -127,7 +127,7 @@ fn find(
     // Announcements are read before records, because an ending transaction is recorded before its announcement is
     // cleared.
     let database = server::database();
-    let open = shared.open_transactions().iter().filter_map(|open| open.first_in(database)).min();
+    let open = shared.open.iter().filter_map(|open| open.first_in(database)).min();
     let mut found = snapshot.room();
     let (recorded, dropped) = shared.ended.read().unseen_by(snapshot, database, &mut found);
     let is_known = |xid: &u64| snapshot::runs_in_process(*xid) || snapshot::was_rolled_back(*xid);
@@ -147,7 +147,7 @@ pub fn open_processes() -> Vec<i32> {
     else {
         return Vec::new();
     };
-    let numbered = shared.open_transactions().iter().enumerate();
+    let numbered = shared.open.iter().enumerate();
     let open = numbered.filter(|(_, open)| open.first_in(server::database()).is_some());
     let processes = open.map(|(number, _)| snapshot::process_id(number)).filter(|pid| *pid != 0);
     std::iter::once(0).chain(processes).collect()

@@ -85,7 +85,8 @@ pub enum Unseen {
 pub struct Open {
     table: &'static Table,
     numbers: [i16; MOST_COLUMNS],
-    relation: pg_sys::Relation,
+    /// Open as long as `self` exists.
+    pub(super) relation: pg_sys::Relation,
     lock: Lock,
 }
 
@@ -237,11 +238,6 @@ impl Table {
 }
 
 impl Open {
-    /// Returns the relation, which stays open as long as `self` exists.
-    pub(super) fn relation(&self) -> pg_sys::Relation {
-        self.relation
-    }
-
     /// Returns the attribute number of a column, or None if the installed version lacks the column. Raises an error if the
     /// column was declared with another type.
     pub(super) fn number(&self, column: &CStr, of: Type) -> Option<i16> {

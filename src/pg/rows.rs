@@ -132,7 +132,7 @@ impl Row<'_> {
         let mut is_null = false;
         // SAFETY: the row belongs to the table, which has this column, and lives during the read.
         let value = unsafe {
-            pg_sys::heap_getattr(self.tuple, number.into(), (*self.table.relation()).rd_att, &mut is_null)
+            pg_sys::heap_getattr(self.tuple, number.into(), (*self.table.relation).rd_att, &mut is_null)
         };
         (!is_null).then_some(value)
     }
@@ -175,7 +175,7 @@ fn look_by_key(
     };
     // SAFETY: the table is open; the index belongs to it and is locked.
     unsafe {
-        tuple::scan(table.relation(), index, snapshot, &mut keys, |row| each(&Row { table, tuple: row }));
+        tuple::scan(table.relation, index, snapshot, &mut keys, |row| each(&Row { table, tuple: row }));
     };
     if let Some(lock) = lock {
         lock.release();
@@ -187,8 +187,8 @@ fn look_by_key(
 fn primary_key(table: &Open) -> Option<pg_sys::Oid> {
     // SAFETY: the table is open. Building the list of indexes also sets `rd_pkindex`.
     let key = unsafe {
-        pg_sys::list_free(pg_sys::RelationGetIndexList(table.relation()));
-        (*table.relation()).rd_pkindex
+        pg_sys::list_free(pg_sys::RelationGetIndexList(table.relation));
+        (*table.relation).rd_pkindex
     };
     (key != pg_sys::InvalidOid).then_some(key)
 }
@@ -202,7 +202,7 @@ fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKe
     let (mut kind, mut typmod, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);
     // SAFETY: the table is open and has this column. The value outlives the scan.
     unsafe {
-        let table = (*table.relation()).rd_id;
+        let table = (*table.relation).rd_id;
         pg_sys::get_atttypetypmodcoll(table, number, &raw mut kind, &raw mut typmod, &raw mut collation);
         pg_sys::ScanKeyEntryInitialize(
             &raw mut key,

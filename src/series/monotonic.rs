@@ -11,7 +11,7 @@ use crate::pg::transaction::{self, Hooks};
 use crate::segment::error::SegmentError;
 use crate::segment::{self, Served, slot, transaction_tags};
 use crate::shared::registries;
-use crate::shared::sections::{Sections, sections};
+use crate::shared::sections::{SECTIONS, Sections};
 use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
 use crate::store::section;
@@ -31,7 +31,7 @@ const FUNCTION: &str = "series_nextval()";
 /// Takes the next number of a key from shared memory; None if shared memory has no number for the key. Raises no error.
 #[inline]
 pub fn at_once(cached: &CachedSeries, key: &Key) -> Option<Number> {
-    let sections = sections().filter(|_| transaction_tags::is_empty())?;
+    let sections = SECTIONS.get().filter(|_| transaction_tags::is_empty())?;
     let number = section_at_once(cached, key)?;
     let (slot, section_ref) = cached.section(number)?;
     let number = take(sections, slot, section_ref, sections.hash(cached.series.id, key)).ok()?;
@@ -99,7 +99,7 @@ fn forget_raised() {
 
 /// Returns the shared memory of keys; fails if there is none.
 fn ready(cached: &CachedSeries) -> Result<&'static Sections, NoNumberError> {
-    if let Some(sections) = sections() {
+    if let Some(sections) = SECTIONS.get() {
         return Ok(sections);
     }
     segments().ok_or(SegmentError::NotReady(NotReadyError::NotPreloaded(FUNCTION)))?;
@@ -150,7 +150,7 @@ fn take(
 ) -> Result<i64, monotonic::KeyMiss> {
     let all = segments();
     let section_at = |slot_index: u32| Some(&all?.slots.get(slot_index as usize)?.section);
-    sections.keys().take(&slot.section, section_ref, hash, &section_at)
+    sections.keys.take(&slot.section, section_ref, hash, &section_at)
 }
 
 fn seen_by(section_ref: SectionRef, miss: monotonic::KeyMiss) -> Option<(u64, SectionBounds)> {

@@ -22,9 +22,9 @@ pub struct Shared {
     issuing: issuer::IssuerMemory,
     tallies: &'static [Tally],
     /// Number of transactions that changed named generators, in any database.
-    named: AtomicU64,
+    pub named_changes: AtomicU64,
     /// The announcements of all processes' transactions.
-    open: &'static [OpenTransaction],
+    pub open: &'static [OpenTransaction],
     /// The transactions that ended last.
     pub ended: RwLock<LwLock, EndedTransactions>,
     /// The state lock, and the data that it guards.
@@ -58,7 +58,7 @@ fn make(rest: &mut Rest) -> Option<Shared> {
     Some(Shared {
         issuing: issuing.with_slots(rest.array(config.max_generators, GeneratorSlot::default)),
         tallies: rest.array(server::max_processes(), Tally::default),
-        named: AtomicU64::new(0),
+        named_changes: AtomicU64::new(0),
         open: rest.array(server::max_processes(), OpenTransaction::default),
         ended: RwLock::from_raw(
             rest.lock(For::EndedTransactions),
@@ -102,22 +102,6 @@ impl Shared {
     /// The announcement of the transaction that this process works for.
     pub fn own_transaction(&self) -> Option<&OpenTransaction> {
         self.open.get(server::leader_number())
-    }
-
-    /// The announcements of all processes.
-    pub fn open_transactions(&self) -> &'static [OpenTransaction] {
-        self.open
-    }
-
-    /// Returns the number of transactions that changed named generators, in any database.
-    #[inline]
-    pub fn named_changes(&self) -> u64 {
-        self.named.load(Ordering::Acquire)
-    }
-
-    /// Counts a transaction that changed named generators.
-    pub fn record_named_change(&self) {
-        self.named.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the wall clock. If the wall clock has jumped too far ahead, returns the time by the clock reference.

@@ -12,19 +12,15 @@ use snowflake_ids_core::series::monotonic::{Bucket, Hash, Keys, Section};
 
 /// The keys, and a lock for sweeps.
 pub struct Sections {
-    keys: Keys<'static>,
+    pub keys: Keys<'static>,
     /// Held by the process that sweeps.
     sweeping: RwLock<LwLock, ()>,
 }
 
+/// The keys; not made if `series_memory` is too small.
 pub static SECTIONS: Shmem<Sections> = Shmem::new(c"snowflake_ids sections", make);
 
 impl Sections {
-    #[inline]
-    pub fn keys(&self) -> &Keys<'static> {
-        &self.keys
-    }
-
     /// Returns the hash of a key, which determines its bucket.
     #[inline]
     pub fn hash(&self, series: i64, key: &Key) -> Hash {
@@ -42,12 +38,6 @@ impl Sections {
             self.keys.sweep(&sections);
         }
     }
-}
-
-/// Returns the keys; None if the library was not preloaded, or if `series_memory` is too small.
-#[inline]
-pub fn sections() -> Option<&'static Sections> {
-    SECTIONS.get()
 }
 
 fn make(rest: &mut Rest) -> Option<Sections> {

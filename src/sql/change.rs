@@ -128,15 +128,13 @@ fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
         // If the present worker id does not fit, another worker id is leased.
         Identity::Leased { datacenter } => (datacenter, None),
     };
-    let numbers = [(Field::Datacenter, Some(datacenter)), (Field::Worker, worker)];
-    let given = numbers.into_iter().filter_map(|(field, value)| Some((field, value?)));
-    match given.into_iter().find(|(field, value)| u64::from(*value) > new.max(*field)) {
-        None => Ok(()),
-        Some((field, value)) => {
+    for (field, value) in [(Field::Datacenter, Some(datacenter)), (Field::Worker, worker)] {
+        if let Some(value) = value.filter(|value| u64::from(*value) > new.max(field)) {
             let no_room = NoRoom { layout: *new, field, value, leased: false };
-            Err(report(&IssuerError::NoRoom(no_room)))
+            return Err(report(&IssuerError::NoRoom(no_room)));
         }
     }
+    Ok(())
 }
 
 /// Returns the present layout, the new layout, and the result of the check. Errors name `function`.

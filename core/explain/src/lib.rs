@@ -25,34 +25,7 @@
 //! beside `transparent` replace the field's parts. Parts may be in one attribute or in several. An enum's own attribute gives the
 //! parts for all variants that do not write them.
 //!
-//! Wrong attributes do not compile. A variant needs a kind:
-//!
-//! ```compile_fail
-//! # use snowflake_ids_explain::Explain;
-//! #[derive(Explain)]
-//! enum Error {
-//!     #[explain(hint = "Try again.")]
-//!     Busy,
-//! }
-//! ```
-//!
-//! DETAIL and HINT are formats:
-//!
-//! ```compile_fail
-//! # use snowflake_ids_explain::Explain;
-//! #[derive(Explain)]
-//! #[explain(NotReady, hint = 1)]
-//! struct Busy;
-//! ```
-//!
-//! A part has one of the names above:
-//!
-//! ```compile_fail
-//! # use snowflake_ids_explain::Explain;
-//! #[derive(Explain)]
-//! #[explain(NotReady, details = "All are taken.")]
-//! struct Busy;
-//! ```
+//! Wrong attributes do not compile: each variant needs a kind, and DETAIL and HINT are formats.
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{format_ident, quote};

@@ -7,7 +7,7 @@
 //! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. The function replaces each
 //! call of an id function by a call of the COPY variant, a STABLE function with the same entry point.
 
-use crate::pg::{catalog, role, utility};
+use crate::pg::{catalog, extension, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
 use std::ffi::CStr;
 
@@ -41,17 +41,18 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
     // SAFETY: the caller is within a transaction. The new call has its own list, which holds the old call's arguments.
     unsafe {
-        let key_alone: &[pg_sys::Oid] = &[pg_sys::INTERNALOID];
-        let types = if (*call).args.is_null() { key_alone } else { &[pg_sys::TEXTOID, pg_sys::INTERNALOID] };
+        let types =
+            if (*call).args.is_null() { "pg_catalog.internal" } else { "pg_catalog.text,pg_catalog.internal" };
         let is_of_tag = || catalog::function_name((*call).funcid).is_none_or(|name| !is_snowflakes(&name));
         let name = match (*call).funcresulttype {
-            pg_sys::UUIDOID => c"snowflake_uuid_in_copy",
-            pg_sys::TEXTOID => c"snowflake_uuid_text_in_copy",
-            _ if !(*call).args.is_null() && is_of_tag() => c"segment_nextval_in_copy",
-            _ => c"snowflake_nextval_in_copy",
+            pg_sys::UUIDOID => "snowflake_uuid_in_copy",
+            pg_sys::TEXTOID => "snowflake_uuid_text_in_copy",
+            _ if !(*call).args.is_null() && is_of_tag() => "segment_nextval_in_copy",
+            _ => "snowflake_nextval_in_copy",
         };
         // Everyone may call the COPY variant, so the caller's privilege on the original function has to be checked.
-        let Some(copy_variant) = catalog::function_beside((*call).funcid, name, types) else { return NONE };
+        let copy_variant = extension::function(&format!("pg_catalog.{name}({types})"));
+        let Some(copy_variant) = copy_variant else { return NONE };
         if !role::may_execute((*call).funcid) || !role::may_execute(copy_variant) {
             return NONE;
         }

@@ -360,26 +360,6 @@ fn changed(relation: pg_sys::Oid) {
     }
 }
 
-/// Returns the function with this name and argument types in the schema of the function `other`. Call only within a
-/// transaction.
-pub fn function_beside(other: pg_sys::Oid, name: &CStr, arguments: &[pg_sys::Oid]) -> Option<pg_sys::Oid> {
-    let count = i32::try_from(arguments.len()).unwrap_or_default();
-    // SAFETY: the caller is within a transaction. The argument vector is allocated in the caller's memory context.
-    let function = unsafe {
-        let schema = pg_sys::get_func_namespace(other);
-        let arguments = pg_sys::buildoidvector(arguments.as_ptr(), count);
-        pg_sys::GetSysCacheOid(
-            super::tuple::cache_id(pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP),
-            pg_sys::Anum_pg_proc_oid.cast_signed().try_into().unwrap_or_default(),
-            pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(arguments),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::null(),
-        )
-    };
-    (function != pg_sys::InvalidOid).then_some(function)
-}
-
 /// Returns whether `pg_catalog` has a table of this name. Call only within a transaction.
 pub fn has_system_table(name: &CStr) -> bool {
     // SAFETY: the caller is within a transaction; the name is a C string.

@@ -1,6 +1,7 @@
 //! Facts about the cluster: identity, timeline, control file and replay progress.
 
 use super::server::in_recovery;
+use super::time::POSTGRES_EPOCH;
 use pgrx::pg_sys;
 use snowflake_ids_core::UnixMicros;
 
@@ -53,11 +54,9 @@ fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T
 
 /// Returns the commit time of the last transaction that was replayed since server start, by the clock of the primary.
 pub fn last_replayed() -> Option<UnixMicros> {
-    /// Microseconds from 1970 to 2000.
-    const SINCE_1970: i64 = 946_684_800_000_000;
     // SAFETY: reads shared memory under the server's own lock.
     let last = unsafe { pg_sys::GetLatestXTime() };
-    (last != 0).then(|| UnixMicros(last.saturating_add(SINCE_1970)))
+    (last != 0).then(|| UnixMicros(last.saturating_add(POSTGRES_EPOCH)))
 }
 
 /// Returns the permission bits of new files in the data directory.

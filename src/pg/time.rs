@@ -9,7 +9,7 @@ use snowflake_ids_core::clock::micros;
 use std::time::Duration;
 
 /// 2000-01-01 UTC in microseconds since 1970.
-const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+pub(super) const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
 /// Converts an instant for the core. Instants in the last 30 years of `timestamptz` become the core's last instant. Every
 /// layout ends before these years.

@@ -256,10 +256,9 @@ pub fn worker_id_policy() -> Policy {
     read(&WORKER_ID_POLICY).into()
 }
 
-/// Declares functions that return settings as durations.
+/// Declares functions that return settings as durations. The table above describes the settings.
 macro_rules! durations {
-    ($($(#[$doc:meta])* $name:ident = $unit:ident($setting:ident);)*) => {$(
-        $(#[$doc])*
+    ($($name:ident = $unit:ident($setting:ident);)*) => {$(
         pub fn $name() -> Duration {
             Duration::$unit(read(&$setting).unsigned_abs().into())
         }
@@ -267,23 +266,14 @@ macro_rules! durations {
 }
 
 durations! {
-    /// Returns the duration of a lease of a worker id.
     lease_duration = from_secs(LEASE_DURATION);
-    /// Returns the largest accepted difference between this server's clock and the registry's.
     max_clock_skew = from_millis(MAX_CLOCK_SKEW);
-    /// Returns the longest wait for a registry's answer.
     registry_timeout = from_millis(REGISTRY_TIMEOUT);
-    /// Returns the largest sudden step forward of the clock that the time in ids follows.
     max_clock_jump = from_millis(MAX_CLOCK_JUMP);
-    /// Returns how far the high-water mark is raised ahead of the clock.
     reserve = from_millis(RESERVE);
-    /// Returns the longest time that a call sleeps until the clock has caught up.
     clock_wait_timeout = from_millis(CLOCK_WAIT_TIMEOUT);
-    /// Returns the time for which a segment should last.
     segment_target_duration = from_secs(SEGMENT_TARGET_DURATION);
-    /// Returns the longest time that a call waits for ids of a tag.
     segment_wait_timeout = from_millis(SEGMENT_WAIT_TIMEOUT);
-    /// Returns the interval at which the launcher samples the statistics counters; zero if it takes no samples.
     sample_interval = from_secs(SAMPLE_INTERVAL);
 }
 

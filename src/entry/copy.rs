@@ -41,8 +41,11 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
     const NONE: pg_sys::Datum = pg_sys::Datum::null();
     // SAFETY: the caller is within a transaction. The new call has its own list, which holds the old call's arguments.
     unsafe {
-        let types =
-            if (*call).args.is_null() { "pg_catalog.internal" } else { "pg_catalog.text,pg_catalog.internal" };
+        let types = if (*call).args.is_null() {
+            "pg_catalog.internal"
+        } else {
+            "pg_catalog.text,pg_catalog.internal"
+        };
         let is_of_tag = || catalog::function_name((*call).funcid).is_none_or(|name| !is_snowflakes(&name));
         let name = match (*call).funcresulttype {
             pg_sys::UUIDOID => "snowflake_uuid_in_copy",

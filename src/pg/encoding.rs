@@ -22,8 +22,7 @@ pub fn legible(text: &str) -> String {
 
 /// Converts text of this database to UTF-8; None if the text cannot be converted. Call only within a transaction.
 pub fn to_utf8(bytes: &[u8]) -> Option<String> {
-    let converted =
-        if is_passed_on() { bytes.to_vec() } else { converted(bytes, pg_sys::pg_server_to_any) };
+    let converted = if is_passed_on() { bytes.to_vec() } else { converted(bytes, pg_sys::pg_server_to_any) };
     String::from_utf8(converted).ok()
 }
 

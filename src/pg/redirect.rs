@@ -414,7 +414,8 @@ unsafe extern "C-unwind" fn call_for(node: *mut pg_sys::Node, targets: &Targets)
         let mut arguments = pgrx::PgList::<pg_sys::FuncExpr>::new();
         arguments.push(next_of);
         let (no_oid, format) = (pg_sys::InvalidOid, pg_sys::CoercionForm::COERCE_IMPLICIT_CAST);
-        pg_sys::makeFuncExpr(narrow.into(), (*next).typeId, arguments.into_pg(), no_oid, no_oid, format).cast()
+        pg_sys::makeFuncExpr(narrow.into(), (*next).typeId, arguments.into_pg(), no_oid, no_oid, format)
+            .cast()
     }
 }
 

@@ -4,10 +4,9 @@ use crate::pg::server;
 use crate::pg::shmem::Shmem;
 use snowflake_ids_core::report::progress::ProgressSlot;
 
-pub static PROGRESS: Shmem<&[ProgressSlot]> = Shmem::new(
-    c"snowflake_ids progress",
-    |rest| Some(rest.array(server::max_processes(), ProgressSlot::default)),
-);
+pub static PROGRESS: Shmem<&[ProgressSlot]> = Shmem::new(c"snowflake_ids progress", |rest| {
+    Some(rest.array(server::max_processes(), ProgressSlot::default))
+});
 
 /// Returns the slots of all processes; empty if the library was not preloaded.
 pub fn slots() -> &'static [ProgressSlot] {

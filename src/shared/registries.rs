@@ -180,10 +180,8 @@ impl RegistryEntry {
     }
 }
 
-pub static REGISTRIES: Shmem<&[RegistryEntry]> = Shmem::new(
-    c"snowflake_ids registries",
-    |rest| Some(rest.array(MOST, RegistryEntry::default)),
-);
+pub static REGISTRIES: Shmem<&[RegistryEntry]> =
+    Shmem::new(c"snowflake_ids registries", |rest| Some(rest.array(MOST, RegistryEntry::default)));
 
 /// Returns the entry of a registry, and creates it if needed. None if all entries are taken, or without shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {

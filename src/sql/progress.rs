@@ -15,9 +15,10 @@ fn command_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
 
 fn phase_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
     let name = name.read("phase")?;
-    PHASES.into_iter().find(|phase| *phase == name).ok_or_else(|| {
-        bad_argument("unrecognized phase", format!("The phases are {}.", PHASES.join(", ")))
-    })
+    PHASES
+        .into_iter()
+        .find(|phase| *phase == name)
+        .ok_or_else(|| bad_argument("unrecognized phase", format!("The phases are {}.", PHASES.join(", "))))
 }
 
 #[pgrx::pg_schema]

@@ -145,7 +145,9 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
         }
         LIMITS
             .into_iter()
-            .try_for_each(|(name, limit)| unread(row, name).map_or(Ok(()), |text| text.check_length(limit, name)))
+            .try_for_each(|(name, limit)| {
+                unread(row, name).map_or(Ok(()), |text| text.check_length(limit, name))
+            })
             .map_err(|error| Box::new(error.into()))
     }
 

@@ -114,11 +114,6 @@ pub fn redirect_calls(redirect: Redirect) {
     }
 }
 
-/// Returns whether the library was loaded at server start, so that the hook is installed.
-pub fn is_redirecting() -> bool {
-    REDIRECT.get().is_some()
-}
-
 /// Redirects the calls of a query, then plans the query. This function has no pgrx guard and no values to drop, so errors
 /// of a planner can safely jump over it.
 unsafe extern "C-unwind" fn plan(

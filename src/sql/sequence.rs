@@ -8,16 +8,15 @@ mod snowflake_ids_internal {
     use crate::named;
     use crate::pg::relation::Relation;
     use crate::pg::report::{bad_argument, denied, report};
+    use crate::pg::sequence;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::pg::tuple::NoRow;
-    use crate::pg::{redirect, sequence};
     use crate::sequence::{bind, cache};
-    use crate::shared::generator;
+    use crate::shared::generator::SHARED;
     use crate::store::tables::SEQUENCE_BINDING;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use snowflake_ids_core::error::NotReadyError;
     use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
     use snowflake_ids_core::sequence::bound_sequence::Increment;
     use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
@@ -26,10 +25,7 @@ mod snowflake_ids_internal {
     /// Fails if the planner hook cannot redirect calls of a sequence to this extension.
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_check_redirects() -> Result<(), ErrorReport> {
-        if redirect::is_redirecting() {
-            return Ok(());
-        }
-        Err(report(&NotReadyError::NotPreloaded("snowflake_ids.bind_sequence")))
+        SHARED.ready("snowflake_ids.bind_sequence").map(drop)
     }
 
     /// Calls the server's setval for a sequence, bound or not, with the rights of the sequence's owner.
@@ -128,8 +124,7 @@ mod snowflake_ids_internal {
     #[pg_extern(volatile, parallel_unsafe)]
     fn sequence_check_layout(increment: Option<i64>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
         let Some(increment) = increment else { return Ok(()) };
-        let function = "snowflake_ids.bind_sequence";
-        let shared = generator::shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))?;
+        let shared = SHARED.ready("snowflake_ids.bind_sequence")?;
         let layout = match generator {
             Some(name) => {
                 let known = named::look_up(name.bytes(MAX_NAME_BYTES, "generator")?);

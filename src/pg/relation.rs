@@ -5,6 +5,7 @@ use super::{extension, tuple};
 use pgrx::{FromDatum, PgList, pg_sys};
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
+use std::ptr::null_mut;
 
 /// A row of `pg_class`.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +127,7 @@ impl Relation {
                 return None;
             }
             let mut position = None;
-            tuple::scan(sequence, pg_sys::InvalidOid, std::ptr::null_mut(), &mut [], |row| {
+            tuple::scan(sequence, pg_sys::InvalidOid, null_mut(), &mut [], |row| {
                 let column = |number| pgrx::htup::heap_getattr_raw(row, number, (*sequence).rd_att);
                 let (first, third) = (NonZeroUsize::MIN, NonZeroUsize::MIN.saturating_add(2));
                 position = column(first).zip(column(third)).map(|(last_value, is_called)| SequencePosition {
@@ -162,35 +163,15 @@ pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::O
             stmt_location: -1,
             ..Default::default()
         };
-        run_utility(&raw mut planned, statement);
-        let lock = pg_sys::NoLock.cast_signed();
-        let found = pg_sys::RangeVarGetRelidExtended((*create).sequence, lock, 0, None, std::ptr::null_mut());
-        Some(found)
-    }
-}
-
-/// Runs a utility statement, as if a user had sent it.
-///
-/// # Safety
-/// `planned` holds the parse tree of a utility statement.
-unsafe fn run_utility(planned: *mut pg_sys::PlannedStmt, text: &CStr) {
-    let context = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY;
-    let (nothing, no_environment) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the caller passes a utility statement. `None_Receiver` is the server's receiver that discards all rows.
-    unsafe {
-        let (text, receiver) = (text.as_ptr(), pg_sys::None_Receiver);
-        pg_sys::ProcessUtility(
-            planned,
-            text,
-            false,
-            context,
-            nothing,
-            no_environment,
-            receiver,
-            std::ptr::null_mut(),
-        );
-        // Makes the result visible to later commands.
+        let context = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY;
+        let (nothing, no_environment, no_rows) = (null_mut(), null_mut(), pg_sys::None_Receiver);
+        let (planned, text) = (&raw mut planned, statement.as_ptr());
+        pg_sys::ProcessUtility(planned, text, false, context, nothing, no_environment, no_rows, null_mut());
+        // Makes the sequence visible to later commands.
         pg_sys::CommandCounterIncrement();
+        let lock = pg_sys::NoLock.cast_signed();
+        let found = pg_sys::RangeVarGetRelidExtended((*create).sequence, lock, 0, None, null_mut());
+        Some(found)
     }
 }
 
@@ -223,7 +204,7 @@ fn parents(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         #[allow(clippy::cast_possible_truncation, reason = "the number of a strategy")]
         let equal = pg_sys::BTEqualStrategyNumber as pg_sys::StrategyNumber;
         pg_sys::ScanKeyInit(&raw mut key, TABLE, equal, pg_sys::F_OIDEQ.into(), table.into());
-        tuple::scan(inherits, INHERITS_BY_TABLE.into(), std::ptr::null_mut(), &mut [key], |row| {
+        tuple::scan(inherits, INHERITS_BY_TABLE.into(), null_mut(), &mut [key], |row| {
             let parent = pgrx::htup::heap_getattr_raw(row, PARENT, (*inherits).rd_att);
             found.extend(parent.and_then(|parent| pg_sys::Oid::from_datum(parent, false)));
             true

@@ -224,7 +224,7 @@ fn learn() -> AnyBound {
     let Some(table) = table else { return learned(forgotten, None) };
     // The count is read before the table. A change that is committed in between raises the count later, and causes another
     // look-up.
-    let committed = bindings::CHANGES.get().and_then(bindings::Changes::count);
+    let committed = bindings::CHANGES.get().map(bindings::Changes::count);
     let any = match store::is_any(Wait::No) {
         Ok(true) => AnyBound::Some,
         Ok(false) => AnyBound::None,

@@ -16,20 +16,17 @@ pub static CHANGES: Shmem<Changes> =
     Shmem::new(c"snowflake_ids bindings", |_| Some(Changes([const { AtomicU64::new(0) }; COUNTERS])));
 
 impl Changes {
-    fn of_database(&self) -> Option<&AtomicU64> {
-        let database = usize::try_from(server::database()).unwrap_or_default();
-        self.0.get(database % COUNTERS)
+    fn of_database(&self) -> &AtomicU64 {
+        &self.0[server::database() as usize % COUNTERS]
     }
 
     /// Returns the number of committed changes to this database's bindings since server start.
-    pub fn count(&self) -> Option<u64> {
-        self.of_database().map(|count| count.load(Ordering::Acquire))
+    pub fn count(&self) -> u64 {
+        self.of_database().load(Ordering::Acquire)
     }
 
     /// Counts a committed change. The caller still holds the locks of its transaction.
     pub fn add(&self) {
-        if let Some(count) = self.of_database() {
-            count.fetch_add(1, Ordering::AcqRel);
-        }
+        self.of_database().fetch_add(1, Ordering::AcqRel);
     }
 }

@@ -10,7 +10,7 @@ use super::role::{self, RoleSettings};
 use super::sequence;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{check_for_interrupts, pg_sys};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
 use std::sync::Once;
 
@@ -25,12 +25,9 @@ type OnChange = fn();
 const MOST_COLUMNS: usize = 14;
 /// The attribute number of a column that the installed version of the extension lacks.
 const MISSING: i16 = 0;
-/// An upper bound for the number of tables in [`TABLES`].
-const MOST_TABLES: usize = 16;
 
 /// The tables that this process has looked up.
-static TABLES: PerProcess<Cell<[Option<&'static Table>; MOST_TABLES]>> =
-    PerProcess::new(Cell::new([None; MOST_TABLES]));
+static TABLES: PerProcess<RefCell<Vec<&'static Table>>> = PerProcess::new(RefCell::new(Vec::new()));
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,12 +123,7 @@ impl Table {
 
     fn watch(&'static self) {
         static ONCE: Once = Once::new();
-        let mut tables = TABLES.get();
-        let Some(place) = tables.iter_mut().find(|place| place.is_none()) else {
-            unreachable!("there is a place for each")
-        };
-        *place = Some(self);
-        TABLES.set(tables);
+        TABLES.borrow_mut().push(self);
         ONCE.call_once(|| relcache::listen(changed));
     }
 
@@ -347,15 +339,17 @@ impl Source {
 
     /// Returns the extension if the table belongs to it.
     fn extension(self) -> Option<pg_sys::Oid> {
-        let found = TABLES.get().into_iter().flatten().filter_map(|table| table.found.get());
-        let known = found.into_iter().find(|(table, _)| *table == self).map(|(_, extension)| extension);
-        known.or_else(|| extension::of_member(pg_sys::RelationRelationId, self.0))
+        let is_it = |found: &(Self, pg_sys::Oid)| found.0 == self;
+        let known = TABLES.borrow().iter().filter_map(|table| table.found.get()).find(is_it);
+        known
+            .map(|(_, extension)| extension)
+            .or_else(|| extension::of_member(pg_sys::RelationRelationId, self.0))
     }
 }
 
 /// Tells all tables in [`TABLES`] that a relation was changed or dropped. An invalid OID means every relation.
 fn changed(relation: pg_sys::Oid) {
-    for table in TABLES.get().into_iter().flatten() {
+    for table in TABLES.borrow().iter() {
         table.changed(relation);
     }
 }

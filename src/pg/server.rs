@@ -1,6 +1,6 @@
 //! Global variables of the server.
 
-use super::role;
+use super::{role, transaction};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,11 +45,8 @@ pub fn refuse_during_recovery() {
 /// Raises the server's error if the command cannot write: in recovery, in a read-only transaction or in a parallel query.
 pub fn refuse_unless_writable(command: &'static CStr) {
     // SAFETY: the text is a constant.
-    unsafe {
-        pg_sys::PreventCommandDuringRecovery(command.as_ptr());
-        pg_sys::PreventCommandIfReadOnly(command.as_ptr());
-        pg_sys::PreventCommandIfParallelMode(command.as_ptr());
-    }
+    unsafe { pg_sys::PreventCommandDuringRecovery(command.as_ptr()) };
+    transaction::refuse_change(command);
 }
 
 // This declaration bypasses pg_sys's wrapper, because this function cannot fail.

@@ -161,12 +161,9 @@ impl Condition {
             if left.is_zero() {
                 break None;
             }
-            let millis = left.min(CONDITION_SLICE).as_micros().div_ceil(1_000);
-            #[allow(clippy::cast_possible_truncation, reason = "at most a slice")]
+            let slice = millis(left.min(CONDITION_SLICE));
             // SAFETY: initialised in `default`; the function checks for interrupts.
-            unsafe {
-                pg_sys::ConditionVariableTimedSleep(self.0.get(), millis as _, event.number());
-            }
+            unsafe { pg_sys::ConditionVariableTimedSleep(self.0.get(), slice, event.number()) };
             check_for_interrupts!();
         };
         // SAFETY: leaves the waiting list; the server does the same after an error.

@@ -179,17 +179,6 @@ static CONFIG: OnceLock<Config> = OnceLock::new();
 
 /// Checks that the settings that are fixed at server start fit together, and stores the result for [`config`].
 pub fn check() -> Result<(), Box<ErrorReport>> {
-    let config = checked()?;
-    CONFIG.get_or_init(|| config);
-    Ok(())
-}
-
-/// Returns the settings that are fixed at server start; None before [`check`].
-pub fn config() -> Option<&'static Config> {
-    CONFIG.get()
-}
-
-fn checked() -> Result<Config, Box<ErrorReport>> {
     let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(report(&error)))?;
     let datacenter = read(&DATACENTER_ID);
     fits(&layout, Field::Datacenter, datacenter.into())?;
@@ -203,7 +192,13 @@ fn checked() -> Result<Config, Box<ErrorReport>> {
     let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);
     let max_generators = usize::try_from(read(&MAX_GENERATORS)).unwrap_or(0);
     let series_memory = usize::try_from(read(&SERIES_MEMORY)).unwrap_or(0).saturating_mul(1_024);
-    Ok(Config { layout, identity, max_tags, max_generators, series_memory })
+    CONFIG.get_or_init(|| Config { layout, identity, max_tags, max_generators, series_memory });
+    Ok(())
+}
+
+/// Returns the settings that are fixed at server start; None before [`check`].
+pub fn config() -> Option<&'static Config> {
+    CONFIG.get()
 }
 
 /// Parses a worker id; None for `auto` and for text that is no number.

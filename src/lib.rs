@@ -47,13 +47,12 @@ pub extern "C-unwind" fn _PG_init() {
     pg::inline::keep_out(sequence::cache::is_redirecting);
     open_transaction::watch();
     sequence::changes::watch_appliers();
-    pg::access::watch(pg::access::AccessWatch {
+    pg::access::watch();
+    pg::utility::watch(pg::utility::Watch {
         database_created: worker::forget_database,
         database_dropped: worker::leave_database,
         sequence_dropped: sequence::changes::sequence_dropped,
         setval_called: sequence::changes::setval_called,
-    });
-    pg::utility::watch(pg::utility::Watch {
         sequence_altered: sequence::changes::altered,
         identities_restarted: sequence::changes::identities_restarted,
         session_discarded,

@@ -3,29 +3,11 @@
 use super::{extension, redirect, sequence, utility};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
-use std::sync::OnceLock;
 
-/// Functions that the hook calls, in the session that causes the event.
-#[derive(Clone, Copy, Debug)]
-pub struct AccessWatch {
-    /// Called when CREATE DATABASE has made a database, which does not accept connections yet. The function must not
-    /// fail. CREATE DATABASE may still fail.
-    pub database_created: fn(u32),
-    /// Called before the database with this OID is dropped, when the database has no connections any more. The function
-    /// must not fail.
-    pub database_dropped: fn(u32),
-    /// Called when a sequence is being dropped. A rollback may still undo the drop.
-    pub sequence_dropped: fn(pg_sys::Oid),
-    /// Called before each call of the server's own `setval`.
-    pub setval_called: fn(),
-}
-
-static WATCH: OnceLock<AccessWatch> = OnceLock::new();
 static mut PREVIOUS: pg_sys::object_access_hook_type = None;
 
-/// Installs the hook. Call this function only while the server loads libraries.
-pub fn watch(watch: AccessWatch) {
-    WATCH.get_or_init(|| watch);
+/// Installs the hook, which calls functions of [`utility::Watch`]. Call this function only while the server loads libraries.
+pub fn watch() {
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
     unsafe {
         PREVIOUS = pg_sys::object_access_hook;
@@ -71,7 +53,7 @@ extern "C-unwind" fn notify(
     part: c_int,
 ) {
     use pg_sys::ObjectAccessType as Access;
-    let Some(watch) = WATCH.get() else { return };
+    let Some(watch) = utility::WATCH.get() else { return };
     match (class, access) {
         (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),

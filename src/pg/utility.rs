@@ -27,9 +27,20 @@ pub(super) static CREATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(fa
 /// Relations and columns that these statements have created. A relation has column number 0. Outer statements come first.
 static CREATED: PerProcess<RefCell<Vec<(pg_sys::Oid, c_int)>>> = PerProcess::new(RefCell::new(Vec::new()));
 
-/// Functions that are called after statements, within the same transaction. The functions may run SQL and may fail.
+/// Functions that are called in the session that causes an event. A function for a statement is called after the statement,
+/// within the same transaction. A function may run SQL and may fail, unless its description says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
+    /// Called when CREATE DATABASE has made a database, which does not accept connections yet. The function must not
+    /// fail. CREATE DATABASE may still fail.
+    pub database_created: fn(u32),
+    /// Called before the database with this OID is dropped, when the database has no connections any more. The function
+    /// must not fail.
+    pub database_dropped: fn(u32),
+    /// Called when a sequence is being dropped. A rollback may still undo the drop.
+    pub sequence_dropped: fn(pg_sys::Oid),
+    /// Called before each call of the server's own `setval`.
+    pub setval_called: fn(),
     /// ALTER SEQUENCE has run, or ALTER TABLE has altered the sequence of an identity column.
     pub sequence_altered: fn(pg_sys::Oid),
     /// TRUNCATE ... RESTART IDENTITY has run.
@@ -43,7 +54,7 @@ pub struct Watch {
     pub columns_created: fn(pg_sys::Oid, c_int),
 }
 
-static WATCH: OnceLock<Watch> = OnceLock::new();
+pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();
 
 /// Resets the flags after an error, because an error skips the end of the hook. When a subtransaction is rolled back, every
 /// COPY FROM that still runs has already planned its defaults. ALTER SEQUENCE, CREATE TABLE or ALTER TABLE may still be

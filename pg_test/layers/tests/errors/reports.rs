@@ -17,11 +17,11 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
     for file in files {
         visit_file(&mut found, file);
     }
-    found.found.into_iter().map(entry).collect()
+    found.found.iter().map(entry).collect()
 }
 
 /// Returns an error that is still given as the name of its SQLSTATE and as format strings.
-fn entry(found: Entry) -> Result<Entry> {
+fn entry(found: &Entry) -> Result<Entry> {
     Ok(Entry {
         message: without_arguments(&found.message),
         sqlstate: sqlstate(&found.sqlstate)?,

@@ -6367,13 +6367,24 @@ $$;
 -- tables; values are a for ALWAYS and d for BY DEFAULT.
 CREATE FUNCTION snowflake_ids_internal.former_identities(relation regclass, attribute name) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    owned record;
+    identity "char";
+    identities jsonb := '{}';
 BEGIN
-    RETURN (SELECT coalesce(jsonb_object_agg(s.owner::oid, i.identity), '{}')
+    FOR owned IN SELECT s.sequence, s.owner, a.attidentity
         FROM snowflake_ids_internal.sequences_of(relation, attribute) s
             JOIN pg_attribute a ON a.attrelid = s.owner AND a.attname = attribute COLLATE "C"
-            LEFT JOIN snowflake_ids.sequence_binding b ON b.sequence = s.sequence
-            CROSS JOIN LATERAL (SELECT CASE a.attidentity WHEN '' THEN b.identity ELSE a.attidentity END) AS i (identity)
-        WHERE i.identity IN ('a', 'd'));
+    LOOP
+        identity := owned.attidentity;
+        IF identity = '' THEN
+            SELECT b.identity INTO identity FROM snowflake_ids.sequence_binding b WHERE b.sequence = owned.sequence;
+        END IF;
+        IF identity IN ('a', 'd') THEN
+            identities := identities || jsonb_build_object(owned.owner::oid, identity);
+        END IF;
+    END LOOP;
+    RETURN identities;
 END
 $$;
 

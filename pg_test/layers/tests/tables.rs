@@ -34,7 +34,7 @@ const BY_HAND: [&str; 19] = [
 const MAY: [(&str, &[&str], &str); 7] = [
     (
         "pg/catalog.rs",
-        &["get_namespace_oid", "get_relname_relid", "try_relation_open", "with_lock"],
+        &["get_namespace_oid", "get_relname_relid", "try_relation_open"],
         "Table::find and Table::open, which check that a table is the extension's, and Citus's catalogs in pg_catalog",
     ),
     ("pg/rows.rs", &["heap_getattr"], "rows of what Table::open has opened, by the types that it compared"),

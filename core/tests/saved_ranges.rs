@@ -194,29 +194,29 @@ fn a_stop_looks_at_each_note_a_few_times() {
     assert_eq!(looked.get(), 7, "each database once");
 }
 
-/// A file in the first form, whose lines have no checksums.
-const OF_FORM_1: &str = r#"{"version":1,"release":"0.1.0"}
-{"floor":{"of":{"database":1,"source":9,"tag":"floor"},"stops":2,"what":{"life":4,"day":0,"id":50}}}
-{"left":{"of":{"database":1,"source":9,"tag":"left"},"stops":0,"what":{"version":7,"day":null,"first":11,"count":10,"increment":1}}}
-{"left":{"of":{"database":1,"source":9,"tag":"taken"},"stops":1,"what":{"version":8,"day":null,"first":21,"count":10,"increment":1}}}
+/// A file as release 0.2.1 writes it.
+const OF_OLDER_RELEASE: &str = r#"{"version":2,"release":"0.2.1"}
+732fe1a1 {"floor":{"of":{"database":1,"source":9,"tag":"floor"},"stops":2,"what":{"life":4,"day":0,"id":50}}}
+ff089380 {"left":{"of":{"database":1,"source":9,"tag":"left"},"stops":0,"what":{"version":7,"day":null,"first":11,"count":10,"increment":1}}}
+a29fee45 {"left":{"of":{"database":1,"source":9,"tag":"taken"},"stops":1,"what":{"version":8,"day":null,"first":21,"count":10,"increment":1}}}
 
-{"taken":{"of":{"database":1,"source":9,"tag":"taken"},"version":8}}
+8f494142 {"taken":{"of":{"database":1,"source":9,"tag":"taken"},"version":8}}
 "#;
 
 #[test]
 fn the_file_of_an_older_release_is_read_and_written_anew() {
-    let of_form_1 = OF_FORM_1.as_bytes();
-    let read = from_text(of_form_1).unwrap();
+    let older = OF_OLDER_RELEASE.as_bytes();
+    let read = from_text(older).unwrap();
     assert_eq!(read.damage, None);
     assert_eq!(
         read.high_water_marks,
         [SavedRecord { of: name(1, "floor"), stops: 2, what: HIGH_WATER_MARK }]
     );
-    assert_eq!(high_water_marks_of(of_form_1), Ok(read.high_water_marks.clone()));
+    assert_eq!(high_water_marks_of(older), Ok(read.high_water_marks.clone()));
     let left_over = reservation::SavedRange { version: 7, ..left(11) };
     assert_eq!(read.left, [record(name(1, "left"), left_over)]);
     // Until the next stop, consumed ranges are recorded in the same file.
-    let more = [of_form_1, &taken(name(1, "left"), 7).unwrap()].concat();
+    let more = [older, &taken(name(1, "left"), 7).unwrap()].concat();
     assert_eq!(from_text(&more).unwrap(), SavedRecords { left: Vec::new(), ..read.clone() });
     let anew = to_text(read.clone()).unwrap();
     assert!(anew.starts_with(format!("{{\"version\":{VERSION},").as_bytes()));
@@ -254,7 +254,8 @@ fn any_other_file_is_damaged() {
         "[]",
         "{}",
         "\n",
-        r#"{"version":1,"release":"x"}"#,
+        r#"{"version":2,"release":"x"}"#,
+        "{\"version\":1,\"release\":\"x\"}\n",
         "{\"version\":0,\"release\":\"x\",\"carry-overs\":[]}\n",
     ] {
         assert!(matches!(from_text(text.as_bytes()), Err(Unreadable::Damaged(_))), "{text}");

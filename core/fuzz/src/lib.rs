@@ -113,19 +113,19 @@ const ANSWERS: &[&str] = &[
     r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"ReservedNumbers":"Unknown"}}"#,
 ];
 const STATE: &str = concat!(
-    r#"{"version":1,"release":"0.1.0","checksum":0,"state":{"system_identifier":7,"timeline":1,"home":{"identity":"a","host":"h","#,
+    r#"{"version":3,"release":"0.2.1","checksum":0,"state":{"system_identifier":7,"timeline":1,"home":{"identity":"a","host":"h","#,
     r#""directory":"/d"},"copy_of":null,"layout":"41/5/5/12 epoch=2020-01-01","clock":{"wall":"2026-11-20T00:00:00Z","boot":"b","#,
-    r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"marks":[],"floor":0,"lease":null,"claim":null,"registry":null}}"#
+    r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"marks":[],"floor":0,"others":[],"others_floor":"1970-01-01T00:00:00Z","lease":null,"claim":null,"registry":null}}"#
 );
 const SAVED_RANGES: &[&str] = &[
-    "{\"version\":1,\"release\":\"0.1.0\"}\n",
+    "{\"version\":2,\"release\":\"0.2.1\"}\n",
     concat!(
-        "{\"version\":1,\"release\":\"0.1.0\"}\n",
-        r#"{"floor":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":1,"what":{"life":-7,"day":0,"id":700}}}"#,
+        "{\"version\":2,\"release\":\"0.2.1\"}\n",
+        r#"b6379592 {"floor":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":1,"what":{"life":-7,"day":0,"id":700}}}"#,
         "\n",
-        r#"{"left":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":0,"what":{"version":4,"day":null,"first":91,"count":10,"increment":1}}}"#,
+        r#"ed261ab3 {"left":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":0,"what":{"version":4,"day":null,"first":91,"count":10,"increment":1}}}"#,
         "\n\n",
-        r#"{"taken":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"version":4}}"#,
+        r#"7cf81be7 {"taken":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"version":4}}"#,
         "\n"
     ),
 ];
@@ -283,12 +283,30 @@ pub fn sealed(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Checks that saved ranges can be written and read again.
+/// Checks that saved ranges can be written and read again, even after their checksums were corrected.
 fn saved_ranges(bytes: &[u8]) {
-    if let Ok(read) = saved_ranges::from_text(bytes) {
-        assert!(read.damage.is_none() || read.left.is_empty());
-        let records = saved_ranges::SavedRecords { damage: None, ..read };
-        let said = saved_ranges::to_text(records.clone()).expect("plain data");
-        assert_eq!(saved_ranges::from_text(&said), Ok(records));
+    for text in [bytes, &summed(bytes)] {
+        if let Ok(read) = saved_ranges::from_text(text) {
+            assert!(read.damage.is_none() || read.left.is_empty());
+            let records = saved_ranges::SavedRecords { damage: None, ..read };
+            let said = saved_ranges::to_text(records.clone()).expect("plain data");
+            assert_eq!(saved_ranges::from_text(&said), Ok(records));
+        }
     }
+}
+
+/// Corrects the checksum of each line after the first.
+fn summed(bytes: &[u8]) -> Vec<u8> {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let mut text = lines.next().unwrap_or_default().to_vec();
+    for line in lines {
+        match line.split_at_checked("01234567 ".len()) {
+            Some((_, json)) => {
+                text.extend(format!("{:08x} ", crc32fast::hash(json.trim_ascii())).into_bytes());
+                text.extend(json);
+            }
+            None => text.extend(line),
+        }
+    }
+    text
 }

@@ -17,11 +17,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
-/// The form of the file that this release writes. Older forms can be read.
+/// The form of the file.
 pub const VERSION: u32 = 2;
-
-/// The first form, whose lines have no checksums.
-const UNCHECKED: u32 = 1;
 
 /// Number of stops after which an unused record is dropped, because its tag may no longer exist.
 pub const MAX_STOPS: u32 = 100;
@@ -221,11 +218,8 @@ impl SavedLine {
         Ok(())
     }
 
-    /// Parses a line of a file in the form `form`. Lines of the first form have no checksum. But this release appends lines
-    /// with a checksum to such a file.
-    fn read(text: &[u8], form: u32) -> Result<Self, String> {
-        let json = if form == UNCHECKED && text.starts_with(b"{") { text } else { checked(text)? };
-        serde_json::from_slice(json).map_err(|error| excerpt(&error.to_string()))
+    fn read(text: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(checked(text)?).map_err(|error| excerpt(&error.to_string()))
     }
 }
 
@@ -243,9 +237,8 @@ fn checked(text: &[u8]) -> Result<&[u8], String> {
 pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
     let mut records = SavedRecords::default();
     let mut taken = FxHashSet::default();
-    let (form, lines) = lines_of(text)?;
-    for line in lines {
-        match SavedLine::read(line, form) {
+    for line in lines_of(text)? {
+        match SavedLine::read(line) {
             Ok(SavedLine::HighWaterMark(high_water_mark)) => records.high_water_marks.push(high_water_mark),
             Ok(SavedLine::Left(left)) => records.left.push(left),
             Ok(SavedLine::Taken(TakenUp { of, version })) => {
@@ -270,22 +263,16 @@ pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
 /// Returns the highest ids that rolled-back transactions handed out. Their lines come first in the file, so the other
 /// lines are not read.
 pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>>, Unreadable> {
-    let (form, lines) = lines_of(text)?;
-    let lines = lines.map(|line| SavedLine::read(line, form));
-    let high_water_marks = lines.take_while(|line| matches!(line, Ok(SavedLine::HighWaterMark(_)) | Err(_)));
-    Ok(high_water_marks
-        .filter_map(|line| {
-            if let Ok(SavedLine::HighWaterMark(high_water_mark)) = line {
-                Some(high_water_mark)
-            } else {
-                None
-            }
-        })
-        .collect())
+    let high_water_marks = lines_of(text)?.map_while(|line| match SavedLine::read(line) {
+        Ok(SavedLine::HighWaterMark(high_water_mark)) => Some(Some(high_water_mark)),
+        Ok(SavedLine::Left(_) | SavedLine::Taken(_)) => None,
+        Err(_) => Some(None),
+    });
+    Ok(high_water_marks.flatten().collect())
 }
 
-/// Returns a file's form, and the complete lines after its head.
-fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadable> {
+/// Returns the complete lines after a file's head.
+fn lines_of(text: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Unreadable> {
     let damaged = |reason: &str| Unreadable::Damaged(excerpt(reason));
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
@@ -293,13 +280,13 @@ fn lines_of(text: &[u8]) -> Result<(u32, impl Iterator<Item = &[u8]>), Unreadabl
         return Err(Unreadable::Newer(newer));
     }
     let head: Head = serde_json::from_slice(first).map_err(|error| damaged(&error.to_string()))?;
-    if !(UNCHECKED..=VERSION).contains(&head.version) {
+    if head.version != VERSION {
         return Err(damaged(&format!("format {} does not exist", head.version)));
     }
     if !first.ends_with(b"\n") {
         return Err(damaged("its first line is broken off"));
     }
-    Ok((head.version, lines.filter(|line| line.ends_with(b"\n") && line.len() > 1)))
+    Ok(lines.filter(|line| line.ends_with(b"\n") && line.len() > 1))
 }
 
 /// Returns the unused ids of both buffers of a tag, if they form one range of one period (the day, month or year of a

@@ -98,10 +98,10 @@ fn of_newer_release(text: Vec<u8>) -> Result<Vec<u8>> {
     )
 }
 
-/// The file in form 1, as an older release wrote it.
+/// The file as an older release wrote it.
 fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
-    let head = FORM.replace(r#""version":3"#, r#""version":1"#);
-    resealed(text, &head, str::to_owned, |state| state.replace(r#""expiry":"#, r#""horizon":"#))
+    let head = FORM.replace(env!("CARGO_PKG_VERSION"), "0.2.1");
+    resealed(text, &head, |state| format!("3 0.2.1 {state}"), str::to_owned)
 }
 
 /// After an upgrade the server continues as before, with the same worker id.
@@ -117,7 +117,7 @@ fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
     let mut client = server.session()?;
     taken.extend(take(&mut client, 100)?);
     assert_eq!(status::<i32>(&mut client, "worker_id")?, leased);
-    assert!(fs::read(server.state_file())?.starts_with(FORM.as_bytes()), "it is written in the present form");
+    assert!(fs::read(server.state_file())?.starts_with(FORM.as_bytes()), "the present release writes it anew");
     assert!(server.rejected_state_files()?.is_empty());
     ids::growing(&taken)
 }

@@ -1,15 +1,13 @@
-//! The text of the state file, with a checksum, and the upgrade of texts from older releases.
+//! The text of the state file, with a checksum.
 //!
 //! The envelope (`version`, `release`, `checksum`, `state`) is the same in all forms (versions of the file format). The
-//! content of `state` depends on the form. A change of the form adds a function to [`UPGRADES`], and a sample of the
-//! previous form to the tests.
+//! content of `state` depends on the form. Form 3 is the only form of released versions.
 
 use super::error::StateError;
 use super::stored::State;
 use crate::error::excerpt;
 use crate::server::form::{self, Head, RELEASE};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The file's name in the data directory.
@@ -22,27 +20,6 @@ const LENGTH: usize = 1024;
 
 const VERSION: u32 = 3;
 
-/// The upgrades: the first converts form 1 to form 2, and so on. An upgrade never fails. Missing or wrong fields count as
-/// damage, which is found when the converted state is read.
-const UPGRADES: [fn(&mut Value); VERSION as usize - 1] = [from_1, from_2];
-
-/// Form 2 renames a field to `expiry`, and the checksum of form 2 also covers the head.
-fn from_1(state: &mut Value) {
-    if let Some(lease) = state.get_mut("lease").and_then(Value::as_object_mut)
-        && let Some(expiry) = lease.remove("horizon")
-    {
-        lease.insert("expiry".to_owned(), expiry);
-    }
-}
-
-/// Form 3 has high-water marks of other layouts than the server's own.
-fn from_2(state: &mut Value) {
-    if let Some(state) = state.as_object_mut() {
-        state.insert("others".into(), Value::Array(Vec::new()));
-        state.insert("others_floor".into(), "1970-01-01T00:00:00Z".into());
-    }
-}
-
 /// The envelope, which every release can read.
 #[derive(Serialize, Deserialize)]
 struct Sealed<'a> {
@@ -54,14 +31,9 @@ struct Sealed<'a> {
 }
 
 impl Sealed<'_> {
-    /// Returns the correct checksum. In form 1 the checksum does not cover the head.
+    /// Returns the correct checksum.
     fn sum(&self) -> u32 {
-        let mut sum = crc32fast::Hasher::new();
-        if self.version > 1 {
-            sum.update(format!("{} {} ", self.version, self.release).as_bytes());
-        }
-        sum.update(self.state.get().as_bytes());
-        sum.finalize()
+        crc32fast::hash(format!("{} {} {}", self.version, self.release, self.state.get()).as_bytes())
     }
 
     fn is_whole(&self) -> bool {
@@ -81,7 +53,7 @@ impl State {
         Ok(line + &" ".repeat(spaces) + "\n")
     }
 
-    /// Parses a file's content, which this release or an older release wrote.
+    /// Parses a file's content.
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
         if let Some(newer) = form::newer(text, VERSION) {
@@ -98,21 +70,12 @@ impl State {
                 reason: format!("Its checksum is {found}, and should be {right}"),
             });
         }
-        upgraded(&sealed)
-            .map_err(|error| unread("Its content does not match the format that it names", &error))
+        let state = match sealed.version {
+            VERSION => serde_json::from_str(sealed.state.get()),
+            other => Err(serde::de::Error::custom(format!("format {other} does not exist"))),
+        };
+        state.map_err(|error| unread("Its content does not match the format that it names", &error))
     }
-}
-
-/// Upgrades the state through each form between its own and the current one.
-fn upgraded(sealed: &Sealed<'_>) -> serde_json::Result<State> {
-    let known = sealed.version.checked_sub(1).and_then(|form| UPGRADES.get(form as usize..));
-    let upgrades =
-        known.ok_or_else(|| serde::de::Error::custom(format!("format {} does not exist", sealed.version)))?;
-    let mut state = serde_json::from_str(sealed.state.get())?;
-    for upgrade in upgrades {
-        upgrade(&mut state);
-    }
-    serde_json::from_value(state)
 }
 
 fn unread(what: &str, error: &serde_json::Error) -> StateError {

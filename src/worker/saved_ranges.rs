@@ -8,8 +8,8 @@ use crate::shared::segments::segments;
 use crate::store::durable;
 use snowflake_ids_core::sequence::directory::{Tag, TagKey};
 use snowflake_ids_core::sequence::reservation::SavedRange;
-use snowflake_ids_core::server::saved_range_file::{self, Saved, SavedRangeFile};
-use snowflake_ids_core::server::saved_ranges::{InUse, Name, rest};
+use snowflake_ids_core::server::saved_range_file::{self, SavedRangeFile};
+use snowflake_ids_core::server::saved_ranges::{InUse, Name, Unreadable, rest};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,14 +50,12 @@ pub type SavedRanges = saved_range_file::SavedRanges<InDataDirectory>;
 /// Saves all ranges and high-water marks. Called after all other processes have ended.
 pub fn save() {
     match saved_range_file::save(&InDataDirectory, in_use(), database::has_files) {
-        Ok(Saved::Nothing | Saved::Written(None)) => {}
-        Ok(Saved::Written(Some(error))) => {
-            report::log(format!(
-                "snowflake_ids could not read all of \"{FILE}\", and has replaced the file: {error}"
-            ));
-        }
-        Ok(Saved::Kept(error)) => report::log(format!(
-            "snowflake_ids does not overwrite \"{FILE}\", so ids that were not yet handed out are lost: {error}"
+        Ok(None) => {}
+        Ok(Some(newer @ Unreadable::Newer(_))) => report::log(format!(
+            "snowflake_ids does not overwrite \"{FILE}\", so ids that were not yet handed out are lost: {newer}"
+        )),
+        Ok(Some(error)) => report::log(format!(
+            "snowflake_ids could not read all of \"{FILE}\", and has replaced the file: {error}"
         )),
         Err(error) => report::log(format!(
             "snowflake_ids could not write \"{FILE}\", so ids that were not yet handed out are lost: {error}"

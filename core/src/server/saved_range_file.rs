@@ -43,20 +43,9 @@ pub trait SavedRangeFile {
     fn say_lost(&self, error: &Self::Error);
 }
 
-/// The result of saving at a stop.
-#[derive(Debug)]
-pub enum Saved {
-    /// There were no ids to save.
-    Nothing,
-    /// The file was written. If a part of the previous content could not be read, that part is lost, and the value is
-    /// the reason.
-    Written(Option<Unreadable>),
-    /// A newer release wrote the file, and can still use it. The file is unchanged.
-    Kept(Unreadable),
-}
-
 /// Saves the unused ids after all other processes have ended. The file gets the ids of the tags `in_use`. Saved ranges
-/// of other tags stay in the file while their databases exist.
+/// of other tags stay in the file while their databases exist. Returns the reason if the previous content could not be
+/// read. [`Unreadable::Newer`] means that the file is unchanged. In all other cases the unreadable part is lost.
 ///
 /// # Errors
 /// The file's error. Ids that were not handed out are then lost.
@@ -64,19 +53,18 @@ pub fn save<F: SavedRangeFile>(
     file: &F,
     in_use: Vec<InUse>,
     is_there: impl FnMut(u32) -> bool,
-) -> Result<Saved, F::Error> {
+) -> Result<Option<Unreadable>, F::Error> {
     let (former, lost, missing) = match records_of(file) {
         Ok(None) => (SavedRecords::default(), None, true),
         Ok(Some((records, damage))) => (records, damage, false),
-        Err(newer @ Unreadable::Newer(_)) => return Ok(Saved::Kept(newer)),
+        Err(newer @ Unreadable::Newer(_)) => return Ok(Some(newer)),
         Err(error) => (SavedRecords::default(), Some(error), false),
     };
     let records = former.at_stop(in_use, is_there);
-    if missing && records == SavedRecords::default() {
-        return Ok(Saved::Nothing);
+    if !missing || records != SavedRecords::default() {
+        file.replace(&saved_ranges::to_text(records)?)?;
     }
-    file.replace(&saved_ranges::to_text(records)?)?;
-    Ok(Saved::Written(lost))
+    Ok(lost)
 }
 
 /// Returns the file's records, and the reason if a part of the file cannot be read; None without a file.

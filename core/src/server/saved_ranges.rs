@@ -1,9 +1,7 @@
 //! The text of the saved-range file: unused ids of tags (named id ranges) from the last stop, and the highest ids that
 //! rolled-back transactions handed out.
 //!
-//! Each record is one line: a checksum, then JSON. A line that records the use of a saved range is appended durably
-//! before the range's first id is handed out. So a saved range is used at most once, even if the tables are restored from
-//! an older state.
+//! Each record is one line: a checksum, then JSON.
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
@@ -98,42 +96,47 @@ impl SavedRecords {
     /// while their databases exist.
     #[must_use]
     pub fn at_stop(self, in_use: Vec<InUse>, mut is_there: impl FnMut(u32) -> bool) -> Self {
-        let mut passed = FxHashSet::default();
-        let (mut high_water_marks, mut left) = (Vec::new(), Vec::new());
-        let mut high_water_mark_known = FxHashSet::default();
-        for tag in in_use {
-            let InUse { name, had_ids, left: rest, high_water_mark } = tag;
-            if had_ids {
-                passed.insert(name.clone());
-            }
+        let mut records = Self::default();
+        let (mut in_memory, mut outdated) = (FxHashSet::default(), FxHashSet::default());
+        for InUse { name, had_ids, left, high_water_mark } in in_use {
             let high_water_mark = high_water_mark.filter(|_| holds(Guard::HighWaterMarkSaved));
-            high_water_marks.extend(high_water_mark.map(|what| SavedRecord {
-                of: name.clone(),
-                stops: 0,
-                what,
-            }));
-            left.extend(rest.map(|what| SavedRecord { of: name.clone(), stops: 0, what }));
-            high_water_mark_known.insert(name);
+            records.high_water_marks.extend(high_water_mark.map(|what| SavedRecord::new(&name, what)));
+            records.left.extend(left.map(|what| SavedRecord::new(&name, what)));
+            if had_ids {
+                outdated.insert(name.clone());
+            }
+            in_memory.insert(name);
         }
-        high_water_marks.extend(unless(self.high_water_marks, &high_water_mark_known));
-        left.extend(unless(self.left, &passed));
         let mut there: FxHashMap<u32, bool> = FxHashMap::default();
         let mut is_there =
             |name: &Name| *there.entry(name.database).or_insert_with(|| is_there(name.database));
-        high_water_marks.retain(|record| is_there(&record.of));
-        left.retain(|record| is_there(&record.of));
-        bound(&mut high_water_marks);
-        bound(&mut left);
-        Self { high_water_marks, left, damage: None }
+        carry_over(&mut records.high_water_marks, self.high_water_marks, &in_memory, &mut is_there);
+        carry_over(&mut records.left, self.left, &outdated, &mut is_there);
+        records
     }
 }
 
-/// Returns the records of tags that are not in `tags`, each with one more stop. Drops records with more than
-/// [`MAX_STOPS`] stops.
-fn unless<T>(former: Vec<SavedRecord<T>>, tags: &FxHashSet<Name>) -> impl Iterator<Item = SavedRecord<T>> {
+impl<T> SavedRecord<T> {
+    fn new(of: &Name, what: T) -> Self {
+        Self { of: of.clone(), stops: 0, what }
+    }
+}
+
+/// Adds the former records of tags that are not in `tags`, each with one more stop. Drops records of missing databases,
+/// records with more than [`MAX_STOPS`] stops, and the oldest records beyond [`MAX_RECORDS`].
+fn carry_over<T>(
+    records: &mut Vec<SavedRecord<T>>,
+    former: Vec<SavedRecord<T>>,
+    tags: &FxHashSet<Name>,
+    mut is_there: impl FnMut(&Name) -> bool,
+) {
     let kept = except(former, tags, |record| &record.of);
-    kept.map(|record| SavedRecord { stops: record.stops.saturating_add(1), ..record })
-        .filter(|record| record.stops <= MAX_STOPS)
+    records.extend(kept.map(|record| SavedRecord { stops: record.stops.saturating_add(1), ..record }));
+    records.retain(|record| record.stops <= MAX_STOPS && is_there(&record.of));
+    if records.len() > MAX_RECORDS {
+        records.sort_by_key(|record| record.stops);
+        records.truncate(MAX_RECORDS);
+    }
 }
 
 /// Returns the elements whose keys are not in `keys`.
@@ -143,13 +146,6 @@ pub fn except<T, K: Eq + Hash, S: BuildHasher>(
     key: impl Fn(&T) -> &K,
 ) -> impl Iterator<Item = T> {
     all.into_iter().filter(move |one| !keys.contains(key(one)))
-}
-
-fn bound<T>(records: &mut Vec<SavedRecord<T>>) {
-    if records.len() > MAX_RECORDS {
-        records.sort_by_key(|record| record.stops);
-        records.truncate(MAX_RECORDS);
-    }
 }
 
 /// Reason why a file, or a part of it, cannot be used.

@@ -1,11 +1,6 @@
-//! Support function that lets COPY FROM insert rows in batches.
-//!
-//! COPY FROM inserts row by row if a default is volatile, because a volatile default might read the table. The defaults of
-//! this extension never read the table. But these defaults must stay VOLATILE, because ALTER TABLE ADD COLUMN evaluates a
-//! STABLE default only once for all rows.
-//!
-//! Therefore the support function acts while COPY FROM plans its defaults and its WHERE clause. The function replaces each
-//! call of an id function by a call of the COPY variant, a STABLE function with the same entry point.
+//! Support function that lets COPY FROM insert rows in batches. The function acts while COPY FROM plans its defaults and
+//! its WHERE clause, and replaces each call of an id function by a call of the COPY variant: a STABLE function with the same
+//! entry point. `docs/architecture.md` says why the id functions themselves are VOLATILE.
 
 use crate::pg::{catalog, extension, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};

@@ -1,21 +1,8 @@
 //! The generator: a hybrid logical clock that hands out positions (tick and sequence). One atomic step takes a range of
 //! positions. Any number of processes share the generator, and write to one cache line of it.
 //!
-//! A position is `tick << sequence_bits | sequence`. The next position is the one after the last position, or the first
-//! position of the current tick if that is larger. The sequence thus continues within a tick. A tick whose sequence is
-//! used up borrows the next tick. The generator does not follow a clock that steps back, but continues after its last
-//! position. Ids stay unique and ascending in all three cases. Only the *drift* changes: the distance by which ids are
-//! ahead of the wall clock. [`Rules`] bound the drift. (Kulkarni et al., "Logical Physical Clocks", 2014, with a bounded
-//! logical part.)
-//!
-//! Each decision loads the last observed clock reading first, and then reads the wall clock once. Readings of a
-//! system-wide clock are then ordered. A reading below the observed one therefore means that the clock was stepped back,
-//! and not that another process was faster.
-//!
-//! Positions are handed out only below the `limit`, the high-water mark. The high-water mark is durable before it is
-//! raised in the generator. A *term* is the time in which one node issues. A taker merges the node's bits into an id
-//! after it has taken the position, and the node may change in between. The taker therefore reads the term's number
-//! before and after, and discards the position if the number has changed.
+//! `docs/architecture.md` describes the path of an id, the clock, and why terms are numbered. The *drift* is the distance
+//! by which ids are ahead of the wall clock. [`Rules`] bound the drift.
 
 use crate::clock::{Clock, UnixMicros};
 use crate::generator::drift::{Cause, Drift, GeneratorError};
@@ -309,7 +296,7 @@ impl Generator {
         clock: &impl Clock,
         mut choose: impl FnMut(u64) -> (u64, u64),
     ) -> Result<PositionRange, GeneratorError> {
-        // The observed tick is loaded before the clock is read; see the head of this module.
+        // The observed tick is loaded before the clock is read: a reading below it then proves a step back.
         let observed = self.observed.load(Ordering::Acquire);
         let at = clock.now();
         let Tick(now) = layout.tick(at).map_err(|error| self.no_tick(observed, error))?;

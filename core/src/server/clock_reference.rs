@@ -1,10 +1,5 @@
-//! The check of the wall clock against a monotonic clock.
-//!
-//! An administrator, a virtual machine or a broken time server may set the wall clock years ahead. Ids that followed
-//! such a clock could not return to the present time, because ids only grow. Ids therefore do not follow a sudden step
-//! forward beyond a limit. In that case ids continue from the *clock reference* (the furthest trusted reading) at the
-//! pace of the monotonic clock. A step back does not change the clock reference, because the clock's later return would
-//! then look like a step forward.
+//! The check of the wall clock against a monotonic clock: see "The clock that ids follow" in `docs/architecture.md`. The
+//! *clock reference* is the furthest trusted reading.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};

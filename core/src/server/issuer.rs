@@ -1,12 +1,5 @@
 //! The issuer, which chooses the node under which a server issues ids, and the limit of the node's positions.
-//!
-//! The *state lock* admits one change at a time. The issuer reads the stored state, adapts the state if the server was
-//! promoted or copied, applies the change, and writes the state durably. Only then may sessions use the reserved
-//! positions. A *term* is a period in which one node issues.
-//!
-//! An issuer reaches the state file, the clocks and the lock through the traits [`Host`] and [`StateStore`]. The server
-//! implements these traits with Postgres and the operating system; the simulation implements them in memory. The server
-//! may crash after any call of these traits.
+//! The *state lock* admits one change at a time: see "The state file" in `docs/architecture.md`.
 
 mod clock;
 mod counter;

@@ -1,10 +1,6 @@
 //! Slots for the layouts of named generators. Each slot has a generator, and serves one layout at a time. The server's
-//! own layout needs no slot.
-//!
-//! A slot changes its layout and its *generation* under the state lock, while the slot's generator is closed. A session
-//! remembers the slot's generation, and reads it before and after it takes positions. If the generation is unchanged, the
-//! positions belong to the session's layout. If the generation has changed, the session discards the positions and asks
-//! for a slot again.
+//! own layout needs no slot. A slot changes its layout and its *generation* under the state lock, while the slot's
+//! generator is closed. A session discards positions if the generation changed during the take.
 
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;

@@ -10,11 +10,10 @@ use crate::settings;
 use crate::shared::generator::{self, Shared};
 use crate::snowflake;
 use crate::store::citus;
-use snowflake_ids_core::error::{Explain, NotReadyError};
+use snowflake_ids_core::error::Explain;
 use snowflake_ids_core::generator::safe_position::{Answers, SnapshotTooOld, SnapshotXids};
 use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::ids::position::Position;
-use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::cell::RefCell;
 
@@ -51,16 +50,8 @@ pub struct Safe {
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SafePositionError {
     #[error(transparent)]
-    #[explain(transparent)]
-    NotReady(#[from] NotReadyError),
-    #[error(transparent)]
-    #[explain(transparent)]
     Session(#[from] SessionError),
     #[error(transparent)]
-    #[explain(transparent)]
-    Issuer(#[from] IssuerError),
-    #[error(transparent)]
-    #[explain(transparent)]
     TooOld(#[from] SnapshotTooOld),
     #[error("cannot execute {0}() without a snapshot of this query")]
     #[explain(Unsupported, hint = "Call the function in the query that reads the rows.")]
@@ -83,7 +74,7 @@ pub enum SafePositionError {
 /// Returns the safe position for the present statement; None while the positions of some transaction are unknown. With
 /// `skips_tick`, the safe position is above all ticks that are over, unless an open transaction holds it back.
 pub fn of_statement(function: &'static str, skips_tick: bool) -> Result<Option<Safe>, SafePositionError> {
-    let shared = generator::on_primary(function)?;
+    let shared = generator::on_primary(function).map_err(SessionError::from)?;
     let switches = settings::rollback() == ClockRollback::Switch;
     transaction::watch(&HOOKS);
     let mut answers = ANSWERS.try_borrow_mut().map_err(|_| SafePositionError::NoSnapshot(function))?;
@@ -115,7 +106,7 @@ fn find(
     if shared.frontier.position() == Position::ZERO {
         // Like any call for an id, this leases a worker id and begins a term if necessary.
         snowflake::skip_one(shared)?;
-        issuer(shared).admit_readers()?;
+        issuer(shared).admit_readers().map_err(SessionError::from)?;
     } else if skips_tick && shared.layout.instant_of(shared.generator.next()) < SystemClock.now() {
         snowflake::skip_at_once(shared);
     }

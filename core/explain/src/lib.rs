@@ -13,7 +13,7 @@
 //! | in `#[explain(...)]` | meaning |
 //! | --- | --- |
 //! | `NotReady` | the kind, a variant of `Kind`; written first |
-//! | `transparent`, `transparent = field` | takes all parts from the only field, or from the named field; written first |
+//! | `transparent = field` | takes all parts from the named field, as `#[error(transparent)]` does from the only field; written first |
 //! | `detail = "...", arguments` | DETAIL, a format as in `thiserror`: `{0}`, `{name}`, or `{}` for an argument |
 //! | `hint = "...", arguments` | HINT, likewise |
 //! | `kind_with = expression` | the kind, computed |
@@ -159,8 +159,12 @@ struct Parts {
 impl Parts {
     fn of(attributes: &[Attribute]) -> Result<Self> {
         let mut parts = Self::default();
-        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("explain")) {
-            attribute.parse_args_with(|input: ParseStream| parts.read(input))?;
+        for attribute in attributes {
+            if attribute.path().is_ident("explain") {
+                attribute.parse_args_with(|input: ParseStream| parts.read(input))?;
+            } else if attribute.path().is_ident("error") {
+                parts.transparent |= attribute.parse_args::<Ident>().is_ok_and(|word| word == "transparent");
+            }
         }
         Ok(parts)
     }

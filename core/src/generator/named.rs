@@ -150,7 +150,6 @@ pub enum NamedError {
     )]
     Layoutlike { name: String, layout: Box<Layout> },
     #[error(transparent)]
-    #[explain(transparent)]
     Layout(#[from] LayoutError),
     #[error("modulus and remainder must be given together")]
     #[explain(hint = "{GIVE_BOTH}", detail = "{}", if *has_modulus {

@@ -64,7 +64,6 @@ pub enum IdError {
     #[explain(hint = "Give a positive interval that is a multiple of a tick.")]
     Span { micros: i64, layout: Layout },
     #[error(transparent)]
-    #[explain(transparent)]
     Tick(#[from] TickError),
 }
 

@@ -14,28 +14,22 @@ use crate::server::issuer::IssuerError;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SessionError {
     #[error(transparent)]
-    #[explain(transparent)]
     NotReady(#[from] NotReadyError),
     /// The generator's error. The second field, if any, replaces the error's HINT.
     #[error("{0}")]
     #[explain(transparent = 0, hint_with = _1.clone().or_else(|| _0.hint()))]
     Refused(GeneratorError, Option<String>),
     #[error(transparent)]
-    #[explain(transparent)]
     Issuer(#[from] IssuerError),
-    #[error("{0}")]
-    #[explain(transparent)]
-    LeaseError(LeaseError),
     #[error(transparent)]
-    #[explain(transparent)]
+    LeaseError(#[from] LeaseError),
+    #[error(transparent)]
     Uuid(#[from] UuidError),
     /// No named generator has this name, or the generator's row is invalid.
     #[error(transparent)]
-    #[explain(transparent)]
     Named(#[from] NamedError),
     /// The generator's layout has no ids for the configured shard.
     #[error(transparent)]
-    #[explain(transparent)]
     Shard(#[from] ShardError),
     /// The sequence needs consecutive ids, but ids of one shard are not consecutive.
     #[error("ids of shard {0} are not consecutive")]
@@ -44,12 +38,5 @@ pub enum SessionError {
     InRow(Shard),
     /// The properties of the bound sequence do not allow ids.
     #[error(transparent)]
-    #[explain(transparent)]
     Bound(#[from] BoundSequenceError),
-}
-
-impl From<LeaseError> for SessionError {
-    fn from(none: LeaseError) -> Self {
-        Self::LeaseError(none)
-    }
 }

@@ -12,7 +12,7 @@ use std::io;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum IssuerError {
     #[error(transparent)]
-    #[explain(transparent, for_others = elsewhere(_0))]
+    #[explain(for_others = elsewhere(_0))]
     Untrusted(#[from] StateError),
     #[error("could not read the state file of snowflake_ids")]
     #[explain(kind_with = Kind::of_io(_0), detail = "\"{FILE}\" in the data directory: {0}.")]
@@ -41,10 +41,8 @@ pub enum IssuerError {
     )]
     LeaseEnded { worker: u32, expiry: UnixMicros },
     #[error(transparent)]
-    #[explain(transparent)]
     Misfit(IdError),
     #[error(transparent)]
-    #[explain(transparent)]
     NoRoom(#[from] NoRoom),
     #[error("no slot is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
     #[explain(LimitReached, detail_with = in_use(*slots, *held, *free))]

@@ -21,8 +21,10 @@ pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy
 use crate::clock::UnixMicros;
 use crate::generator::drift::GeneratorError;
 use crate::generator::snowflake::Generator;
+use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
+use crate::registry::lease::Lease;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
 use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
@@ -216,10 +218,12 @@ impl<H: Host> Issuer<'_, H> {
             }
         }
         let reserved = steps.iter().any(|step| step.first != step.limit || !step.begins);
-        if reserved {
-            self.write_then(state, || steps.iter().for_each(Step::take))?;
-        } else {
-            steps.iter().for_each(Step::take);
+        if reserved && holds(Guard::WriteFirst) {
+            self.write(state)?;
+        }
+        steps.iter().for_each(Step::take);
+        if reserved && !holds(Guard::WriteFirst) {
+            self.write(state)?;
         }
         for step in &steps {
             *issuing.node_at_mut(step.counter.slot) = Some(step.node);
@@ -266,7 +270,8 @@ impl<H: Host> Issuer<'_, H> {
         }
         let first = next.max(layout.position_at(at));
         if limit <= first && first < end {
-            return Err(IssuerError::expired(state));
+            let ended = |lease: &Lease| IssuerError::LeaseEnded { worker: lease.worker, expiry: lease.expiry };
+            return Err(state.lease.as_ref().map_or(IssuerError::NoWorkerId, ended));
         } else if begun && limit <= generator.limit() {
             return Ok(None);
         }

@@ -4,7 +4,7 @@ use crate::clock::UnixMicros;
 use crate::error::Explain;
 use crate::ids::id::IdError;
 use crate::ids::layout::{Field, Layout, PRESETS};
-use crate::server::state::{FILE, State, StateError};
+use crate::server::state::{FILE, StateError};
 use std::io;
 
 /// Reason why this server cannot issue ids.
@@ -116,12 +116,3 @@ impl NoRoom {
 
 /// The message for a state file that cannot be written.
 pub const UNWRITABLE: &str = "could not write the state file of snowflake_ids";
-
-impl IssuerError {
-    pub(super) fn expired(state: &State) -> Self {
-        match &state.lease {
-            Some(lease) => Self::LeaseEnded { worker: lease.worker, expiry: lease.expiry },
-            None => Self::NoWorkerId,
-        }
-    }
-}

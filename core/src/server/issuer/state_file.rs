@@ -48,17 +48,6 @@ impl<H: Host> Issuer<'_, H> {
         written.map_err(IssuerError::Unwritable)
     }
 
-    /// Writes the state durably, and only then lets sessions use the reserved positions.
-    pub(super) fn write_then(&self, state: &State, let_out: impl FnOnce()) -> Result<(), IssuerError> {
-        if !holds(Guard::WriteFirst) {
-            let_out();
-            return self.write(state);
-        }
-        self.write(state)?;
-        let_out();
-        Ok(())
-    }
-
     /// Replaces the state file durably. After an error, as after a crash, the file contains the old or the new state.
     fn replace_file(&self, state: &State) -> io::Result<()> {
         let (mut file, file_identity) = self.host.create()?;

@@ -1,7 +1,7 @@
 //! The opening of a stored state, with the changes after a promotion, a copy, a restore or a new layout.
 
 use super::error::StateError;
-use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, OF_ANOTHER, OtherLayout, Others};
+use super::high_water_marks::{NodeHighWaterMarks, OF_ANOTHER, OtherLayout, Others};
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -69,7 +69,7 @@ impl State {
         if self.timeline != here.timeline {
             self.promote(here);
         } else if !self.home.is(&here.home) {
-            self.settle_in_copy(here)?;
+            self.settle_in_copy(here);
         }
         if is_put_back {
             self.rise_above_lost(is_shared, here);
@@ -176,22 +176,12 @@ impl State {
 
     /// Opens the state in a copied directory. The original server may still issue under the same worker id. Also opens
     /// a restored state, which does not record the ids that were issued after the copy was made.
-    fn settle_in_copy(&mut self, here: &Here) -> Result<(), StateError> {
+    fn settle_in_copy(&mut self, here: &Here) {
         // An unused state means that the directory comes from an image. Administrators must set a different worker id on
         // each server.
         let is_image = self.is_unused() && !self.home.is_in(&here.home);
         if is_image && matches!(here.identity, Identity::Fixed { .. }) {
-            return Ok(());
-        }
-        if let Identity::Fixed { datacenter, worker } = here.identity
-            && self
-                .all_high_water_marks()
-                .map(|high_water_mark| high_water_mark.node)
-                .chain(self.node)
-                .any(|node| node.is_of(datacenter, worker))
-        {
-            let homes = Box::new([self.home.clone(), here.home.clone()]);
-            return Err(StateError::Copy { homes, datacenter, worker });
+            return;
         }
         self.copy_of = Some(self.home.clone());
         self.first = self.first.filter(|_| self.home.is_in(&here.home));
@@ -200,7 +190,9 @@ impl State {
         for high_water_mark in self.all_high_water_marks_mut() {
             high_water_mark.position = OF_ANOTHER;
         }
-        Ok(())
+        if let Some(node) = self.node {
+            self.own.set(node, OF_ANOTHER);
+        }
     }
 
     /// Returns true if the state is from another data directory, or was restored from a copy. Returns false after
@@ -237,13 +229,10 @@ impl State {
         // worker ids gets a high-water mark, so that the server does not consider it unused.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
-            let (of_another, free): (Vec<&NodeHighWaterMark>, Vec<&NodeHighWaterMark>) =
-                former.all_high_water_marks().partition(|high_water_mark| high_water_mark.is_of_another());
-            for high_water_mark in free.into_iter().chain(of_another) {
-                state.own.set(
-                    high_water_mark.node,
-                    if high_water_mark.is_of_another() { OF_ANOTHER } else { above },
-                );
+            // Marks of another server come last, because a node may have marks in several layouts.
+            for (of_another, position) in [(false, above), (true, OF_ANOTHER)] {
+                let marks = former.all_high_water_marks().filter(|mark| mark.is_of_another() == of_another);
+                marks.for_each(|mark| state.own.set(mark.node, position));
             }
         }
         let Some(former) = former.filter(|former| former.is_of(here)) else { return state };

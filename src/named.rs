@@ -5,7 +5,7 @@ use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
 use crate::pg::extension;
 use crate::pg::process::PerProcess;
-use crate::pg::report::{raise, report};
+use crate::pg::report::{not_ready, raise, report};
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
@@ -37,7 +37,7 @@ pub struct CachedGenerator {
     /// The change counters at the time the row was read.
     as_of: Cell<AsOf>,
     /// The server's generator or the slot that issues the layout's ids; None if not known yet.
-    slot_ref: Cell<Option<SlotRef>>,
+    pub slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
 }
@@ -75,17 +75,6 @@ impl CachedGenerator {
     #[inline]
     pub fn is_still_current(&self, shared: &Shared) -> bool {
         self.as_of.get().1 == shared.named_changes.load(Acquire)
-    }
-
-    /// Returns the server's generator or the slot that issues the layout's ids; None if not known yet.
-    #[inline]
-    pub fn slot_ref(&self) -> Option<SlotRef> {
-        self.slot_ref.get()
-    }
-
-    /// Stores the server's generator or the slot that issues the layout's ids.
-    pub fn set_slot_ref(&self, slot_ref: SlotRef) {
-        self.slot_ref.set(Some(slot_ref));
     }
 
     /// Stores the definition that was read. Discards ids that the session holds under a different definition.
@@ -221,19 +210,12 @@ pub fn layout_changed() {
 fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
-        let report = ErrorReport::new(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        let ago = human(UNDER_WAY);
+        raise(not_ready(
             "could not commit the change of a layout in time",
-            function_name!(),
-        );
-        raise(
-            report
-                .set_detail(format!(
-                    "The check that ids of the new layout are above the old ids was made more than {} ago.",
-                    human(UNDER_WAY)
-                ))
-                .set_hint("Change the layout in a transaction of its own."),
-        );
+            format!("The check that ids of the new layout are above the old ids was made more than {ago} ago."),
+            "Change the layout in a transaction of its own.",
+        ));
     }
 }
 

@@ -127,7 +127,7 @@ fn rules_of(of: Option<&CachedGenerator>) -> Rules {
 
 /// Returns the source of a layout's ids: a slot, or the server's own generator; None if not known yet.
 fn slot_ref_of(of: Option<&CachedGenerator>) -> Option<SlotRef> {
-    of.map_or(Some(SlotRef::Own), CachedGenerator::slot_ref)
+    of.map_or(Some(SlotRef::Own), |cached| cached.slot_ref.get())
 }
 
 /// Returns whether the generator is unchanged since the call began. Reads a changed generator again.
@@ -172,7 +172,7 @@ fn refill(shared: &Shared) -> Result<Issued, GeneratorError> {
 #[allow(clippy::inline_always, reason = "most calls have no shard, which is known where they are made")]
 fn at_once_of(shared: &Shared, cached: &CachedGenerator, only: Option<&Shard>) -> Option<Issued> {
     let (session, named) = (&cached.session, cached.named());
-    let source = shared.assigned_at(cached.slot_ref()?, &named.layout);
+    let source = shared.assigned_at(cached.slot_ref.get()?, &named.layout);
     let popped = only.map_or_else(|| session.pop(&source), |only| session.pop_fitting(&source, only));
     if popped.is_some() {
         return popped;
@@ -233,7 +233,7 @@ fn wait_and_take(
     });
     let waited = found.inspect_err(|_| shared.count_failure())?;
     if let Some(cached) = of {
-        cached.set_slot_ref(waited.slot_ref);
+        cached.slot_ref.set(Some(waited.slot_ref));
     }
     Ok(waited)
 }

@@ -110,7 +110,7 @@ pub struct OtherLayout {
     /// The layout.
     pub layout: Layout,
     /// The worker id that this server has chosen for the layout; None if the server's worker id fits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
     /// The rollback value of the node that issues.
     pub rollback: u32,

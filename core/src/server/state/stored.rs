@@ -26,7 +26,6 @@ pub struct State {
     /// The server's own layout.
     pub layout: Layout,
     /// The server's own layout after the next restart, if an administrator has allowed a change.
-    #[serde(default)]
     pub next_layout: Option<Layout>,
     /// The clock reference (the furthest trusted reading of the clock) at the time of writing.
     pub clock: Reading,
@@ -48,7 +47,7 @@ pub struct State {
     pub lease: Option<Lease>,
     /// A lease that was given up because another registry replaced the lease's registry. The server shows this lease to
     /// the new registry.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
     /// The lease token that is about to be written to the registry. If no answer arrived, the registry may
     /// already have this token.
@@ -63,18 +62,16 @@ pub struct State {
     #[serde(default)]
     pub is_installed: bool,
     /// The first worker id that the server chose; None if unknown, or if the server chose no worker id.
-    #[serde(default)]
     pub first: Option<First>,
     /// The database that joins or leaves a registry in a transaction that is open, or whose outcome is not recorded
     /// yet.
-    #[serde(default)]
     pub moving_to: Option<u32>,
     /// The identity of the registry that `moving_to` joins.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub moving_with: Option<String>,
     /// The identity of the registry from which this server and other servers lease worker ids. It is a shared registry, or
     /// the server's own registry if this registry has leased worker ids to other servers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
 
@@ -86,7 +83,6 @@ pub struct DataDirectory {
     /// The identity of the state file. In a stored state, the file to which the state was written. In [`Here`], the file
     /// from which the state was read. The two files differ if an administrator restored a copy of the file. None if
     /// unknown.
-    #[serde(default)]
     pub file: Option<FileIdentity>,
     /// The machine's name, for messages.
     pub host: String,

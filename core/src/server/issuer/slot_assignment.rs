@@ -141,28 +141,22 @@ impl<H: Host> Issuer<'_, H> {
             *holders.entry(occupancy.database).or_default() += 1;
         }
         let held = holders.get(&database).copied().unwrap_or_default();
-        let crowd = holders
-            .into_iter()
-            .filter(|(_, holds)| held + 1 < *holds)
-            .max_by_key(|(of, holds)| (*holds, *of));
+        let larger = holders.into_iter().filter(|(_, holds)| held + 1 < *holds);
+        let crowd = larger.max_by_key(|(of, holds)| (*holds, *of)).map(|(of, _)| of);
         let free = slots - active.len();
-        let longest = |found: &[(usize, &Occupancy)]| {
-            let found = found.iter().map(|(index, occupancy)| (passed(occupancy.seen.1), *index));
-            found.max().map(|(_, index)| index)
-        };
-        let left = longest(&idle).or_else(|| {
-            let (crowd, _) = crowd?;
-            let of_crowd: Vec<_> =
-                active.into_iter().filter(|(_, occupancy)| occupancy.database == crowd).collect();
-            longest(&of_crowd)
-        });
+        let mut candidates = idle;
+        if candidates.is_empty() {
+            candidates = active;
+            candidates.retain(|(_, occupancy)| Some(occupancy.database) == crowd);
+        }
+        let longest = candidates.iter().map(|(index, occupancy)| (passed(occupancy.seen.1), *index)).max();
         self.observe_slots(issuing);
         if held >= free && crowd.is_none() {
             return Err(IssuerError::NoSlot { slots, held, free });
         } else if used < slots {
             return Ok(used);
         }
-        let index = left.ok_or(IssuerError::NoSlot { slots, held, free })?;
+        let (_, index) = longest.ok_or(IssuerError::NoSlot { slots, held, free })?;
         let layout = issuing.slots[index].layout.unwrap_or(self.shared.layout);
         let counter = self.counter_of(index, layout);
         if issuing.slots[index].node.is_some() {

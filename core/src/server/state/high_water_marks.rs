@@ -53,39 +53,28 @@ pub struct NodeHighWaterMarks {
 impl NodeHighWaterMarks {
     /// Returns the position below which a node may have issued.
     pub fn of(&self, node: Node) -> Position {
-        self.high_water_marks
-            .iter()
-            .find(|high_water_mark| high_water_mark.node == node)
-            .map_or(self.minimum, |high_water_mark| high_water_mark.position)
+        let found = self.high_water_marks.iter().find(|mark| mark.node == node);
+        found.map_or(self.minimum, |mark| mark.position)
     }
 
     /// Returns the highest high-water mark of this server's nodes.
     pub fn highest(&self) -> Position {
-        let ours = self.high_water_marks.iter().filter(|high_water_mark| !high_water_mark.is_of_another());
-        ours.map(|high_water_mark| high_water_mark.position).fold(self.minimum, Position::max)
+        let ours = self.high_water_marks.iter().filter(|mark| !mark.is_of_another());
+        ours.map(|mark| mark.position).fold(self.minimum, Position::max)
     }
 
     pub(super) fn set(&mut self, node: Node, position: Position) {
         if !holds(Guard::HighWaterMarksKept) {
             self.high_water_marks.clear();
         }
-        match self.high_water_marks.iter_mut().find(|high_water_mark| high_water_mark.node == node) {
-            Some(high_water_mark) => high_water_mark.position = position,
+        match self.high_water_marks.iter_mut().find(|mark| mark.node == node) {
+            Some(mark) => mark.position = position,
             None => self.high_water_marks.push(NodeHighWaterMark { node, position }),
         }
         while self.high_water_marks.len() > MAX_HIGH_WATER_MARKS {
-            let droppable = |high_water_mark: &NodeHighWaterMark| {
-                high_water_mark.node != node && !high_water_mark.is_of_another()
-            };
-            let others = self
-                .high_water_marks
-                .iter()
-                .enumerate()
-                .filter(|(_, high_water_mark)| droppable(high_water_mark));
-            let Some((index, lowest)) = others.min_by_key(|(_, high_water_mark)| high_water_mark.position)
-            else {
-                return;
-            };
+            let marks = self.high_water_marks.iter().enumerate();
+            let droppable = marks.filter(|(_, mark)| mark.node != node && !mark.is_of_another());
+            let Some((index, lowest)) = droppable.min_by_key(|(_, mark)| mark.position) else { return };
             self.raise_minimum(lowest.position);
             self.high_water_marks.swap_remove(index);
         }
@@ -93,8 +82,8 @@ impl NodeHighWaterMarks {
 
     /// Makes each node with a high-water mark begin at or above a position.
     pub(super) fn rise(&mut self, above: Position) {
-        for high_water_mark in &mut self.high_water_marks {
-            high_water_mark.position = high_water_mark.position.max(above);
+        for mark in &mut self.high_water_marks {
+            mark.position = mark.position.max(above);
         }
     }
 
@@ -190,8 +179,8 @@ impl Others {
         }
         self.layouts.push(other);
         // The nodes of another server belong to that server in every layout, so any entry may record them.
-        for high_water_mark in of_another {
-            self.layouts[0].of.set(high_water_mark.node, OF_ANOTHER);
+        for mark in of_another {
+            self.layouts[0].of.set(mark.node, OF_ANOTHER);
         }
     }
 

@@ -129,15 +129,10 @@ impl State {
     pub fn end_of(&self, lease: &Lease) -> UnixMicros {
         let end_in = |(layout, of): (&Layout, &NodeHighWaterMarks)| {
             let start = if *layout == self.layout { lease.start } else { Position::ZERO };
-            let high_water_marks = of
-                .high_water_marks
-                .iter()
-                .filter(|high_water_mark| lease.is_of(high_water_mark.node))
-                .map(|high_water_mark| high_water_mark.position);
+            let marks = of.high_water_marks.iter().filter(|mark| lease.is_of(mark.node));
             // The minimum counts, too, because the entry of one of the lease's nodes may have been dropped.
-            layout
-                .instant_of(high_water_marks.fold(start.max(of.minimum), Position::max))
-                .plus_micros(layout.unit())
+            let last = marks.map(|mark| mark.position).fold(start.max(of.minimum), Position::max);
+            layout.instant_of(last).plus_micros(layout.unit())
         };
         let counts =
             |(layout, _): &(&Layout, &NodeHighWaterMarks)| **layout == self.layout || holds(Guard::OthersEnd);
@@ -147,18 +142,12 @@ impl State {
     /// Returns the datacenter's worker ids that this server has used and cannot use now. The clock has not passed the
     /// high-water marks of these worker ids, or another server has them.
     pub fn blocked_workers(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
-        let marked = self.tables().flat_map(|(layout, of)| {
-            let now = layout.position_after(at);
-            let high_water_marks = of
-                .high_water_marks
-                .iter()
-                .filter(move |high_water_mark| high_water_mark.position > now)
-                .map(|high_water_mark| high_water_mark.node);
-            high_water_marks.filter(|node| node.datacenter == datacenter).map(|node| node.worker)
-        });
+        let marked = self.marks().filter(|(layout, mark)| mark.position > layout.position_after(at));
+        let marked = marked.map(|(_, mark)| mark.node).filter(|node| node.datacenter == datacenter);
         let now = self.layout.position_after(at);
         let leased = self.lease.iter().filter(|lease| lease.datacenter == datacenter && lease.start > now);
-        let workers: BTreeSet<u32> = marked.chain(leased.map(|lease| lease.worker)).collect();
+        let leased = leased.map(|lease| lease.worker);
+        let workers: BTreeSet<u32> = marked.map(|node| node.worker).chain(leased).collect();
         workers.into_iter().collect()
     }
 

@@ -76,9 +76,7 @@ impl State {
         }
         // A copied server must not issue under a configured worker id that its original has used.
         if let (Identity::Fixed { datacenter, worker }, Some(of)) = (here.identity, &self.copy_of)
-            && self.all_high_water_marks().any(|high_water_mark| {
-                high_water_mark.is_of_another() && high_water_mark.node.is_of(datacenter, worker)
-            })
+            && self.marks().any(|(_, mark)| mark.is_of_another() && mark.node.is_of(datacenter, worker))
         {
             let homes = Box::new([of.clone(), here.home.clone()]);
             return Err(StateError::Copy { homes, datacenter, worker });
@@ -187,9 +185,7 @@ impl State {
         self.first = self.first.filter(|_| self.home.is_in(&here.home));
         self.name_worker();
         self.forget_lease();
-        for high_water_mark in self.all_high_water_marks_mut() {
-            high_water_mark.position = OF_ANOTHER;
-        }
+        self.marks_mut().for_each(|mark| mark.position = OF_ANOTHER);
         if let Some(node) = self.node {
             self.own.set(node, OF_ANOTHER);
         }
@@ -209,10 +205,8 @@ impl State {
         self.change_layout(here);
         self.home = here.home.clone();
         self.copy_of = None;
-        for high_water_mark in
-            self.all_high_water_marks_mut().filter(|high_water_mark| high_water_mark.is_of_another())
-        {
-            high_water_mark.position = Position::ZERO;
+        for mark in self.marks_mut().filter(|mark| mark.is_of_another()) {
+            mark.position = Position::ZERO;
         }
         self.rise_above(self.believed(here), here);
         self.open(here)
@@ -231,8 +225,8 @@ impl State {
             former.node.iter().for_each(|node| state.own.set(*node, above));
             // Marks of another server come last, because a node may have marks in several layouts.
             for (of_another, position) in [(false, above), (true, OF_ANOTHER)] {
-                let marks = former.all_high_water_marks().filter(|mark| mark.is_of_another() == of_another);
-                marks.for_each(|mark| state.own.set(mark.node, position));
+                let marks = former.marks().filter(|(_, mark)| mark.is_of_another() == of_another);
+                marks.for_each(|(_, mark)| state.own.set(mark.node, position));
             }
         }
         let Some(former) = former.filter(|former| former.is_of(here)) else { return state };
@@ -246,7 +240,7 @@ impl State {
     }
 
     fn is_unused(&self) -> bool {
-        self.all_high_water_marks().all(|high_water_mark| high_water_mark.position == Position::ZERO)
+        self.marks().all(|(_, mark)| mark.position == Position::ZERO)
             && self.tables().all(|(_, of)| of.minimum == Position::ZERO)
             && self.others.minimum == UnixMicros(0)
             && self.lease.as_ref().is_none_or(Lease::is_chosen)

@@ -240,11 +240,12 @@ impl State {
         std::iter::once((&self.layout, &self.own)).chain(others)
     }
 
-    pub(super) fn all_high_water_marks(&self) -> impl Iterator<Item = &NodeHighWaterMark> {
-        self.tables().flat_map(|(_, of)| &of.high_water_marks)
+    /// Returns all high-water marks with their layouts.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (&Layout, &NodeHighWaterMark)> {
+        self.tables().flat_map(|(layout, of)| of.high_water_marks.iter().map(move |mark| (layout, mark)))
     }
 
-    pub(super) fn all_high_water_marks_mut(&mut self) -> impl Iterator<Item = &mut NodeHighWaterMark> {
+    pub(super) fn marks_mut(&mut self) -> impl Iterator<Item = &mut NodeHighWaterMark> {
         let others = self.others.layouts.iter_mut().flat_map(|other| &mut other.of.high_water_marks);
         self.own.high_water_marks.iter_mut().chain(others)
     }

@@ -16,7 +16,7 @@ use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
 use snowflake_ids_core::server::state::{DataDirectory, FILE, FileIdentity, Here, State};
-use snowflake_ids_core::{Clock, ClockRollback, Layout};
+use snowflake_ids_core::{Clock, ClockRollback};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::ops::DerefMut;
@@ -53,14 +53,6 @@ pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
 /// Changes the server's state, and makes the change durable. Ends each term whose node may no longer issue ids.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
-}
-
-/// Returns the index of the slot that a layout has at the moment. Returns None if the layout has no slot. The layout is then
-/// unused, or the server's own generator issues the layout's ids.
-pub fn slot_of(shared: &Shared, layout: &Layout) -> Option<usize> {
-    let issuer = issuer(shared);
-    let issuing = issuer.host.lock();
-    issuing.slot_of(layout)
 }
 
 impl StateStore for Server<'_> {

@@ -327,20 +327,18 @@ impl Several {
     /// Returns the next id; None after the last one.
     pub fn next(&mut self) -> Result<Option<i64>, SessionError> {
         loop {
-            if self.current.positions.count() == 0 {
-                let Some(want) = NonZeroU32::new(self.wanted.min(self.most())) else { return Ok(None) };
-                (self.current, self.layout) = match self.held(want.get().into()) {
-                    Some(held) => held,
-                    None => take_several(self.shared, self.of, self.only.as_ref(), want)?,
-                };
-                if self.only.is_none() {
-                    self.wanted -= u32::try_from(self.current.positions.count()).unwrap_or(self.wanted);
-                }
-            }
-            if let Some(position) = self.take_first() {
+            if self.wanted > 0
+                && let Some(position) = self.take_first()
+            {
+                self.wanted -= 1;
                 let issued = Issued { position, node_bits: self.current.node_bits };
                 return Ok(Some(hand_out(self.of, &self.layout, issued)));
             }
+            let Some(want) = NonZeroU32::new(self.wanted.min(self.most())) else { return Ok(None) };
+            (self.current, self.layout) = match self.held(want.get().into()) {
+                Some(held) => held,
+                None => take_several(self.shared, self.of, self.only.as_ref(), want)?,
+            };
         }
     }
 
@@ -349,20 +347,13 @@ impl Several {
         (MAX_RANGE / moduli).max(1)
     }
 
-    /// Takes the next position of the current range. With a shard, takes the range's next position that belongs to the
-    /// shard, or returns None if no such position is left. Counts `wanted` down only for a shard, because only this search
-    /// tells how many positions belong to the shard.
+    /// Takes the next position of the current range. With a shard, takes the next position that belongs to the shard.
     fn take_first(&mut self) -> Option<Position> {
-        let Some(only) = &self.only else {
-            return Some(self.current.positions.take_first());
-        };
-        let node_bits = self.current.node_bits;
-        let position = self.current.positions.take_first_fitting(&self.layout, node_bits, only)?;
-        self.wanted -= 1;
-        if self.wanted == 0 {
-            self.current.positions = PositionRange::EMPTY;
+        let TakenPositions { positions, node_bits } = &mut self.current;
+        match &self.only {
+            Some(only) => positions.take_first_fitting(&self.layout, *node_bits, only),
+            None => (positions.count() > 0).then(|| positions.take_first()),
         }
-        Some(position)
     }
 
     /// Takes positions that the session already holds.

@@ -43,7 +43,7 @@ impl Clock for Advancing {
 
 /// A generator that may issue up to the layout's end.
 fn generator(layout: &Layout) -> Generator {
-    let generator = Generator::new();
+    let generator = Generator::default();
     generator.begin(NodeBits(0), Position(0), layout.end_position());
     generator
 }

@@ -19,7 +19,7 @@ fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64
     let layout = Layout::default();
     let node_bits = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
     let rules = Rules { max_drift: 0, start };
-    let generator = Generator::new();
+    let generator = Generator::default();
     generator.begin(node_bits, Position(0), layout.end_position());
     let take = |(tick, want)| {
         let clock: UnixMicros = layout.instant(Tick(tick));

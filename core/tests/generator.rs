@@ -18,7 +18,7 @@ struct Bench {
 impl Bench {
     fn new(layout: &str, max_drift: u64, start: SequenceStart) -> Self {
         let layout: Layout = layout.parse().unwrap();
-        let generator = Generator::new();
+        let generator = Generator::default();
         generator.begin(NodeBits(0), Position(0), layout.end_position());
         Self { generator, rules: Rules { max_drift, start }, layout }
     }
@@ -268,7 +268,7 @@ fn demand_is_not_blamed_on_a_step_back_within_the_drift() {
 #[test]
 fn no_session_takes_before_the_first_term() {
     let bench = default(SECOND);
-    let generator = Generator::new();
+    let generator = Generator::default();
     let refused = generator.take(&bench.layout, &bench.rules, &bench.at(100), NonZeroU32::MIN);
     assert_eq!(refused, Err(GeneratorError::Unreserved));
     assert_eq!((generator.snapshot().last, generator.limit()), (None, Position(0)));

@@ -124,7 +124,7 @@ proptest! {
         start in prop::sample::select(&[SequenceStart::Zero, SequenceStart::Random, SequenceStart::Rotate][..]),
         calls in prop::collection::vec((any::<u64>(), 1_u32..100_000), 1..60),
     ) {
-        let generator = Generator::new();
+        let generator = Generator::default();
         generator.begin(NodeBits(0), Position(0), layout.end_position());
         let rules = Rules { max_drift, start };
         let span = (layout.last_instant().0 - layout.epoch().0).cast_unsigned();

@@ -216,7 +216,7 @@ const NODES: [NodeBits; 2] = [NodeBits(1 << 6), NodeBits(2 << 6)];
 #[test]
 fn an_id_is_made_with_the_bits_that_were_read_with_its_position() {
     needs(Guard::TermRead, || {
-        let generator = Generator::new();
+        let generator = Generator::default();
         generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
         let mut ids: Vec<i64> = take(&generator, &NOW, 5).collect();
         ids.extend(take(&generator, &Succession { generator: &generator, node_bits: NODES[1] }, 5));
@@ -232,7 +232,7 @@ fn refill(session: &Session, shared: &IssuerMemory, clock: &impl Clock) -> Issue
 #[test]
 fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
     needs(Guard::BlockKeepsBits, || {
-        let shared = IssuerMemory::new(layout(), Identity::Leased { datacenter: 0 }, NOW, 1, None);
+        let shared = IssuerMemory::new(layout(), Identity::Leased { datacenter: 0 }, NOW, 1, None, &[]);
         let session = Session::new();
         shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
         let mut held = vec![refill(&session, &shared, &NOW)];

@@ -128,7 +128,7 @@ fn the_least_id_is_exact_in_the_open_term_and_else_the_ticks() {
 #[test]
 fn transactions_move_an_old_frontier_once_there_are_readers() {
     let layout: Layout = "41/5/5/12 epoch=2020-01-01".parse().unwrap();
-    let generator = Generator::new();
+    let generator = Generator::default();
     let at = |milliseconds: i64| UnixMicros(1_770_000_000_000_000 + milliseconds * 1_000);
     generator.begin(NodeBits(0), layout.position_at(at(0)), layout.end_position());
     let rules = Rules { max_drift: 1_000_000, start: SequenceStart::Zero };
@@ -149,7 +149,7 @@ fn transactions_move_an_old_frontier_once_there_are_readers() {
 #[test]
 fn the_first_position_of_a_term_that_issued_nothing_is_not_told() {
     let layout: Layout = "41/5/5/12 epoch=2020-01-01".parse().unwrap();
-    let (generator, frontier) = (Generator::new(), Frontier::default());
+    let (generator, frontier) = (Generator::default(), Frontier::default());
     generator.begin(NodeBits(0), Position(1 << 20), layout.end_position());
     assert_eq!(frontier.publish(&generator), NextPosition { position: Position::ZERO, term: None });
 }

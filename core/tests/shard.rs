@@ -21,7 +21,7 @@ fn layout() -> Layout {
 
 /// A generator in its first term, with all positions reserved.
 fn begun(layout: &Layout, node_bits: u64) -> Generator {
-    let generator = Generator::new();
+    let generator = Generator::default();
     generator.begin(NodeBits(node_bits), Position(0), layout.end_position());
     generator
 }
@@ -145,7 +145,7 @@ fn what_does_not_fit_below_the_drift_and_the_high_water_mark_is_not_taken() {
 
     for reserved in 20..60 {
         let limit = Position(layout.first_of(Tick(100)).0 + reserved);
-        let generator = Generator::new();
+        let generator = Generator::default();
         generator.begin(NodeBits(0), Position(0), limit);
         let error = loop {
             match generator.take_fitting(&layout, &rules(1_000_000), &at, ONE, &shard) {

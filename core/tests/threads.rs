@@ -25,7 +25,7 @@ fn threads_never_share_a_position_and_each_sees_growing_ones() {
     const CALLS: usize = if cfg!(miri) { 200 } else { 50_000 };
     let layout = Layout::default();
     let rules = Rules { max_drift: 60_000_000, start: SequenceStart::Rotate };
-    let (generator, clock) = (Generator::new(), Jumping(AtomicI64::new(0)));
+    let (generator, clock) = (Generator::default(), Jumping(AtomicI64::new(0)));
     generator.begin(NodeBits(0), Position(0), layout.end_position());
     let all = Mutex::new(HashSet::new());
     thread::scope(|scope| {

@@ -53,10 +53,11 @@ pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", make);
 fn make(rest: &mut Rest) -> Option<Shared> {
     let config = settings::config()?;
     let (now, checkpoint) = (SystemClock.now(), cluster::checkpoint_time());
-    let issuing = issuer::IssuerMemory::new(config.layout, config.identity, now, since_boot(), checkpoint);
+    let slots = rest.array(config.max_generators, GeneratorSlot::default);
     let occupancies = rest.array(config.max_generators, Occupancy::default);
+    let (layout, identity) = (config.layout, config.identity);
     Some(Shared {
-        issuing: issuing.with_slots(rest.array(config.max_generators, GeneratorSlot::default)),
+        issuing: issuer::IssuerMemory::new(layout, identity, now, since_boot(), checkpoint, slots),
         tallies: rest.array(server::max_processes(), Tally::default),
         named_changes: AtomicU64::new(0),
         open: rest.array(server::max_processes(), OpenTransaction::default),

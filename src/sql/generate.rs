@@ -1,9 +1,9 @@
 //! Functions that generate ids, except for `snowflake_nextval`, which is in [`crate::entry`].
 
-use crate::named;
+use crate::named::{self, CachedGenerator};
 use crate::pg::report::{bad_argument, raise, report};
 use crate::pg::text::Text;
-use crate::snowflake::{self, Several};
+use crate::snowflake;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
@@ -15,8 +15,7 @@ const MAX_COUNT: i32 = 10_000_000;
 /// Returns several ids in ascending order.
 #[pg_extern(volatile, strict, parallel_safe)]
 fn snowflake_nextvals(count: i32) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
-    let several = snowflake::several("snowflake_nextvals", None, checked_count(count)?);
-    Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
+    ids(checked_count(count)?, None)
 }
 
 /// Returns several ids of a named generator in ascending order.
@@ -28,8 +27,7 @@ fn snowflake_nextvals_of_generator(
     let count = checked_count(count)?;
     let name = generator.bytes(MAX_NAME_BYTES, "generator")?;
     let cached = named::look_up(name).map_err(|error| report(&error))?;
-    let several = snowflake::several("snowflake_nextvals", Some(cached), count);
-    Ok(SetOfIterator::new(Ids(several.map_err(|error| report(&error))?)))
+    ids(count, Some(cached))
 }
 
 /// Returns the next id of the generator that a literal names. Without this function, the server would read the call as
@@ -52,14 +50,14 @@ pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
     Err(bad_argument(format!("count {count} is out of range"), detail))
 }
 
-struct Ids(Several);
-
-impl Iterator for Ids {
-    type Item = i64;
-
-    fn next(&mut self) -> Option<i64> {
-        self.0.next().unwrap_or_else(|error| raise(report(&error)))
-    }
+fn ids(
+    count: u32,
+    of: Option<&'static CachedGenerator>,
+) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
+    let several = snowflake::several("snowflake_nextvals", of, count);
+    let mut several = several.map_err(|error| report(&error))?;
+    let next = move || several.next().unwrap_or_else(|error| raise(report(&error)));
+    Ok(SetOfIterator::new(std::iter::from_fn(next)))
 }
 
 /// Returns the id that this session generated last. RESTRICTED, because parallel workers have sessions of their own.

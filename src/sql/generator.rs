@@ -5,6 +5,8 @@ use pgrx::prelude::*;
 
 #[pg_schema]
 mod snowflake_ids_internal {
+    use crate::issuer::issuer;
+    use crate::named;
     use crate::pg::clock::SystemClock;
     use crate::pg::report::report;
     use crate::pg::text::Text;
@@ -14,10 +16,10 @@ mod snowflake_ids_internal {
     use crate::sql::layout;
     use crate::sql::status::{node, years_left};
     use crate::store::tables::GENERATOR;
-    use crate::{issuer, named};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::generator::named::{GeneratorRow, MAX_NAME_BYTES, Named, NamedError};
+    use snowflake_ids_core::server::issuer::Host as _;
     use snowflake_ids_core::server::state::Identity;
     use snowflake_ids_core::{Clock, Field, Layout, Position};
     use std::sync::atomic::Ordering::Relaxed;
@@ -92,7 +94,8 @@ mod snowflake_ids_internal {
             return Ok(unknown("snowflake_ids is not loaded via shared_preload_libraries".into()));
         };
         let (is_own, now) = (layout == shared.layout, SystemClock.now());
-        let place = if is_own { None } else { issuer::slot_of(shared, &layout) };
+        let issuer = issuer(shared);
+        let place = if is_own { None } else { issuer.host.lock().slot_of(&layout) };
         let issues = place.map_or(&shared.generator, |place| &shared.slots[place].generator);
         let snapshot = (is_own || place.is_some()).then(|| issues.snapshot());
         let last = snapshot.and_then(|seen| Some((seen.last?, seen.node_bits)));
@@ -104,7 +107,7 @@ mod snowflake_ids_internal {
             "in recovery".into()
         } else if let Some(misfit) = misfit {
             misfit
-        } else if let Some(obstacle) = issuer::issuer(shared).obstacle_in(&layout, issues) {
+        } else if let Some(obstacle) = issuer.obstacle_in(&layout, issues) {
             obstacle
         } else if high_water_mark.is_some() {
             "ready".into()

@@ -46,14 +46,8 @@ const MAX_AGE: Duration = Duration::from_millis(50);
 
 /// The highest next position that was published; 0 before the first reader.
 #[cfg_attr(not(loom), repr(C, align(64)))]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Frontier(AtomicU64);
-
-impl Default for Frontier {
-    fn default() -> Self {
-        Self(AtomicU64::new(0))
-    }
-}
 
 impl Frontier {
     /// Returns the frontier.
@@ -95,18 +89,12 @@ impl Frontier {
 
 /// The announcement of one process's open transaction, in a cache line of its own.
 #[cfg_attr(not(loom), repr(C, align(64)))]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct OpenTransaction {
     /// A lower bound of all positions that the transaction takes; 0 before it takes the first one.
     first: AtomicU64,
     /// The oid of the process's database.
     database: AtomicU64,
-}
-
-impl Default for OpenTransaction {
-    fn default() -> Self {
-        Self { first: AtomicU64::new(0), database: AtomicU64::new(0) }
-    }
 }
 
 impl OpenTransaction {

@@ -116,15 +116,9 @@ pub struct Snapshot {
     pub last_step_back: Option<StepBack>,
 }
 
+/// A closed generator, which opens with [`Generator::begin`].
 impl Default for Generator {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Generator {
-    /// Returns a closed generator, which opens with [`Generator::begin`].
-    pub fn new() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
             next: AtomicU64::new(CLOSED),
@@ -144,7 +138,9 @@ impl Generator {
             last_step_back: [zero(), zero()],
         }
     }
+}
 
+impl Generator {
     /// Begins a term: the node with these bits issues from `first` on, below `limit`. The limit must be durable. Only one
     /// process may call this at a time.
     pub fn begin(&self, node_bits: NodeBits, first: Position, limit: Position) {

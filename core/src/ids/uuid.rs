@@ -90,7 +90,7 @@ impl Uuid {
     /// The UUID does not have version 7.
     pub const fn timestamp(self) -> Result<UnixMicros, UuidError> {
         if self.version() == 7 && self.is_of_rfc() {
-            Ok(UnixMicros((self.millis() * MICROS_PER_MILLI).cast_signed()))
+            Ok(self.instant())
         } else {
             Err(UuidError::OtherVersion { uuid: self })
         }
@@ -169,7 +169,7 @@ impl Layout {
         }
         let sequence = issued.position.0 & self.max(Field::Sequence);
         let counter = self.number_in_milli(micros) << self.sequence_bits() | sequence;
-        let named = u128::from(counter) << self.node_bits() | u128::from(self.number_of(issued.node_bits));
+        let named = u128::from(counter) << self.node_bits() | u128::from(issued.node_bits.0 >> self.node_shift());
         let filled = self.filled_bits();
         let payload = named << filled | random & ones(filled);
         let (rand_a, rand_b) = (payload >> RAND_B_BITS, payload & ones(RAND_B_BITS));
@@ -222,11 +222,6 @@ impl Layout {
         let last = (MICROS_PER_MILLI - 1) / self.unit();
         let of_ticks = u64::BITS - last.leading_zeros();
         PAYLOAD_BITS - of_ticks - u32::from(self.sequence_bits()) - u32::from(self.node_bits())
-    }
-
-    /// Returns the node as a number: its bits, shifted down.
-    const fn number_of(&self, node_bits: NodeBits) -> u64 {
-        node_bits.0 >> self.node_shift()
     }
 }
 

@@ -54,11 +54,11 @@ pub struct Server<'a> {
 
 impl<'a> Server<'a> {
     pub fn start(machine: &'a Machine, layout: Layout, identity: Identity, slots: usize) -> Self {
-        let shared = IssuerMemory::new(layout, identity, machine.now.get(), machine.since_boot.get(), None);
+        let (now, since_boot) = (machine.now.get(), machine.since_boot.get());
+        let generators = (0..slots).map(|_| GeneratorSlot::default()).collect::<Vec<_>>().leak();
         Self {
             machine,
-            shared: shared
-                .with_slots((0..slots).map(|_| GeneratorSlot::default()).collect::<Vec<_>>().leak()),
+            shared: IssuerMemory::new(layout, identity, now, since_boot, None, generators),
             issuing: Issuing::new((0..slots).map(|_| Occupancy::default()).collect::<Vec<_>>().leak()).into(),
             database: Cell::new(1),
             settings: Cell::new(Duration::from_secs(3)),

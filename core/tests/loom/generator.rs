@@ -30,7 +30,7 @@ fn at(tick: u64) -> UnixMicros {
 
 /// A generator in its first term, with all positions reserved.
 fn begun() -> Arc<Generator> {
-    let generator = Generator::new();
+    let generator = Generator::default();
     generator.begin(NodeBits(0), Position(0), layout().end_position());
     Arc::new(generator)
 }
@@ -200,7 +200,7 @@ fn while_one_takes(generator: &Arc<Generator>, act: impl FnOnce(&Generator)) -> 
 #[test]
 fn a_position_is_made_with_the_bits_of_its_own_term() {
     model(|| {
-        let generator = Arc::new(Generator::new());
+        let generator = Arc::new(Generator::default());
         generator.begin(A, Position(20), Position(24));
         for TakenPositions { positions, node_bits } in
             while_one_takes(&generator, |generator| generator.begin(B, Position(8), Position(12)))
@@ -216,7 +216,7 @@ fn a_position_is_made_with_the_bits_of_its_own_term() {
 #[test]
 fn two_terms_over_the_same_positions_share_no_id() {
     model(|| {
-        let generator = Arc::new(Generator::new());
+        let generator = Arc::new(Generator::default());
         generator.begin(A, Position(8), Position(10));
         let first = try_one(&generator);
         let mut ids: Vec<_> =
@@ -236,7 +236,7 @@ fn two_terms_over_the_same_positions_share_no_id() {
 #[test]
 fn nothing_is_handed_out_at_or_above_what_close_said() {
     model(|| {
-        let generator = Arc::new(Generator::new());
+        let generator = Arc::new(Generator::default());
         generator.begin(A, Position(8), Position(16));
         let mut end = Position(0);
         let taken = while_one_takes(&generator, |generator| end = generator.close());
@@ -247,7 +247,7 @@ fn nothing_is_handed_out_at_or_above_what_close_said() {
 #[test]
 fn nothing_is_handed_out_at_or_above_the_high_water_mark_before_it_is_raised() {
     model(|| {
-        let generator = Arc::new(Generator::new());
+        let generator = Arc::new(Generator::default());
         generator.begin(A, Position(8), Position(9));
         generator.take(&layout(), &rules(), &at(2), ONE).unwrap();
         let durable = Arc::new(AtomicI64::new(9));

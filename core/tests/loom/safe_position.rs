@@ -38,7 +38,7 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let generator = Generator::new();
+        let generator = Generator::default();
         generator.begin(NodeBits(0), Position(8), layout().end_position());
         let room = Box::leak(Box::new([EndedTransaction::default(); 2]));
         Self {

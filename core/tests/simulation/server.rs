@@ -156,8 +156,14 @@ impl Server {
         let (wall, since_boot) = (self.clocks.wall(now), self.clocks.since_boot(now));
         let checkpoint = self.disk.borrow().checkpoint;
         *self.live.borrow_mut() = Some(Rc::new(Live {
-            shared: IssuerMemory::new(self.layout, self.identity.get(), wall, since_boot, checkpoint)
-                .with_slots((0..slots).map(|_| GeneratorSlot::default()).collect::<Vec<_>>().leak()),
+            shared: IssuerMemory::new(
+                self.layout,
+                self.identity.get(),
+                wall,
+                since_boot,
+                checkpoint,
+                (0..slots).map(|_| GeneratorSlot::default()).collect::<Vec<_>>().leak(),
+            ),
             issuing: Issuing::new((0..slots).map(|_| Occupancy::default()).collect::<Vec<_>>().leak()).into(),
             paused: (0..sessions).map(|_| Cell::new(0)).collect(),
             requests: LeaseRequests::default(),

@@ -106,17 +106,19 @@ pub struct IssuerMemory {
 
 impl IssuerMemory {
     /// Returns the memory of a server that starts from this checkpoint while its clocks show `wall` and `since_boot`.
+    /// `slots`: for other layouts than the server's own.
     pub fn new(
         layout: Layout,
         identity: Identity,
         wall: UnixMicros,
         since_boot: u64,
         checkpoint: Option<UnixMicros>,
+        slots: &'static [GeneratorSlot],
     ) -> Self {
         // A clock that is behind the last checkpoint has not been set yet, so the checkpoint's time is used.
         let latest = checkpoint.map_or(wall, |checkpoint| checkpoint.max(wall));
         let shared = Self {
-            generator: Generator::new(),
+            generator: Generator::default(),
             frontier: Frontier::default(),
             layout,
             identity,
@@ -124,17 +126,11 @@ impl IssuerMemory {
             checkpoint,
             counts: IssuerCounts::default(),
             status: IssuerStatus::default(),
-            slots: &[],
+            slots,
             vain: AtomicU64::new(0),
         };
         shared.set_clock_reference(latest, since_boot);
         shared
-    }
-
-    /// Adds slots for other layouts than the server's own.
-    #[must_use]
-    pub fn with_slots(self, slots: &'static [GeneratorSlot]) -> Self {
-        Self { slots, ..self }
     }
 
     /// Returns the time that the clock reference predicts for `since_boot` microseconds after the machine's start.

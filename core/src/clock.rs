@@ -20,7 +20,7 @@ impl Clock for UnixMicros {
 }
 
 /// An instant: microseconds since 1970-01-01 00:00 UTC, the resolution of Postgres's `timestamptz`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnixMicros(pub i64);
 
 /// The mean length of a Gregorian year, in microseconds.

@@ -124,7 +124,7 @@ impl OtherLayout {
 }
 
 /// All layouts other than the server's own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Others {
     /// The layouts whose high-water marks are kept.
     #[serde(rename = "others")]

@@ -1,7 +1,7 @@
 //! The opening of a stored state, with the changes after a promotion, a copy, a restore or a new layout.
 
 use super::error::StateError;
-use super::high_water_marks::{NodeHighWaterMarks, OF_ANOTHER, OtherLayout, Others};
+use super::high_water_marks::{NodeHighWaterMarks, OF_ANOTHER, OtherLayout};
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -19,25 +19,10 @@ impl State {
             system_identifier: here.system_identifier,
             timeline: here.timeline,
             home: here.home.clone(),
-            copy_of: None,
             layout: here.layout,
-            next_layout: None,
             clock: here.clock.clone(),
             seen: here.clock.wall,
-            node: None,
-            own: NodeHighWaterMarks::default(),
-            told: Position::ZERO,
-            others: Others { layouts: Vec::new(), minimum: UnixMicros(0) },
-            lease: None,
-            former: None,
-            pending_token: None,
-            registry: None,
-            moving_to: None,
-            moving_with: None,
-            leases_with: None,
-            alone: false,
-            is_installed: false,
-            first: None,
+            ..Self::default()
         };
         if here.timeline > 1 {
             // This server is a standby that was copied before its primary issued an id, and was promoted since.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The state of one server. Serialises as the content of the state file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// The system identifier of the cluster that wrote the state.
     pub system_identifier: u64,
@@ -76,7 +76,7 @@ pub struct State {
 }
 
 /// The identity of a server's data directory, and of the state file in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataDirectory {
     /// A text that changes when the directory is copied, but not when it is moved.
     pub identity: String,

@@ -101,9 +101,6 @@ fn kept(name: &[u8]) -> Option<&'static CachedGenerator> {
 
 /// Returns the generator of this name, as the transaction sees it: the transaction's own uncommitted changes count. Needs a
 /// transaction.
-///
-/// # Errors
-/// [`NamedError`] if no generator has this name, or its row is invalid.
 pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
     if let Some(cached) = find(name) {
         return Ok(cached);

@@ -97,9 +97,7 @@ pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static Cache
 }
 
 /// Returns the bytes of a text that should be a name. The bytes live as long as the call.
-///
-/// # Errors
-/// [`NamedError`] if the text is too long. The bytes of such a text are not read.
+/// The bytes of a text that is too long are not read.
 ///
 /// # Safety
 /// The datum is a text.

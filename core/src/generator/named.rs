@@ -46,9 +46,6 @@ pub struct Named {
 
 impl Named {
     /// Returns the properties in a row.
-    ///
-    /// # Errors
-    /// [`NamedError`], which names the invalid column.
     pub fn new(row: &GeneratorRow<'_>) -> Result<Self, NamedError> {
         let layout: Layout = row.layout.parse()?;
         let sequence_start = row.sequence_start.map(start_of).transpose()?;

@@ -85,9 +85,6 @@ impl Uuid {
     }
 
     /// Returns the UUID's instant, in whole milliseconds.
-    ///
-    /// # Errors
-    /// The UUID does not have version 7.
     pub const fn timestamp(self) -> Result<UnixMicros, UuidError> {
         if self.version() == 7 && self.is_of_rfc() {
             Ok(self.instant())
@@ -98,9 +95,6 @@ impl Uuid {
 
     /// Returns the smallest version 7 UUID of an instant's millisecond: the lower bound of a search by time. For an instant
     /// before 1970, returns the smallest version 7 UUID of all.
-    ///
-    /// # Errors
-    /// The instant is after the year 10889.
     pub fn first_of(at: UnixMicros) -> Result<Self, UuidError> {
         let millis = u64::try_from(at.0).unwrap_or(0) / MICROS_PER_MILLI;
         if millis > MAX_MILLIS {
@@ -157,9 +151,6 @@ impl fmt::Display for Uuid {
 
 impl Layout {
     /// Returns the UUID of a position. Unused bits come from `random`.
-    ///
-    /// # Errors
-    /// The position's tick begins after the year 10889.
     #[inline]
     pub fn uuid(&self, issued: Issued, random: u128) -> Result<Uuid, UuidError> {
         let micros = self.instant_of(issued.position).0.cast_unsigned();
@@ -177,9 +168,6 @@ impl Layout {
     }
 
     /// Returns the id with the same position and node as a UUID of this layout.
-    ///
-    /// # Errors
-    /// [`UuidError`] if the UUID does not have version 7, or cannot be of this layout.
     pub fn id_of_uuid(&self, uuid: Uuid) -> Result<i64, UuidError> {
         let begins = uuid.timestamp()?;
         let named = uuid.payload() >> self.filled_bits();

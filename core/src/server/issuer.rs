@@ -303,9 +303,6 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Returns a position of the layout above all ids that this server issued or reserved, under any node.
-    ///
-    /// # Errors
-    /// [`IssuerError`]: the state cannot be read.
     pub fn highest_in(&self, layout: &Layout) -> Result<Position, IssuerError> {
         let state = self.open(&mut self.host.lock())?;
         let unknown = || layout.position_from(state.others.minimum);

@@ -26,17 +26,11 @@ pub trait SavedRangeFile {
     /// Returns the file's content; None without a file.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// Appends a text to the file in one write, durably. Does nothing without a file. After a crash, the file may end
-    /// with a part of the text.
-    ///
-    /// # Errors
-    /// After an error, the file may also end with a part of the text.
+    /// Appends a text to the file in one write, durably. Does nothing without a file. After a crash or an error, the
+    /// file may end with a part of the text.
     fn append(&self, text: &[u8]) -> Result<(), Self::Error>;
 
-    /// Replaces the file's content durably. After a crash, the file contains the old content or the new text.
-    ///
-    /// # Errors
-    /// After an error, the file contains the old content or the new text.
+    /// Replaces the file's content durably. After a crash or an error, the file contains the old content or the new text.
     fn replace(&self, text: &[u8]) -> Result<(), Self::Error>;
 
     /// Logs that saved ranges are lost, because the file could not record their use.

@@ -22,9 +22,6 @@ impl<H: Host> Issuer<'_, H> {
     /// A database may take a slot in two cases: it has fewer slots than there are free slots, or another database has
     /// at least two slots more. One database thus gets at most half of the slots that other databases do not use.
     /// Competing databases end up with equal numbers of slots.
-    ///
-    /// # Errors
-    /// [`IssuerError`]: all slots are in use, the database has its share, or the node does not fit the layout.
     pub fn assign_slot(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
         if *layout == self.shared.layout {
             return Ok(SlotRef::Own);

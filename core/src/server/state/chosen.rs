@@ -79,9 +79,6 @@ impl State {
 
     /// Switches to another worker id if the server issues under `worker` and has no registry. Returns true if it
     /// switched.
-    ///
-    /// # Errors
-    /// [`LeaseError`]: no worker id is free.
     pub fn leave_worker(
         &mut self,
         here: &Here,

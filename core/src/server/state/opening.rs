@@ -183,9 +183,6 @@ impl State {
     }
 
     /// Returns a copied state as this server's own state, after the original server was removed for good.
-    ///
-    /// # Errors
-    /// [`StateError`]: the state cannot be used for another reason than the copy.
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
         self.change_layout(here);
         self.home = here.home.clone();

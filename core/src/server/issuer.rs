@@ -45,11 +45,11 @@ impl<H: Host> Issuer<'_, H> {
         let mut issuing = self.host.lock();
         let slot_ref = self.assign_slot_in(&mut issuing, layout)?;
         let Some(counter) = self.counter_at(&issuing, slot_ref) else { return Ok(slot_ref) };
-        let Counter { layout, generator, slot } = counter;
+        let Counter { layout, generator, .. } = counter;
         let next = layout.position_at(self.believed_now()).max(generator.next());
-        if issuing.node_at(slot).is_none() || generator.limit() <= next {
+        if !generator.is_open() || generator.limit() <= next {
             let mut state = self.open(&mut issuing)?;
-            self.advance(&mut issuing, &mut state, Some(&counter))?;
+            self.advance(&issuing, &mut state, Some(&counter))?;
         }
         Ok(slot_ref)
     }
@@ -70,7 +70,7 @@ impl<H: Host> Issuer<'_, H> {
         let is_burst = open.iter().any(|counter| counter.layout.instant_of(counter.generator.next()) > at);
         if until_due().is_zero() {
             let mut state = self.open(&mut issuing)?;
-            self.advance(&mut issuing, &mut state, None)?;
+            self.advance(&issuing, &mut state, None)?;
         }
         // Near the expiry of a lease, raises are short, and the next check could be due immediately. The launcher still
         // pauses for `BREATH`.
@@ -110,7 +110,7 @@ impl<H: Host> Issuer<'_, H> {
         }
         let mut state = self.open(&mut issuing)?;
         for counter in self.open_counters(&issuing) {
-            end(&mut issuing, &mut state, &counter);
+            end(&issuing, &mut state, &counter);
         }
         self.believe(&mut state);
         self.write(&state)
@@ -130,8 +130,8 @@ impl<H: Host> Issuer<'_, H> {
         if !state.switch_rollback(&counter.layout, self.believed_now()) {
             return Ok(false);
         }
-        end(&mut issuing, &mut state, &counter);
-        self.advance(&mut issuing, &mut state, Some(&counter))?;
+        end(&issuing, &mut state, &counter);
+        self.advance(&issuing, &mut state, Some(&counter))?;
         self.shared.counts.switches.fetch_add(1, Relaxed);
         Ok(true)
     }
@@ -184,8 +184,8 @@ impl<H: Host> Issuer<'_, H> {
         let here = self.here(&issuing)?;
         let done = change(&issuing, &mut state, &here);
         for counter in self.counters(&issuing) {
-            if state.node_in(&counter.layout) != issuing.node_at(counter.slot) {
-                end(&mut issuing, &mut state, &counter);
+            if state.node_in(&counter.layout) != counter.node() {
+                end(&issuing, &mut state, &counter);
             }
         }
         if state != before {
@@ -199,7 +199,7 @@ impl<H: Host> Issuer<'_, H> {
     /// the new positions. Begins a term for `wanted` if none is open.
     fn advance(
         &self,
-        issuing: &mut Issuing,
+        issuing: &Issuing,
         state: &mut State,
         wanted: Option<&Counter<'_>>,
     ) -> Result<(), IssuerError> {
@@ -208,7 +208,7 @@ impl<H: Host> Issuer<'_, H> {
         let mut failed = Ok(());
         for counter in self.counters(issuing) {
             let is_wanted = wanted.is_some_and(|wanted| wanted.slot == counter.slot);
-            if !is_wanted && issuing.node_at(counter.slot).is_none() {
+            if !is_wanted && !counter.generator.is_open() {
                 continue;
             }
             match self.step(issuing, state, counter, at) {
@@ -224,9 +224,6 @@ impl<H: Host> Issuer<'_, H> {
         steps.iter().for_each(Step::take);
         if reserved && !holds(Guard::WriteFirst) {
             self.write(state)?;
-        }
-        for step in &steps {
-            *issuing.node_at_mut(step.counter.slot) = Some(step.node);
         }
         if reserved {
             if wanted.is_some() {
@@ -252,11 +249,11 @@ impl<H: Host> Issuer<'_, H> {
         self.check_room(state, &layout)?;
         let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
         let node_bits = layout.place(node).map_err(IssuerError::Misfit)?;
-        let begun = issuing.node_at(slot) == Some(node);
+        let begun = counter.node() == Some(node);
         let end = layout.end_position();
         let next = if begun { generator.next() } else { first(state, &layout, node, at).min(end) };
         let ahead = settings.reserve + LEAD;
-        let step = Step { counter, node, node_bits, first: next, limit: next, begins: !begun };
+        let step = Step { counter, node_bits, first: next, limit: next, begins: !begun };
         if !begun && next >= settings.rules.drift_end(&layout, at) {
             // The clock does not allow ids now, so no positions are reserved.
             if layout.instant_of(next) > at.plus(ahead).plus_micros(settings.rules.max_drift) {
@@ -287,10 +284,9 @@ impl<H: Host> Issuer<'_, H> {
         if !cfg!(debug_assertions) {
             return;
         }
-        for Counter { layout, generator, slot } in self.counters(issuing) {
-            let node = issuing.node_at(slot);
-            debug_assert_eq!(node.is_some(), generator.is_open(), "a term is as open as the generator");
-            let Some(node) = node else { continue };
+        for counter in self.counters(issuing) {
+            let Counter { layout, generator, .. } = counter;
+            let Some(node) = counter.node() else { continue };
             debug_assert!(
                 generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(&layout, node)),
                 "the mark is below what was issued"

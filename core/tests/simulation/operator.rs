@@ -104,7 +104,7 @@ impl World {
     fn unstick(&mut self, server: usize) {
         let (now, this) = (self.now(), Rc::clone(&self.servers[server]));
         let Some(live) = this.live() else { return };
-        let open = live.issuing.try_borrow().is_ok_and(|issuing| issuing.node.is_some());
+        let open = live.issuing.try_borrow().is_ok() && live.shared.generator.is_open();
         // The end of a closed term does not block.
         let next = if open { live.shared.generator.next() } else { Position(0) };
         let ahead = this.layout.instant_of(next).0 - this.clocks.wall(now).0;

@@ -25,10 +25,17 @@ pub(super) struct Counter<'a> {
     pub slot: Option<usize>,
 }
 
+impl Counter<'_> {
+    /// Returns the node whose term is open; None while the generator is closed.
+    pub fn node(&self) -> Option<Node> {
+        let node = self.layout.node_of(self.generator.snapshot().node_bits);
+        node.filter(|_| self.generator.is_open())
+    }
+}
+
 /// A change of one layout's generator that takes effect once the layout's high-water mark is durable.
 pub(super) struct Step<'a> {
     pub counter: Counter<'a>,
-    pub node: Node,
     pub node_bits: NodeBits,
     pub first: Position,
     pub limit: Position,
@@ -57,9 +64,9 @@ pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) 
 }
 
 /// Ends a generator's term, and records the position that the term reached.
-pub(super) fn end(issuing: &mut Issuing, state: &mut State, counter: &Counter<'_>) {
+pub(super) fn end(issuing: &Issuing, state: &mut State, counter: &Counter<'_>) {
     let Counter { layout, generator, slot } = counter;
-    let ended = issuing.node_at_mut(*slot).take();
+    let ended = counter.node();
     let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
     let present = || state.node_in(layout);
     if let Some(node) = if holds(Guard::SettleOwnTerm) { ended } else { ended.or_else(present) } {
@@ -94,7 +101,7 @@ impl<H: Host> Issuer<'_, H> {
 
     pub(super) fn open_counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {
         let mut counters = self.counters(issuing);
-        counters.retain(|counter| issuing.node_at(counter.slot).is_some());
+        counters.retain(|counter| counter.generator.is_open());
         counters
     }
 }

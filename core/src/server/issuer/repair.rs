@@ -62,10 +62,7 @@ impl<H: Host> Issuer<'_, H> {
             Some((state, file)) => (here.with_file(file), Some(state)),
             None => (here, None),
         };
-        // Each term is ended in its slot and in its generator before any step that can fail, so that slot and generator
-        // always agree.
         for counter in self.open_counters(&issuing) {
-            *issuing.node_at_mut(counter.slot) = None;
             counter.generator.close();
         }
         let former = former.as_ref();
@@ -152,14 +149,14 @@ impl<H: Host> Issuer<'_, H> {
         if is_elsewhere && self.has_jumped() {
             return Ok(Accepted::AskRegistry);
         }
-        self.follow(&mut issuing, state)
+        self.follow(&issuing, state)
     }
 
     fn has_jumped(&self) -> bool {
         self.host.reading().wall > self.believed_now()
     }
 
-    fn follow(&self, issuing: &mut Issuing, mut state: State) -> Result<Accepted, IssuerError> {
+    fn follow(&self, issuing: &Issuing, mut state: State) -> Result<Accepted, IssuerError> {
         let (now, ahead) = (self.host.reading(), &self.shared.status.clock_ahead);
         let former = (self.shared.clock_reference(&now), ahead.swap(0, Relaxed));
         self.shared.set_clock_reference(now.wall, now.since_boot);
@@ -191,7 +188,7 @@ impl<H: Host> Issuer<'_, H> {
         match skew {
             Ok(()) if jumped => {
                 let mut issuing = self.host.lock();
-                let followed = self.open(&mut issuing).and_then(|state| self.follow(&mut issuing, state));
+                let followed = self.open(&mut issuing).and_then(|state| self.follow(&issuing, state));
                 followed.map_or_else(Compared::NotFollowed, |_| Compared::Followed)
             }
             Err(skew) if !jumped => Compared::Differs(skew),

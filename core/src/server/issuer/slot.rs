@@ -4,7 +4,6 @@
 
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;
-use crate::ids::id::Node;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::sync::{AtomicU64, Ordering};
@@ -22,15 +21,13 @@ pub struct GeneratorSlot {
     pub slot_generation: AtomicU64,
 }
 
-/// The layout that uses a slot, and its term.
+/// The layout that uses a slot.
 #[derive(Debug, Default)]
 pub struct Occupancy {
     /// The layout that has the slot; None if the slot is free.
     pub layout: Option<Layout>,
     /// The OID of the database that took the slot. Other databases may use the layout, too.
     pub(super) database: u32,
-    /// The node whose term is open in the slot's generator; None while the generator is closed.
-    pub node: Option<Node>,
     /// The time at which the layout got the slot, in microseconds since the machine's start.
     pub(super) assigned_at: u64,
     /// The generator's next position at the last observed change, and the time of that observation.
@@ -40,8 +37,6 @@ pub struct Occupancy {
 /// The data that the state lock guards.
 #[derive(Debug, Default)]
 pub struct Issuing {
-    /// The node that issues through the generator of the server's own layout; None while the generator is closed.
-    pub node: Option<Node>,
     /// True if a process has opened the state since the server's start.
     pub opened: bool,
     /// True if a reader has asked for a safe position since the server's start.
@@ -66,21 +61,6 @@ impl Issuing {
     /// Returns the index of the layout's slot.
     pub fn slot_of(&self, layout: &Layout) -> Option<usize> {
         self.used().position(|slot| slot.layout == Some(*layout))
-    }
-
-    /// Returns the node whose term is open at a slot. `slot`: None for the server's own layout.
-    pub(super) fn node_at(&self, slot: Option<usize>) -> Option<Node> {
-        match slot {
-            None => self.node,
-            Some(slot) => self.slots[slot].node,
-        }
-    }
-
-    pub(super) fn node_at_mut(&mut self, slot: Option<usize>) -> &mut Option<Node> {
-        match slot {
-            None => &mut self.node,
-            Some(slot) => &mut self.slots[slot].node,
-        }
     }
 }
 

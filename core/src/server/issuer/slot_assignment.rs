@@ -51,7 +51,6 @@ impl<H: Host> Issuer<'_, H> {
         issuing.slots[index] = Occupancy {
             layout: Some(*layout),
             database: self.host.database(),
-            node: None,
             assigned_at: now.since_boot,
             seen: (slot.generator.next(), now.since_boot),
         };
@@ -156,7 +155,7 @@ impl<H: Host> Issuer<'_, H> {
         let (_, index) = longest.ok_or(IssuerError::NoSlot { slots, held, free })?;
         let layout = issuing.slots[index].layout.unwrap_or(self.shared.layout);
         let counter = self.counter_of(index, layout);
-        if issuing.slots[index].node.is_some() {
+        if counter.generator.is_open() {
             end(issuing, state, &counter);
             self.write(state)?;
         }

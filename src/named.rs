@@ -210,7 +210,9 @@ fn refuse_late() {
         let ago = human(UNDER_WAY);
         raise(not_ready(
             "could not commit the change of a layout in time",
-            format!("The check that ids of the new layout are above the old ids was made more than {ago} ago."),
+            format!(
+                "The check that ids of the new layout are above the old ids was made more than {ago} ago."
+            ),
             "Change the layout in a transaction of its own.",
         ));
     }

@@ -50,10 +50,7 @@ pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
     Err(bad_argument(format!("count {count} is out of range"), detail))
 }
 
-fn ids(
-    count: u32,
-    of: Option<&'static CachedGenerator>,
-) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
+fn ids(count: u32, of: Option<&'static CachedGenerator>) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let several = snowflake::several("snowflake_nextvals", of, count);
     let mut several = several.map_err(|error| report(&error))?;
     let next = move || several.next().unwrap_or_else(|error| raise(report(&error)));

@@ -160,7 +160,8 @@ impl Layout {
         }
         let sequence = issued.position.0 & self.max(Field::Sequence);
         let counter = self.number_in_milli(micros) << self.sequence_bits() | sequence;
-        let named = u128::from(counter) << self.node_bits() | u128::from(issued.node_bits.0 >> self.node_shift());
+        let named =
+            u128::from(counter) << self.node_bits() | u128::from(issued.node_bits.0 >> self.node_shift());
         let filled = self.filled_bits();
         let payload = named << filled | random & ones(filled);
         let (rand_a, rand_b) = (payload >> RAND_B_BITS, payload & ones(RAND_B_BITS));

@@ -24,7 +24,6 @@ use crate::generator::snowflake::Generator;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::registry::lease::Lease;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
 use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,7 +44,7 @@ impl<H: Host> Issuer<'_, H> {
         let mut issuing = self.host.lock();
         let slot_ref = self.assign_slot_in(&mut issuing, layout)?;
         let Some(counter) = self.counter_at(&issuing, slot_ref) else { return Ok(slot_ref) };
-        let Counter { layout, generator, .. } = counter;
+        let Counter { layout, generator } = counter;
         let next = layout.position_at(self.believed_now()).max(generator.next());
         if !generator.is_open() || generator.limit() <= next {
             let mut state = self.open(&mut issuing)?;
@@ -78,7 +77,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Returns the time until the high-water mark must be raised, if ids keep pace with the clock.
-    fn until_due(&self, Counter { layout, generator, .. }: &Counter<'_>) -> Duration {
+    fn until_due(&self, Counter { layout, generator }: &Counter<'_>) -> Duration {
         let at = self.believed_now().max(layout.instant_of(generator.next()));
         let left = layout.instant_of(generator.limit()).since(at);
         left.saturating_sub(LEAD)
@@ -207,7 +206,7 @@ impl<H: Host> Issuer<'_, H> {
         let mut steps = Vec::new();
         let mut failed = Ok(());
         for counter in self.counters(issuing) {
-            let is_wanted = wanted.is_some_and(|wanted| wanted.slot == counter.slot);
+            let is_wanted = wanted.is_some_and(|wanted| wanted.layout == counter.layout);
             if !is_wanted && !counter.generator.is_open() {
                 continue;
             }
@@ -244,7 +243,7 @@ impl<H: Host> Issuer<'_, H> {
         counter: Counter<'c>,
         at: UnixMicros,
     ) -> Result<Option<Step<'c>>, IssuerError> {
-        let Counter { layout, generator, slot } = counter;
+        let Counter { layout, generator } = counter;
         let settings = self.host.settings();
         self.check_room(state, &layout)?;
         let node = state.node_in(&layout).ok_or(IssuerError::NoWorkerId)?;
@@ -262,13 +261,13 @@ impl<H: Host> Issuer<'_, H> {
             return Ok(Some(step));
         }
         let limit = state.reserve(&layout, at, next, ahead).ok_or(IssuerError::NoWorkerId)?;
-        if issuing.has_readers && slot.is_none() {
+        if issuing.has_readers && layout == state.layout {
             state.told = state.told.max(layout.first_from(limit));
         }
         let first = next.max(layout.position_at(at));
         if limit <= first && first < end {
-            let ended = |lease: &Lease| IssuerError::LeaseEnded { worker: lease.worker, expiry: lease.expiry };
-            return Err(state.lease.as_ref().map_or(IssuerError::NoWorkerId, ended));
+            let lease = state.lease.as_ref().ok_or(IssuerError::NoWorkerId)?;
+            return Err(IssuerError::LeaseEnded { worker: lease.worker, expiry: lease.expiry });
         } else if begun && limit <= generator.limit() {
             return Ok(None);
         }
@@ -285,7 +284,7 @@ impl<H: Host> Issuer<'_, H> {
             return;
         }
         for counter in self.counters(issuing) {
-            let Counter { layout, generator, .. } = counter;
+            let Counter { layout, generator } = counter;
             let Some(node) = counter.node() else { continue };
             debug_assert!(
                 generator.snapshot().last.is_none_or(|last| last < state.high_water_mark_in(&layout, node)),

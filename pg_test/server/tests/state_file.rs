@@ -117,7 +117,7 @@ fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
     let mut client = server.session()?;
     taken.extend(take(&mut client, 100)?);
     assert_eq!(status::<i32>(&mut client, "worker_id")?, leased);
-    assert!(fs::read(server.state_file())?.starts_with(FORM.as_bytes()), "the present release writes it anew");
+    assert!(fs::read(server.state_file())?.starts_with(FORM.as_bytes()), "it is written anew");
     assert!(server.rejected_state_files()?.is_empty());
     ids::growing(&taken)
 }

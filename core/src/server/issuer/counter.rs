@@ -21,8 +21,6 @@ pub(super) fn tick_of(layout: &Layout, at: UnixMicros) -> Tick {
 pub(super) struct Counter<'a> {
     pub layout: Layout,
     pub generator: &'a Generator,
-    /// The slot's index; None for the server's own layout.
-    pub slot: Option<usize>,
 }
 
 impl Counter<'_> {
@@ -65,7 +63,7 @@ pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) 
 
 /// Ends a generator's term, and records the position that the term reached.
 pub(super) fn end(issuing: &Issuing, state: &mut State, counter: &Counter<'_>) {
-    let Counter { layout, generator, slot } = counter;
+    let Counter { layout, generator } = counter;
     let ended = counter.node();
     let next = if holds(Guard::CloseFirst) { generator.close() } else { generator.next() };
     let present = || state.node_in(layout);
@@ -78,7 +76,7 @@ pub(super) fn end(issuing: &Issuing, state: &mut State, counter: &Counter<'_>) {
             "issued above the mark"
         );
         state.settle(layout, node, next);
-        if issuing.has_readers && slot.is_none() && generator.snapshot().last.is_some() {
+        if issuing.has_readers && *layout == state.layout && generator.snapshot().last.is_some() {
             state.told = layout.first_from(next);
         }
     }
@@ -86,11 +84,11 @@ pub(super) fn end(issuing: &Issuing, state: &mut State, counter: &Counter<'_>) {
 
 impl<H: Host> Issuer<'_, H> {
     pub(super) fn own_counter(&self) -> Counter<'_> {
-        Counter { layout: self.shared.layout, generator: &self.shared.generator, slot: None }
+        Counter { layout: self.shared.layout, generator: &self.shared.generator }
     }
 
     pub(super) fn counter_of(&self, index: usize, layout: Layout) -> Counter<'_> {
-        Counter { layout, generator: &self.shared.slots[index].generator, slot: Some(index) }
+        Counter { layout, generator: &self.shared.slots[index].generator }
     }
 
     pub(super) fn counters(&self, issuing: &Issuing) -> Vec<Counter<'_>> {

@@ -99,7 +99,7 @@ impl<H: Host> Issuer<'_, H> {
         // Sessions may hold ids of terms since the server's start. The administrator's assertion (`above`) does not
         // cover them.
         issuing.gone.into_iter().for_each(|gone| state.others.raise_minimums(gone));
-        for Counter { layout, generator, .. } in self.counters(&issuing) {
+        for Counter { layout, generator } in self.counters(&issuing) {
             state.begin_above(&layout, generator.furthest());
         }
         self.believe(&mut state);

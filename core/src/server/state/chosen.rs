@@ -1,7 +1,7 @@
 //! The choice of a worker id by a server without a registry. The choice depends on the identity of the data directory.
 //! The server avoids worker ids that it has used itself, or that the server from which it was copied has used.
 
-use super::high_water_marks::{NodeHighWaterMark, OF_ANOTHER};
+use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -214,8 +214,8 @@ impl State {
     /// may be used.
     fn used_workers(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
         let mut used = BTreeMap::new();
-        let is_named = |mark: &NodeHighWaterMark| mark.node.datacenter == datacenter && holds(Guard::UsedNamed);
-        for (layout, mark) in self.marks().filter(|(_, mark)| is_named(mark)) {
+        let marks = self.marks().filter(|(_, mark)| mark.node.datacenter == datacenter);
+        for (layout, mark) in marks.filter(|_| holds(Guard::UsedNamed)) {
             let end = if mark.is_of_another() { OF_OTHERS } else { layout.instant_above(mark.position) };
             let known = used.entry(mark.node.worker).or_insert(end);
             *known = end.max(*known);

@@ -12,7 +12,6 @@ use std::io;
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum IssuerError {
     #[error(transparent)]
-    #[explain(for_others = elsewhere(_0))]
     Untrusted(#[from] StateError),
     #[error("could not read the state file of snowflake_ids")]
     #[explain(kind_with = Kind::of_io(_0), detail = "\"{FILE}\" in the data directory: {0}.")]
@@ -48,12 +47,6 @@ pub enum IssuerError {
     #[explain(LimitReached, detail_with = in_use(*slots, *held, *free))]
     #[explain(hint = "Raise snowflake_ids.max_generators and restart the server, or try again in a minute.")]
     NoSlot { slots: usize, held: usize, free: usize },
-}
-
-/// Returns the message and DETAIL for users that must not see the path of another data directory.
-fn elsewhere(error: &StateError) -> Option<(String, String)> {
-    let detail = "The state file was written in another data directory.";
-    error.names_another_home().then(|| (error.to_string(), detail.into()))
 }
 
 fn in_use(slots: usize, held: usize, free: usize) -> String {

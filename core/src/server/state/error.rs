@@ -42,7 +42,7 @@ pub enum StateError {
     /// administrator restored the state file from a copy. A restored state file does not record ids that were issued
     /// after the copy was made. `homes`: the data directory in the state, and the current one.
     #[error("{}", said_of_copy(homes))]
-    #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker))]
+    #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker), for_others = elsewhere(homes))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {
         "To continue above the current time, SELECT snowflake_ids.state_adopt(). If the server that the copy comes from \
          runs elsewhere, set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the \
@@ -74,9 +74,8 @@ fn issued_there(homes: &[DataDirectory; 2], datacenter: u32, worker: u32) -> Str
     format!("{ids} were issued in {of}; this data directory is {here}.")
 }
 
-impl StateError {
-    /// Returns true if the error names another data directory.
-    pub fn names_another_home(&self) -> bool {
-        matches!(self, Self::Copy { homes, .. } if !homes[0].is_in(&homes[1]))
-    }
+/// Returns the message and DETAIL for users that must not see the path of another data directory.
+fn elsewhere(homes: &[DataDirectory; 2]) -> Option<(String, String)> {
+    let detail = "The state file was written in another data directory.";
+    (!homes[0].is_in(&homes[1])).then(|| (said_of_copy(homes).into(), detail.into()))
 }

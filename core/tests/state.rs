@@ -179,7 +179,7 @@ fn a_state_that_was_put_back_with_a_number_is_refused_until_it_is_adopted() {
         let found = found_in(FIXED, &file);
         let refused = state.clone().open(&found).unwrap_err();
         assert!(refused.to_string().contains("was restored from an older copy"), "{refused}");
-        assert!(!refused.names_another_home());
+        assert_eq!(refused.for_others(), None);
         assert!(refused.detail().unwrap().contains("worker 3"), "{refused:?}");
         assert!(refused.hint().unwrap().contains("state_adopt"), "{refused:?}");
         assert!(state.is_copy(&found));

@@ -4,7 +4,6 @@
 
 use crate::pg::{catalog, extension, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
-use std::ffi::CStr;
 
 info!(pg_finfo_nextval_support_wrapper);
 
@@ -41,7 +40,8 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
         } else {
             "pg_catalog.text,pg_catalog.internal"
         };
-        let is_of_tag = || catalog::function_name((*call).funcid).is_none_or(|name| !is_snowflakes(&name));
+        let name = || catalog::function_name((*call).funcid);
+        let is_of_tag = || name().is_none_or(|name| !name.to_bytes().starts_with(b"snowflake_"));
         let name = match (*call).funcresulttype {
             pg_sys::UUIDOID => "snowflake_uuid_in_copy",
             pg_sys::TEXTOID => "snowflake_uuid_text_in_copy",
@@ -70,11 +70,6 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
         let (collation, input) = ((*call).funccollid, (*call).inputcollid);
         pg_sys::makeFuncExpr(copy_variant, (*call).funcresulttype, arguments, collation, input, form).into()
     }
-}
-
-/// Returns whether a function of this name creates ids of a generator. Other functions create ids of a tag.
-fn is_snowflakes(name: &CStr) -> bool {
-    name.to_bytes().starts_with(b"snowflake_")
 }
 
 extension_sql!(

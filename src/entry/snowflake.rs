@@ -91,23 +91,15 @@ unsafe fn is_constant(expression: *mut pg_sys::Node) -> bool {
 /// # Safety
 /// `call` is the server's call of a strict function with a text argument.
 pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static CachedGenerator {
-    // SAFETY: the argument is a text.
-    let name = unsafe { name_of((*call).args.as_ptr().read().value) };
+    // SAFETY: the argument is a text, and lives as long as the call.
+    let name = unsafe {
+        let name = (*call).args.as_ptr().read().value;
+        match length_of(name) {
+            0..=MAX_NAME_BYTES => Ok(bytes_of(name)),
+            bytes => Err(NamedError::LongName { bytes }),
+        }
+    };
     name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)))
-}
-
-/// Returns the bytes of a text that should be a name. The bytes live as long as the call.
-/// The bytes of a text that is too long are not read.
-///
-/// # Safety
-/// The datum is a text.
-unsafe fn name_of<'a>(datum: pg_sys::Datum) -> Result<&'a [u8], NamedError> {
-    // SAFETY: the caller passes a text.
-    match unsafe { length_of(datum) } {
-        // SAFETY: the caller passes a text.
-        0..=MAX_NAME_BYTES => Ok(unsafe { bytes_of(datum) }),
-        bytes => Err(NamedError::LongName { bytes }),
-    }
 }
 
 extension_sql!(

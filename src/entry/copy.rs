@@ -40,8 +40,10 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
         } else {
             "pg_catalog.text,pg_catalog.internal"
         };
-        let name = || catalog::function_name((*call).funcid);
-        let is_of_tag = || name().is_none_or(|name| !name.to_bytes().starts_with(b"snowflake_"));
+        let is_of_tag = || {
+            let name = catalog::function_name((*call).funcid);
+            name.is_none_or(|name| !name.to_bytes().starts_with(b"snowflake_"))
+        };
         let name = match (*call).funcresulttype {
             pg_sys::UUIDOID => "snowflake_uuid_in_copy",
             pg_sys::TEXTOID => "snowflake_uuid_text_in_copy",

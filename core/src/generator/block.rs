@@ -14,7 +14,7 @@ use crate::sync::{AtomicU64, Ordering};
 /// A block becomes stale when any session sees the clock step back, or when the node changes. Each such event changes the
 /// generator's `generation`. Ids use the node bits with which the positions were taken, even if the node has changed
 /// since.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Block {
     next: AtomicU64,
     /// Positions below this one may be handed out without a clock check.
@@ -28,7 +28,7 @@ impl Block {
     /// Number of positions between two clock checks.
     pub const SPAN: u64 = 64;
 
-    /// Returns an empty block.
+    /// Returns an empty block, in a constant.
     #[cfg(not(loom))]
     pub const fn empty() -> Self {
         Self {
@@ -38,13 +38,6 @@ impl Block {
             generation: AtomicU64::new(0),
             node_bits: AtomicU64::new(0),
         }
-    }
-
-    /// Returns an empty block.
-    #[cfg(loom)]
-    pub fn empty() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self { next: zero(), until: zero(), end: zero(), generation: zero(), node_bits: zero() }
     }
 
     /// Takes the next position. None if the block is used up, due for a clock check, or stale.

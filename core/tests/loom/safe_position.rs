@@ -89,7 +89,7 @@ fn nothing_is_lost(statements: usize) {
     let server = Arc::new(Server::new());
     let writer = {
         let server = Arc::clone(&server);
-        let block = Block::empty();
+        let block = Block::default();
         server.take(&block);
         thread::spawn(move || server.write(&block))
     };

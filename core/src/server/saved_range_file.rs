@@ -48,25 +48,27 @@ pub fn save<F: SavedRangeFile>(
     in_use: Vec<InUse>,
     is_there: impl FnMut(u32) -> bool,
 ) -> Result<Option<Unreadable>, F::Error> {
-    let (former, lost, missing) = match records_of(file) {
-        Ok(None) => (SavedRecords::default(), None, true),
-        Ok(Some((records, damage))) => (records, damage, false),
-        Err(newer @ Unreadable::Newer(_)) => return Ok(Some(newer)),
-        Err(error) => (SavedRecords::default(), Some(error), false),
-    };
+    let former = records_of(file);
+    let is_missing = former.is_none();
+    let former = former.unwrap_or_default();
+    let lost = former.damage.clone();
+    if let Some(Unreadable::Newer(_)) = lost {
+        return Ok(lost);
+    }
     let records = former.at_stop(in_use, is_there);
-    if !missing || records != SavedRecords::default() {
+    if !is_missing || records != SavedRecords::default() {
         file.replace(&saved_ranges::to_text(records)?)?;
     }
     Ok(lost)
 }
 
-/// Returns the file's records, and the reason if a part of the file cannot be read; None without a file.
-fn records_of(file: &impl SavedRangeFile) -> Result<Option<(SavedRecords, Option<Unreadable>)>, Unreadable> {
-    let Some(text) = file.read().map_err(|error| Unreadable::Io(error.to_string()))? else { return Ok(None) };
-    let records = saved_ranges::from_text(&text)?;
-    let damage = records.damage.clone().map(Unreadable::Damaged);
-    Ok(Some((records, damage)))
+/// Returns the file's records; None without a file.
+fn records_of(file: &impl SavedRangeFile) -> Option<SavedRecords> {
+    let read = match file.read() {
+        Ok(text) => saved_ranges::from_text(&text?),
+        Err(error) => Err(Unreadable::Io(error.to_string())),
+    };
+    Some(read.unwrap_or_else(|error| SavedRecords { damage: Some(error), ..SavedRecords::default() }))
 }
 
 /// Reads the highest ids that rolled-back transactions handed out. Errors are ignored here: [`SavedRanges`] reports
@@ -87,14 +89,11 @@ impl<F: SavedRangeFile> SavedRanges<F> {
     /// Reads the file. A file that is missing or cannot be used gives no saved ranges. Also returns the reason why a
     /// file cannot be used.
     pub fn of_database(file: F, database: u32) -> (Self, Option<Unreadable>) {
-        let (records, error) = match records_of(&file) {
-            Ok(read) => read.unwrap_or_default(),
-            Err(error) => (SavedRecords::default(), Some(error)),
-        };
-        let of_it = records.left.into_iter().filter(|record| record.of.database == database);
+        let SavedRecords { left, damage, .. } = records_of(&file).unwrap_or_default();
+        let of_it = left.into_iter().filter(|record| record.of.database == database);
         let left =
             of_it.filter_map(|record| Some(((record.of.source, Tag::new(&record.of.tag)?), record.what)));
-        (Self { file, database, left: RefCell::new(left.collect()) }, error)
+        (Self { file, database, left: RefCell::new(left.collect()) }, damage)
     }
 
     fn record_taken<'a>(

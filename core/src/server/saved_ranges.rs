@@ -74,8 +74,8 @@ pub struct SavedRecords {
     pub high_water_marks: Vec<SavedRecord<HighWaterMark>>,
     /// The saved ranges that are not used yet.
     pub left: Vec<RecordedRange>,
-    /// The damage that makes the saved ranges unusable, if there is any.
-    pub damage: Option<String>,
+    /// The reason why a part of the file cannot be used. There are no saved ranges then.
+    pub damage: Option<Unreadable>,
 }
 
 /// A tag that is in shared memory when the server stops.
@@ -241,7 +241,7 @@ pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
                 taken.insert((version, of));
             }
             Err(damage) => {
-                records.damage.get_or_insert(damage);
+                records.damage.get_or_insert(Unreadable::Damaged(damage));
             }
         }
     }

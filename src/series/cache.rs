@@ -150,17 +150,11 @@ impl CachedSeries {
         if let Some(registry) = self.registries.first() {
             return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
         }
-        self.refuse_worker()?;
-        self.at_home.set(Some(transaction::number()));
-        Ok(())
-    }
-
-    /// Fails on a Citus worker. The caller has checked that this database uses no registry. The check runs in each
-    /// transaction, because no message tells a session that its server became a worker.
-    fn refuse_worker(&self) -> Result<(), NoNumberError> {
+        // No message tells a session that its server became a worker, so each transaction checks it.
         if citus::is_there() && citus::is_worker()? {
-            return Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into());
+            return Err(SeriesError::CitusWorker { kind }.into());
         }
+        self.at_home.set(Some(transaction::number()));
         Ok(())
     }
 
@@ -168,27 +162,22 @@ impl CachedSeries {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
     }
 
-    /// Returns the error for a value below the key's last number, or below a number that may have been given.
-    pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
-        SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
-    }
-
-    /// Returns the first day of the present period, in days since 1970-01-01; 0 for a series without periods. Needs a
+    /// Returns the first day of the present period, in days since 1970-01-01; None for a series without periods. Needs a
     /// transaction.
-    pub(super) fn day(&self) -> Result<i32, NoNumberError> {
-        let Some(reset) = self.series.reset else { return Ok(0) };
+    pub(super) fn day(&self) -> Result<Option<i32>, NoNumberError> {
+        let Some(reset) = self.series.reset else { return Ok(None) };
         // The time is read before SQL reads the clock, so that the period's age is never underestimated.
         let now = SystemClock.now();
         if let Some((day, since)) = self.period.get()
             && (0..store::PERIOD_BELIEVED_MICROS).contains(&(now.0 - since.0))
         {
-            return Ok(day);
+            return Ok(Some(day));
         }
         let (day, then) = store::period(reset, &self.series.time_zone)?;
         // The period is not cached if another period is current a few seconds later. The present period is then about to
         // end, or the time zone's clocks are about to be put back over midnight.
         self.period.set((day == then).then_some((day, now)));
-        Ok(day)
+        Ok(Some(day))
     }
 
     /// Returns the slot of a section, as the session last found it.

@@ -244,7 +244,6 @@ mod snowflake_ids {
 #[pg_schema]
 mod snowflake_ids_internal {
     use super::{AsKey, ChangedSeries, handed_on};
-    use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
     use crate::pg::report::{denied, report, spi};
@@ -255,7 +254,7 @@ mod snowflake_ids_internal {
     use crate::pg::tuple::NoRow;
     use crate::series;
     use crate::store::citus;
-    use crate::store::tables::{REGISTRY_SERVER, SERIES};
+    use crate::store::tables::SERIES;
     use pgrx::Uuid;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -441,10 +440,10 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
-    fn series_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
-        let table = trigger.relid()?;
-        let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
-        SERIES.find().into_iter().chain(registries).for_each(Source::announce);
+    fn series_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
+        if let Some(table) = SERIES.find() {
+            table.announce();
+        }
         Ok(None)
     }
 }

@@ -12,7 +12,7 @@ use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey, index_len};
+use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey};
 use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;
 use snowflake_ids_core::sequence::request_bitmap::{self, RequestBitmap};
 use snowflake_ids_core::sequence::reservation::HighWaterMark;
@@ -133,10 +133,8 @@ fn rest() -> usize {
     Rest::for_array::<Slot>(slots)
         + Rest::for_array::<WorkerSlot>(server::max_workers())
         + Rest::for_array::<DirectoryEntry>(slots)
-        + Rest::for_array::<u32>(index_len(slots))
         + Rest::for_array::<DatabaseShare>(slots)
         + Rest::for_array::<DirectoryEntry<HighWaterMark>>(high_water_marks)
-        + Rest::for_array::<u32>(index_len(high_water_marks))
         + Rest::for_array::<AtomicU64>(request_bitmap::words(slots))
 }
 
@@ -155,17 +153,12 @@ fn make(rest: &mut Rest) -> Option<Segments> {
             LwLock::requested(For::Directory),
             Directory::new(
                 rest.array(slots, || DirectoryEntry::EMPTY),
-                rest.array(index_len(slots), || 0),
                 rest.array(slots, DatabaseShare::default),
             ),
         ),
         high_water_marks: RwLock::from_raw(
             LwLock::requested(For::HighWaterMarks),
-            HighWaterMarks(Directory::new(
-                rest.array(high_water_marks, || DirectoryEntry::EMPTY),
-                rest.array(index_len(high_water_marks), || 0),
-                &mut [],
-            )),
+            HighWaterMarks(Directory::new(rest.array(high_water_marks, || DirectoryEntry::EMPTY), &mut [])),
         ),
         asked: RequestBitmap::new(rest.array(request_bitmap::words(slots), AtomicU64::default)),
         launcher: WorkerLatch::default(),

@@ -15,7 +15,7 @@ use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::worker::refill::{
-    Database, Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory,
+    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory,
     Tables, TransactionError,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
@@ -153,26 +153,8 @@ impl Tables for Tx<'_> {
     }
 }
 
-/// A connection that borrows from the host.
-struct Connected<'h>(&'h Here);
-
-impl<'h> Database for Connected<'h> {
-    type Tables = Tx<'h>;
-
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
-        self.0.transactions.set(self.0.transactions.get() + 1);
-        let locked =
-            |Locked| TransactionError { code: 0, message: "locked".to_owned(), is_lock_timeout: true };
-        work(&mut Tx(self.0)).map_err(locked)
-    }
-}
-
 struct Process<'h> {
     host: &'h Host,
-    database: Connected<'h>,
     /// Called when a round is over.
     check: &'h dyn Fn(&Host),
 }
@@ -201,10 +183,17 @@ impl SharedMemory for Process<'_> {
 
 impl<'h> RefillHost for Process<'h> {
     type Slot = Slot;
-    type Database = Connected<'h>;
+    type Tables = Tx<'h>;
 
-    fn database(&self) -> &Connected<'h> {
-        &self.database
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>,
+    ) -> Result<T, TransactionError> {
+        let here = &self.host.here;
+        here.transactions.set(here.transactions.get() + 1);
+        let locked =
+            |Locked| TransactionError { code: 0, message: "locked".to_owned(), is_lock_timeout: true };
+        work(&mut Tx(here)).map_err(locked)
     }
 
     fn settings(&self) -> RefillSettings {
@@ -296,7 +285,7 @@ impl Host {
 
     fn run(&self, rounds: usize, check: &dyn Fn(&Self)) {
         self.rounds.set(rounds);
-        let process = Process { host: self, database: Connected(&self.here), check };
+        let process = Process { host: self, check };
         RefillWorker::new(&process, Alone, NoSavedRanges).run();
     }
 }

@@ -3,7 +3,7 @@
 //! the database can be dropped, renamed and copied.
 //!
 //! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and
-//! [`Database`] is its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges
+//! [`Tables`] is its database. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges
 //! that were saved at the last server stop.
 
 mod host;
@@ -13,7 +13,7 @@ mod registry;
 mod remote;
 mod task;
 
-pub use host::{Database, Received, RefillHost, SavedRangeSource, Tables, TransactionError};
+pub use host::{Received, RefillHost, SavedRangeSource, Tables, TransactionError};
 pub use memory::{RefillSettings, SharedMemory};
 pub use task::RefillTask;
 

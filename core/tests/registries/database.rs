@@ -11,7 +11,7 @@ use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, 
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::series::serial::NumberFormat;
-use snowflake_ids_core::worker::refill::{self, Received, TransactionError};
+use snowflake_ids_core::worker::refill::{self, Received};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -406,29 +406,6 @@ impl TagRegistry for Tx<'_> {
 
     fn high_water_mark(&mut self, _: &directory::Tag) -> Option<HighWaterMark> {
         None
-    }
-}
-
-/// A database as seen by a process of its server.
-pub struct Connected<'e>(pub &'e Env<'e>);
-
-impl<'e> refill::Database for Connected<'e> {
-    type Tables = Tx<'e>;
-
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
-        let mut tx = Tx::begin(self.0, 20);
-        match work(&mut tx) {
-            Ok(done) => {
-                tx.commit();
-                Ok(done)
-            }
-            Err(Locked) => {
-                Err(TransactionError { code: 0, message: "it is locked".to_owned(), is_lock_timeout: true })
-            }
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A node: a database of a cluster, with buffers, sessions and the shipped refill worker.
 
-use super::database::{Connected, SOURCE, Store, tag_of};
+use super::database::{Locked, SOURCE, Store, Tx, tag_of};
 use super::network::Net;
 use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
 use snowflake_ids_core::registry::client::RegistryClient;
@@ -14,7 +14,7 @@ use snowflake_ids_core::sequence::tickets::Answer;
 use snowflake_ids_core::server::saved_range_file::{self, SavedRangeFile, SavedRanges};
 use snowflake_ids_core::server::saved_ranges::{InUse, Name, rest};
 use snowflake_ids_core::worker::refill::{
-    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory,
+    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory, TransactionError,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -280,7 +280,7 @@ fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32)
 
 /// The refill worker.
 fn refill(env: &Env<'_>, node: usize, live: Rc<Live>) {
-    let host = Host { env, node, database: Connected(env), live: live.clone() };
+    let host = Host { env, node, live: live.clone() };
     let link = RegistryClient::new(Net { env, live });
     let (text, database) = env.with(|world| {
         let node = &world.nodes[node];
@@ -294,7 +294,6 @@ fn refill(env: &Env<'_>, node: usize, live: Rc<Live>) {
 struct Host<'e> {
     env: &'e Env<'e>,
     node: usize,
-    database: Connected<'e>,
     live: Rc<Live>,
 }
 
@@ -330,10 +329,22 @@ impl SharedMemory for Host<'_> {
 
 impl<'e> RefillHost for Host<'e> {
     type Slot = Slot;
-    type Database = Connected<'e>;
+    type Tables = Tx<'e>;
 
-    fn database(&self) -> &Connected<'e> {
-        &self.database
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>,
+    ) -> Result<T, TransactionError> {
+        let mut tx = Tx::begin(self.env, 20);
+        match work(&mut tx) {
+            Ok(done) => {
+                tx.commit();
+                Ok(done)
+            }
+            Err(Locked) => {
+                Err(TransactionError { code: 0, message: "it is locked".to_owned(), is_lock_timeout: true })
+            }
+        }
     }
 
     fn settings(&self) -> RefillSettings {

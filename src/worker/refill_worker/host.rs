@@ -1,6 +1,5 @@
 //! The server's side of the core's refill worker: the worker's process and shared memory.
 
-use super::tables::TablesHere;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::TagText;
 use crate::pg::wait::Event;
@@ -11,12 +10,17 @@ use crate::shared::registries;
 use crate::shared::segments::Segments;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
+use crate::store::segment::TagTables;
+use crate::store::tables::SEGMENT;
 use crate::worker::log;
 use crate::worker::rest::rest;
-use pgrx::PgLogLevel;
+use pgrx::spi::SpiError;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::sequence::directory::{Tag, TagKey};
 use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached};
-use snowflake_ids_core::worker::refill::{RefillHost, RefillSettings, RefillTask, SharedMemory};
+use snowflake_ids_core::worker::refill::{
+    RefillHost, RefillSettings, RefillTask, SharedMemory, TransactionError,
+};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -60,10 +64,22 @@ impl SharedMemory for RefillServer {
 
 impl RefillHost for RefillServer {
     type Slot = Slot;
-    type Database = TablesHere;
+    type Tables = TagTables;
 
-    fn database(&self) -> &TablesHere {
-        &TablesHere
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut TagTables) -> Result<T, SpiError>,
+    ) -> Result<T, TransactionError> {
+        let done = worker::transaction(|| match SEGMENT.find() {
+            Some(source) => source.as_owner(|| work(&mut TagTables(Some(source)))),
+            None => work(&mut TagTables(None)),
+        });
+        let of_spi = |error: SpiError| TransactionError {
+            code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
+            message: error.to_string(),
+            is_lock_timeout: false,
+        };
+        done?.map_err(of_spi)
     }
 
     fn settings(&self) -> RefillSettings {

@@ -2,42 +2,17 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
-use crate::pg::worker;
 use crate::store::citus;
 use crate::store::registry as store;
 use crate::store::segment::TagTables;
-use crate::store::tables::SEGMENT;
-use pgrx::PgSqlErrorCode;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::Reserved;
-use snowflake_ids_core::worker::refill::{self as core, Database, Received, TransactionError};
+use snowflake_ids_core::worker::refill::{Received, Tables};
 
-pub struct TablesHere;
-
-impl Database for TablesHere {
-    type Tables = TagTables;
-
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut TagTables) -> Result<T, SpiError>,
-    ) -> Result<T, TransactionError> {
-        let done = worker::transaction(|| match SEGMENT.find() {
-            Some(source) => source.as_owner(|| work(&mut TagTables(Some(source)))),
-            None => work(&mut TagTables(None)),
-        });
-        let of_spi = |error: SpiError| TransactionError {
-            code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
-            message: error.to_string(),
-            is_lock_timeout: false,
-        };
-        done?.map_err(of_spi)
-    }
-}
-
-impl core::Tables for TagTables {
+impl Tables for TagTables {
     fn source(&mut self) -> Option<u32> {
         self.0.map(Source::number)
     }

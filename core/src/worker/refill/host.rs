@@ -14,11 +14,17 @@ use std::time::Duration;
 pub trait RefillHost: SharedMemory {
     /// The slot of a tag.
     type Slot: TagSlot;
-    /// The worker's database.
-    type Database: Database;
+    /// The tables of the worker's database, within a transaction.
+    type Tables: Tables;
 
-    /// Returns the worker's database.
-    fn database(&self) -> &Self::Database;
+    /// Runs a transaction with the rights of the tables' owner, and commits it durably. Rolls back if `work` fails.
+    ///
+    /// # Errors
+    /// The transaction was rolled back.
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
+    ) -> Result<T, TransactionError>;
     /// Returns the present settings.
     fn settings(&self) -> RefillSettings;
     /// Returns the tags of the worker's database that have unanswered requests.
@@ -58,21 +64,6 @@ pub trait SavedRangeSource {
     /// Marks parts of saved ranges as consumed, independently of the transaction on the rows. Returns true once the marks
     /// are durable. The caller must not hand out any of these ids if the result is false.
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
-}
-
-/// The database that a worker is connected to.
-pub trait Database {
-    /// The tables of the database, within a transaction.
-    type Tables: Tables;
-
-    /// Runs a transaction with the rights of the tables' owner, and commits it durably. Rolls back if `work` fails.
-    ///
-    /// # Errors
-    /// The transaction was rolled back.
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
-    ) -> Result<T, TransactionError>;
 }
 
 /// The tables of the extension, within a transaction. Each call is a statement.

@@ -1,6 +1,6 @@
 //! This database's own table of tags as a registry.
 
-use super::host::{Database, RefillHost, SavedRangeSource, Tables};
+use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
 use super::task::RefillTask;
 use crate::guard::{Guard, holds};
@@ -63,8 +63,7 @@ impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegist
 
     /// Reserves ids for all tasks in one transaction.
     fn reserve(&mut self, tasks: &[&RefillTask<'_, H::Slot>], wait: LockWait) -> Reservation {
-        let database = self.refill.host.database();
-        let reserved = database.transaction(|tables| self.reserve_in(tables, tasks, wait));
+        let reserved = self.refill.host.transaction(|tables| self.reserve_in(tables, tasks, wait));
         let reserved = reserved.map_err(RefillError::Here)?;
         self.is_elsewhere |= matches!(reserved, Err(RefillError::Elsewhere));
         reserved
@@ -73,7 +72,7 @@ impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegist
     /// Gives ids back; after an error, the ids become a gap. The slot may belong to another tag by now: only the row's
     /// version decides whether the ids can be given back.
     fn give_back(&self, task: &RefillTask<'_, H::Slot>, reserved: &Reserved) {
-        let given = self.refill.host.database().transaction(|tables| match tables.source() {
+        let given = self.refill.host.transaction(|tables| match tables.source() {
             Some(source) if source == task.source => give_back(tables, &task.tag, reserved),
             _ => Ok(()),
         });

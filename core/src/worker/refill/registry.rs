@@ -1,6 +1,6 @@
 //! Refill of tags from one registry: this database's own table of tags, or another server.
 
-use super::host::{Database, RefillHost, SavedRangeSource, Tables, TransactionError};
+use super::host::{RefillHost, SavedRangeSource, Tables, TransactionError};
 use super::task::RefillTask;
 use crate::guard::{Guard, holds};
 use crate::registry::error::{RegistryError, SqlError};
@@ -240,15 +240,13 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
     /// Runs a transaction that reads or writes received ids.
     pub fn transaction<T>(
         &self,
-        work: impl FnOnce(
-            &mut <H::Database as Database>::Tables,
-        ) -> Result<T, <<H::Database as Database>::Tables as TagRows>::Error>,
+        work: impl FnOnce(&mut H::Tables) -> Result<T, <H::Tables as TagRows>::Error>,
     ) -> Result<T, RefillError> {
-        let there = |tables: &mut <H::Database as Database>::Tables| match tables.source() {
+        let there = |tables: &mut H::Tables| match tables.source() {
             Some(_) => work(tables).map(Some),
             None => Ok(None),
         };
-        let done = self.host.database().transaction(there).map_err(RefillError::Unnoted)?;
+        let done = self.host.transaction(there).map_err(RefillError::Unnoted)?;
         let gone = || {
             RefillError::Away(RegistryError::NoServer(SqlError::new(*b"42704", "the extension was dropped")))
         };

@@ -8,14 +8,14 @@ use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::series::error::NoNumberError;
 use crate::series::{self, CachedSeries};
-use crate::sql::tag::listed;
+use crate::sql::tag::{granted, listed};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::privilege::{Action, Privileges};
+use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{
     Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, Scope, SeriesError,
 };
@@ -155,7 +155,7 @@ impl ChangedSeries {
 mod snowflake_ids {
     use super::{
         Action, ChangedSeries, ErrorReport, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_SERIES_BYTES,
-        NoNumberError, Privileges, SeriesError, Text, Uuid, handed_on, listed, role, series, set,
+        NoNumberError, SeriesError, Text, Uuid, granted, handed_on, listed, role, series, set,
     };
     use pgrx::prelude::*;
 
@@ -207,10 +207,8 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let own = ChangedSeries::checked(series.as_ref())?;
-        let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
         let sql = "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)";
-        own.run(sql, [role, listed(privileges)?.into()])
+        ChangedSeries::checked(series.as_ref())?.run(sql, granted(role, privileges)?)
     }
 
     #[pg_extern(volatile, parallel_unsafe)]
@@ -219,17 +217,14 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let own = ChangedSeries::checked(series.as_ref())?;
-        let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
         let sql = "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)";
-        own.run(sql, [role, listed(privileges)?.into()])
+        ChangedSeries::checked(series.as_ref())?.run(sql, granted(role, privileges)?)
     }
 
     /// Returns whether the current role has at least one of these privileges on a series.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let wanted = listed(Some(privilege))?;
-        let wanted = Privileges::stored(&wanted);
         let cached = match series::look_up(super::name(Some(&series))?) {
             Ok(cached) => cached,
             Err(NoNumberError::Series(SeriesError::Unknown { .. })) => return Ok(false),

@@ -10,13 +10,15 @@ use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, Reserved, SavedRange, Share};
+use snowflake_ids_core::sequence::reservation::{
+    HighWaterMark, Reached, Reserved, SavedRange, Share, TagRow,
+};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::slot::Trouble;
-use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::worker::refill::{
-    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory,
-    Tables, TransactionError,
+    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory, Tables,
+    TransactionError,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -57,7 +59,7 @@ fn tag(slot_index: usize) -> Tag {
 impl TagRows for Tx<'_> {
     type Error = Locked;
 
-    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Locked> {
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, Locked> {
         if tag.as_bytes() != FREE.as_bytes() {
             return match wait {
                 LockWait::Skip => Ok(None),
@@ -76,11 +78,9 @@ impl TagRows for Tx<'_> {
             remainder: 0,
             max_value: i64::MAX,
         };
-        Ok(Some(StoredRow {
+        Ok(Some(TagRow {
             definition,
             period: Period::FOREVER,
-            is_over: false,
-            may_lag: false,
             format: String::new(),
             version: 1,
             tag_generation: 1,

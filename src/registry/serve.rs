@@ -25,8 +25,7 @@ use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Share};
-use snowflake_ids_core::sequence::tag_rows::StoredRow;
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Share, TagRow};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Explain, UnixMicros};
 use std::collections::BTreeSet;
@@ -172,7 +171,7 @@ pub fn in_transaction<T>(
 impl RegistryTags for OwnTables {
     type Error = RegistryFailure;
 
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, RegistryFailure> {
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, RegistryFailure> {
         Ok(segment::read_all(tags)?)
     }
 

@@ -137,11 +137,14 @@ impl SavedRange {
 pub struct Share {
     /// The share's number, from 0.
     pub index: u32,
-    /// The number of shares, 2 or more.
+    /// The number of shares: 2 or more, or 1 for all ids.
     pub of: u32,
 }
 
 impl Share {
+    /// All ids.
+    pub const ALL: Self = Self { index: 0, of: 1 };
+
     /// Returns true if all ids that leave `remainder` when divided by `increment` belong to the share.
     pub fn holds(self, increment: i64, remainder: i64) -> bool {
         let of = i64::from(self.of.max(1));

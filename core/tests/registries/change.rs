@@ -16,8 +16,7 @@ use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::ReceivedTag;
 use snowflake_ids_core::sequence::clock_sweep;
 use snowflake_ids_core::sequence::definition::Definition;
-use snowflake_ids_core::sequence::reservation::Share;
-use snowflake_ids_core::sequence::tag_rows::StoredRow;
+use snowflake_ids_core::sequence::reservation::{Share, TagRow};
 use snowflake_ids_core::worker::refill::Received;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -229,7 +228,7 @@ impl Tx<'_> {
 impl RegistryTags for Tx<'_> {
     type Error = Locked;
 
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Locked> {
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Locked> {
         let mut found = Vec::new();
         for name in tags {
             self.env().turn();
@@ -282,7 +281,7 @@ impl Tx<'_> {
 impl RegistryTags for Here<'_> {
     type Error = Locked;
 
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Locked> {
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Locked> {
         self.tx.read_all(tags)
     }
 

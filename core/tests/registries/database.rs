@@ -7,9 +7,9 @@ use snowflake_ids_core::registry::tags::TagRegistry;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, may_lag};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, TagRow, may_lag};
 use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::series::serial::NumberFormat;
 use snowflake_ids_core::worker::refill::{self, Received};
 use std::cell::{Cell, RefCell};
@@ -52,20 +52,20 @@ impl Line {
 
     /// The row's definition, as a cluster on a timeline sees it.
     pub fn definition_on(&self, cluster: i64, timeline: u32) -> Definition {
-        self.stored(cluster, timeline).now().definition
+        self.stored(cluster, timeline).definition
     }
 
-    fn stored(&self, cluster: i64, timeline: u32) -> StoredRow {
+    fn stored(&self, cluster: i64, timeline: u32) -> TagRow {
         let written = i32::try_from(self.timeline).ok();
-        StoredRow {
+        let lags = may_lag(Some(self.cluster), written, (cluster, i32::try_from(timeline).unwrap()));
+        let row = TagRow {
             definition: self.definition,
             period: Period::FOREVER,
-            is_over: false,
-            may_lag: may_lag(Some(self.cluster), written, (cluster, i32::try_from(timeline).unwrap())),
             format: NumberFormat::default_for(None).to_string(),
             version: self.version,
             tag_generation: 1,
-        }
+        };
+        row.now(false, lags)
     }
 }
 
@@ -174,7 +174,7 @@ impl<'e> Tx<'e> {
     }
 
     /// The row as the transaction's server sees it.
-    pub fn stored(&self, tag: Tag) -> Option<StoredRow> {
+    pub fn stored(&self, tag: Tag) -> Option<TagRow> {
         self.look(|store| store.rows.get(&tag).map(|line| line.stored(self.cluster, self.timeline)))
     }
 
@@ -247,7 +247,7 @@ pub fn tag_of(tag: &directory::Tag) -> Tag {
 impl TagRows for Tx<'_> {
     type Error = Locked;
 
-    fn read(&mut self, tag: &directory::Tag, wait: LockWait) -> Result<Option<StoredRow>, Locked> {
+    fn read(&mut self, tag: &directory::Tag, wait: LockWait) -> Result<Option<TagRow>, Locked> {
         self.env.turn();
         let tag = tag_of(tag);
         if self.look(|store| !store.rows.contains_key(&tag)) {

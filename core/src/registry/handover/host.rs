@@ -5,8 +5,7 @@ use crate::registry::client::{Network, RegistryClient, RegistryTransaction};
 use crate::registry::error::{RegistryError, UnusableRegistry};
 use crate::registry::link::Endpoint;
 use crate::registry::wire::{ReceivedTag, RegistryName, RequestBody, Response};
-use crate::sequence::reservation::{HighWaterMark, Share, Unfit};
-use crate::sequence::tag_rows::StoredRow;
+use crate::sequence::reservation::{HighWaterMark, Share, TagRow, Unfit};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +16,7 @@ pub trait RegistryTags {
     type Error;
 
     /// Reads and locks the existing rows of these tags, ordered by tag. The locks last until the transaction ends.
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Self::Error>;
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Self::Error>;
     /// Creates missing tags with this share, and raises tags whose row is lower. `rows`: in JSON, one row for each tag.
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
     /// Returns this table's present state of the tags in `rows`, ordered by tag.

@@ -4,8 +4,8 @@ use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
 use super::task::RefillTask;
 use crate::guard::{Guard, holds};
-use crate::sequence::reservation::{Outcome, Reserved};
-use crate::sequence::tag_rows::{Create, LockWait, TagRows, give_back, reserve};
+use crate::sequence::reservation::{Outcome, Reserved, Share};
+use crate::sequence::tag_rows::{LockWait, TagRows, reserve};
 
 pub struct LocalRegistry<'w, 'h, H, C> {
     pub refill: &'w Refill<'h, H, C>,
@@ -33,7 +33,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
         let Refill { host, saved_range, .. } = self.refill;
         let mut outcomes = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let create = if task.creates() { Create::Yes(None) } else { Create::No };
+            let create = task.creates().then_some(Share::ALL);
             outcomes.push(if source == task.source {
                 Some(reserve(tables, &task.tag, create, wait, |_, row| {
                     let left = saved_range.of(task.source, &task.tag);
@@ -72,8 +72,11 @@ impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegist
     /// Gives ids back; after an error, the ids become a gap. The slot may belong to another tag by now: only the row's
     /// version decides whether the ids can be given back.
     fn give_back(&self, task: &RefillTask<'_, H::Slot>, reserved: &Reserved) {
+        let range = reserved.supply.range;
         let given = self.refill.host.transaction(|tables| match tables.source() {
-            Some(source) if source == task.source => give_back(tables, &task.tag, reserved),
+            Some(source) if source == task.source => {
+                tables.set_back(&task.tag, range.first.saturating_sub(1), range.last(), reserved.version)
+            }
             _ => Ok(()),
         });
         drop(given);

@@ -29,17 +29,8 @@ use std::rc::Rc;
 
 static LAST: PerProcess<RefCell<Option<Recent>>> = PerProcess::new(RefCell::new(None));
 
-/// Takes the next number of a key, with the current role's rights. Error messages name `command`.
+/// Takes the next number of a key, with the rights of a role. Error messages name `command`.
 pub fn next(
-    command: &'static CStr,
-    name: &[u8],
-    key: &Key,
-) -> Result<(Rc<CachedSeries>, Number), NoNumberError> {
-    next_for(command, name, key, role::current())
-}
-
-/// Takes the next number of a key, with the rights of a role.
-pub fn next_for(
     command: &'static CStr,
     name: &[u8],
     key: &Key,
@@ -64,7 +55,7 @@ pub fn next_for(
 }
 
 /// Takes the next number of a key on the fast path. Works only if the session used this series last, and shared memory has a
-/// number for the key. Otherwise returns None, and the caller must use [`next_for`]. Receives no invalidation messages, so
+/// number for the key. Otherwise returns None, and the caller must use [`next`]. Receives no invalidation messages, so
 /// this function does not see changes that other sessions have committed since the statement began. Raises no error.
 #[inline]
 pub fn next_at_once<T>(

@@ -14,7 +14,7 @@ use crate::shared::registries;
 use crate::shared::sections::{Sections, sections};
 use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
-use crate::store::section;
+use crate::store::segment as store;
 use crate::store::series::Number;
 use crate::store::tables::SEGMENT;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -72,9 +72,9 @@ pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), N
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
-    let tag = tag_of(cached, number);
-    let source = SEGMENT.find().ok_or(SeriesError::NoTable)?;
-    source.as_owner(|| section::raise(&tag, value))?;
+    let tag = Tag::new(&tag_of(cached, number));
+    let (source, tag) = SEGMENT.find().zip(tag).ok_or(SeriesError::NoTable)?;
+    source.as_owner(|| store::raise_above(&tag, value))?;
     transaction::watch(&HOOKS);
     RAISED.borrow_mut().insert(raised, value);
     Ok(())

@@ -60,7 +60,8 @@ fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
 
 fn next_text(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<TextOut, ErrorReport> {
     let name = name(series)?;
-    let (cached, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
+    let key = key(name, of)?;
+    let (cached, taken) = series::next(c"series_nextval_text()", name, &key, role::current())?;
     cached.written(taken).map_err(|report| *report)
 }
 
@@ -81,23 +82,29 @@ fn set(
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
 }
 
+fn raise_above(series: Option<&Text<'_>>, of: Option<impl AsKey>, value: i64) -> Result<bool, ErrorReport> {
+    let name = name(series)?;
+    series::raise_above(name, &key(name, of)?, value)?;
+    Ok(true)
+}
+
 /// Defines a function for each type of keys.
 macro_rules! for_each_key_type {
-    ($(#[$doc:meta])* $name:literal $bigint:ident $text:ident $uuid:ident ($($more:tt)*) ($($pass:ident),*) -> $result:tt = $body:path) => {
+    ($(#[$doc:meta])* $name:literal $([$strict:ident])? $bigint:ident $text:ident $uuid:ident ($($more:tt)*) ($($pass:ident),*) -> $result:tt = $body:path) => {
         $(#[$doc])*
-        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        #[pg_extern(name = $name, volatile, parallel_unsafe $(, $strict)?)]
         fn $bigint(series: Option<Text<'_>>, key: Option<i64>, $($more)*) -> Result<$result, ErrorReport> {
             $body(series.as_ref(), key, $($pass),*)
         }
 
         $(#[$doc])*
-        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        #[pg_extern(name = $name, volatile, parallel_unsafe $(, $strict)?)]
         fn $text(series: Option<Text<'_>>, key: Option<Text<'_>>, $($more)*) -> Result<$result, ErrorReport> {
             $body(series.as_ref(), key, $($pass),*)
         }
 
         $(#[$doc])*
-        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        #[pg_extern(name = $name, volatile, parallel_unsafe $(, $strict)?)]
         fn $uuid(series: Option<Text<'_>>, key: Option<Uuid>, $($more)*) -> Result<$result, ErrorReport> {
             $body(series.as_ref(), key, $($pass),*)
         }
@@ -238,7 +245,7 @@ mod snowflake_ids {
 
 #[pg_schema]
 mod snowflake_ids_internal {
-    use super::{AsKey, ChangedSeries, handed_on};
+    use super::{ChangedSeries, handed_on, raise_above};
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
     use crate::pg::report::{denied, report, spi};
@@ -410,25 +417,9 @@ mod snowflake_ids_internal {
         denied("must be owner of the table")
     }
 
-    /// Raises a key's counter to a value, if the counter is lower.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn series_raise(series: Text<'_>, key: i64, value: i64) -> Result<bool, ErrorReport> {
-        raise_above(&series, &key, value)
-    }
-
-    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
-    fn series_raise_text(series: Text<'_>, key: Text<'_>, value: i64) -> Result<bool, ErrorReport> {
-        raise_above(&series, &key, value)
-    }
-
-    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
-    fn series_raise_uuid(series: Text<'_>, key: Uuid, value: i64) -> Result<bool, ErrorReport> {
-        raise_above(&series, &key, value)
-    }
-
-    fn raise_above(series: &Text<'_>, key: &impl AsKey, value: i64) -> Result<bool, ErrorReport> {
-        series::raise_above(super::name(Some(series))?, &key.as_key()?, value)?;
-        Ok(true)
+    for_each_key_type! {
+        /// Raises a key's counter to a value, if the counter is lower.
+        "series_raise" [strict] series_raise series_raise_text series_raise_uuid (value: i64) (value) -> bool = raise_above
     }
 
     /// Makes all sessions look up series again.

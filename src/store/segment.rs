@@ -94,6 +94,11 @@ static SET_BACK: Statement = Statement::new(
     &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
+static RAISE: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.segment_raise($1, $2)",
+    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID],
+);
+
 static TAG_GENERATION: Statement =
     Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
 
@@ -166,6 +171,11 @@ pub fn column_with_ids(tag: &Tag) -> Result<Option<(String, String)>, SpiError> 
 /// Records that ids up to `max_id` are handed out or reserved.
 pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
     write_version(tag, max_id, period, random::token())
+}
+
+/// Ensures that all ids that are reserved later are above a value.
+pub fn raise_above(tag: &Tag, value: i64) -> Result<(), SpiError> {
+    RAISE.run(&[TagText(*tag).into(), value.into()])
 }
 
 fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {

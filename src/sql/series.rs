@@ -239,7 +239,7 @@ mod snowflake_ids {
         };
         let actions = [Action::Take, Action::Look, Action::Move];
         let role = role::current();
-        Ok(actions.into_iter().any(|action| wanted.names(action) && cached.allows(action, role)))
+        Ok(actions.into_iter().any(|action| wanted.has(action.privilege()) && cached.allows(action, role)))
     }
 }
 

@@ -165,7 +165,7 @@ mod snowflake_ids {
         let tag = tags::checked(tag.0).map_err(SegmentError::BadTag)?;
         let wanted = listed(Some(privilege))?;
         for action in [Action::Take, Action::Look, Action::Move] {
-            if wanted.names(action) && privilege::allows(&tag, action)? {
+            if wanted.has(action.privilege()) && privilege::allows(&tag, action)? {
                 return Ok(true);
             }
         }

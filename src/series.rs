@@ -1,12 +1,5 @@
 //! Series, which have a separate sequence of numbers for each key. This module takes numbers, and remembers the session's
 //! last numbers.
-//!
-//! | module | holds |
-//! | --- | --- |
-//! | [`cache`] | the session's cache of series |
-//! | [`gapless`] | numbers that are counted in the caller's transaction; also on the shards of a Citus cluster |
-//! | [`monotonic`] | numbers of many keys that share one maximum |
-//! | [`error`] | errors |
 
 mod cache;
 pub mod error;

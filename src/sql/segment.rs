@@ -62,7 +62,6 @@ mod snowflake_ids_internal {
     use crate::pg::extension;
     use crate::pg::random;
     use crate::pg::report::{bad_argument, raise, report, spi};
-    use crate::pg::server;
     use crate::pg::tag::{self, TagArg, TagText};
     use crate::pg::text::Length;
     use crate::pg::time;
@@ -84,8 +83,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::sequence::definition::{
         Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_TAG_BYTES, TagError, forecast,
     };
-    use snowflake_ids_core::sequence::directory::{Tag, TagKey};
-    use snowflake_ids_core::sequence::privilege::Action;
+    use snowflake_ids_core::sequence::directory::Tag;
     use snowflake_ids_core::sequence::reservation::may_lag;
     use snowflake_ids_core::sequence::segment::BufferState;
     use snowflake_ids_core::sequence::slot::Trouble;
@@ -303,16 +301,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     > {
         let segments = segments()
             .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
-        // Other databases' tags are visible only to roles that may see all activity.
-        let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
-        for (slot_index, slot) in segments.slots.iter().enumerate() {
-            // The lock is released before the rest of the loop, which may fail.
-            let key = segments.directory.read().get(slot_index).copied();
-            let seen = |key: &TagKey| {
-                all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
-            };
-            let Some(key) = key.filter(seen) else { continue };
+        for (key, slot) in privilege::visible(segments) {
             let buffer_states = slot.segment.buffer_states();
             let (current, next) = (buffer_states.current, buffer_states.next);
             let (counts, _) = slot.counts();

@@ -305,10 +305,9 @@ impl Reserved {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
         let sane = 1..=MAX_STEP;
-        let last = increment.checked_mul(i64::from(count) - 1).and_then(|length| first.checked_add(length));
         if !sane.contains(&i64::from(count)) || !sane.contains(&increment) || prefetch_at > count {
             Err("an impossible number of ids")
-        } else if first < 0 || last.is_none_or(|last| last > self.max_value) {
+        } else if first < 0 || !range.is_representable() || range.last() > self.max_value {
             Err("impossible ids")
         } else if !self.pace.is_sane() {
             Err("an impossible pace")

@@ -28,4 +28,4 @@ mod section;
 pub use bucket::Bucket;
 pub use hash::{Hash, section_of};
 pub use keys::{KeyMiss, Keys, MAX_SLOTS, SectionRef};
-pub use section::{Section, SectionBounds, SectionNeed, Supplied};
+pub use section::{Section, SectionBounds, SectionNeed};

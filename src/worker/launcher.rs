@@ -81,14 +81,11 @@ impl Launcher {
     }
 
     fn look_at_tags(&self) {
-        if !server::in_recovery() {
-            let dropped =
-                registries::databases().into_iter().filter(|database| !database::may_exist(*database));
-            dropped.for_each(registries::forget);
-        }
         if server::in_recovery() {
             return;
         }
+        let dropped = registries::databases().into_iter().filter(|database| !database::may_exist(*database));
+        dropped.for_each(registries::forget);
         slot::forget_dropped_databases(self.segments, database::may_exist);
     }
 }

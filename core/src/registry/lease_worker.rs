@@ -14,7 +14,7 @@ pub use host::{LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryLocati
 pub use requests::LeaseRequests;
 
 use crate::clock::UnixMicros;
-use crate::error::ended;
+use crate::error::{Explain, ended};
 use crate::guard::{Guard, holds};
 use crate::ids::position::Position;
 use crate::registry::error::{RegistryError, SqlError, Unregistered};
@@ -110,7 +110,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let Some(endpoint) = &self.endpoint else { return own_trouble(error) };
         let detail =
             format!("Registry \"{}\", which leases worker ids, failed: {}", endpoint.server, error.briefly());
-        LeaseError::yet(ended(detail), error.hint())
+        LeaseError::yet(ended(detail), error.hint().unwrap_or_default())
     }
 
     fn step(&mut self) -> Result<LeaseStep, StepError> {
@@ -272,7 +272,7 @@ pub fn own_trouble(error: &RegistryError) -> LeaseError {
     let code = String::from_utf8_lossy(code);
     let detail =
         format!("Access to the table snowflake_ids.worker_lease failed with SQLSTATE {code}: {message}.");
-    LeaseError::yet(detail, error.hint())
+    LeaseError::yet(detail, error.hint().unwrap_or_default())
 }
 
 /// Returns whether a lease is from this registry. `endpoint`: None for this server's own registry.

@@ -48,13 +48,19 @@ impl RegistryName {
 }
 
 /// The reason why a registry is not the registry that was seen before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
+#[explain(NotReady)]
 pub enum Stranger {
     /// The registry has another identity.
     #[error("it is another registry than before, or was restored from a dump")]
+    #[explain(hint = "If this change is intended, raise the tags on the new registry above all ids in use \
+                      with snowflake_ids.segment_raise; then call snowflake_ids.use_registry here again.")]
     Another,
     /// The registry is a former primary: a later timeline was seen before.
     #[error("it is a former primary: it is on timeline {timeline}, but timeline {seen} was seen before")]
+    #[explain(
+        hint = "Stop the former primary, and set the host of the foreign server to the promoted server."
+    )]
     Former {
         /// The registry's timeline.
         timeline: u32,

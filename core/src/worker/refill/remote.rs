@@ -8,7 +8,7 @@ use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
 use super::task::RefillTask;
 use crate::clock::UnixMicros;
-use crate::error::ended;
+use crate::error::{Explain, ended};
 use crate::guard::{Guard, holds};
 use crate::registry::error::{Complaint, RegistryError};
 use crate::registry::failover::BACKOFF;
@@ -213,7 +213,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
             }
             // An invalid outcome does not affect other tags.
             Outcome::Garbled(why) => {
-                let hint = RegistryError::Garbled(String::new()).hint();
+                let hint = RegistryError::Garbled(String::new()).hint().unwrap_or_default();
                 self.complain(task, &format!("is described in an invalid way: {why}"), hint);
             }
             // The registry has no ids of the tag now. The outcome is also `Locked` if the registries in use have changed.

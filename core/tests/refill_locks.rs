@@ -6,6 +6,7 @@ pub mod slot;
 
 use alone::Alone;
 use slot::Slot;
+use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
@@ -297,7 +298,7 @@ impl Host {
     fn run(&self, rounds: usize, check: &dyn Fn(&Self)) {
         self.rounds.set(rounds);
         let process = Process { host: self, database: Connected(&self.here), check };
-        RefillWorker::new(&process, Alone, NoSavedRanges).run();
+        RefillWorker::new(&process, RegistryClient::new(Alone), NoSavedRanges).run();
     }
 }
 

@@ -20,7 +20,6 @@ use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
 use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
-use snowflake_ids_core::registry::link::Registry;
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
@@ -140,18 +139,12 @@ pub fn answer(
     })
 }
 
-/// This database as the registry of its own server, with the time by the server's clock. A background worker runs each
-/// request in a transaction of its own.
-pub struct OwnRegistry(pub UnixMicros);
-
-impl Registry for OwnRegistry {
-    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
-        let (now, dropped) = (self.0, || SqlError::new(*b"42704", DROPPED));
-        let said =
-            in_transaction(|| Ok(this().zip(Some(answer(ask, &LeaseLimits::default(), now)?))))?.flatten();
-        let (registry, said) = said.ok_or_else(|| RegistryError::NoServer(dropped()))?;
-        Ok(Response { registry, clock: now, said })
-    }
+/// Answers a request of this server's own lease worker, in a transaction of its own. `now`: the time by the server's clock.
+pub fn ask_here(ask: RequestBody, now: UnixMicros) -> Result<Response, RegistryError> {
+    let dropped = || RegistryError::NoServer(SqlError::new(*b"42704", DROPPED));
+    let said = in_transaction(|| Ok(this().zip(Some(answer(ask, &LeaseLimits::default(), now)?))))?.flatten();
+    let (registry, said) = said.ok_or_else(dropped)?;
+    Ok(Response { registry, clock: now, said })
 }
 
 const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";

@@ -212,7 +212,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 return Err(RegistryError::Before.into());
             }
         }
-        let answer = self.host.registry(self.endpoint.as_ref(), now).ask(ask)?;
+        let answer = self.host.ask(self.endpoint.as_ref(), ask, now)?;
         if let Some(endpoint) = &self.endpoint {
             self.registry_clock = Some(answer.clock);
             if answer.registry.timeline > endpoint.seen.timeline {

@@ -11,24 +11,22 @@ use crate::segment::error::SegmentError;
 use crate::segment::slot;
 use crate::shared::generator::shared;
 use crate::store::citus;
-use crate::store::registry as tags;
-use crate::store::segment::{self, TagTables};
+use crate::store::registry::OwnTables;
+use crate::store::segment::TagTables;
 use crate::store::tables::{self, SEGMENT, WORKER_LEASE};
 use crate::store::worker::{Rows, has_others};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
-use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
+use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Share};
-use snowflake_ids_core::sequence::tag_rows::StoredRow;
+use snowflake_ids_core::sequence::reservation::HighWaterMark;
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Explain, UnixMicros};
-use std::collections::BTreeSet;
 
 /// Returns this database's name as a registry; None without the extension. Needs a transaction.
 pub fn this() -> Option<wire::RegistryName> {
@@ -79,9 +77,6 @@ pub fn leases_elsewhere() -> Option<String> {
     held.ok().flatten().and_then(database::name)
 }
 
-/// The tables of this database, with the caller's rights.
-pub struct OwnTables;
-
 /// The reason that this database failed as a registry, or as a client of a registry.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum RegistryFailure {
@@ -117,7 +112,7 @@ pub fn answer(
 ) -> Result<ResponseBody, RegistryFailure> {
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
-        RequestBody::Tags { after } => ResponseBody::Tags(tags::tags(after.as_deref())?),
+        RequestBody::Tags { after } => ResponseBody::Tags(OwnTables.tags(after.as_deref())?),
         RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
             ResponseBody::HandedOver(take_over(&mut OwnTables, &rows, &received, share)?)
@@ -160,22 +155,6 @@ pub fn in_transaction<T>(
     let run = |source: Source| source.as_owner(work).unwrap_or_else(|failure| raise(failure));
     worker::transaction(|| WORKER_LEASE.find().map(run))
         .map_err(|failed| RegistryError::Here(own_error(failed)))
-}
-
-impl RegistryTags for OwnTables {
-    type Error = RegistryFailure;
-
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, RegistryFailure> {
-        Ok(segment::read_all(tags)?)
-    }
-
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), RegistryFailure> {
-        Ok(tags::put(rows, share)?)
-    }
-
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, RegistryFailure> {
-        Ok(tags::standings(rows)?)
-    }
 }
 
 impl TagRegistry for TagTables {

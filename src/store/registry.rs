@@ -2,16 +2,17 @@
 //! registries, and the ids that it received from each registry. Segment tags can be handed over to another registry, as
 //! table rows in JSON. SPI errors are returned; SQL errors are thrown.
 
-use super::segment::{self, definition_of};
+use super::citus;
+use super::segment::{self, TagTables, definition_of};
 use super::tables::REGISTRY_SERVER;
-use crate::pg::catalog::Unseen;
-use crate::pg::encoding::from_utf8;
+use crate::pg::catalog::{Source, Unseen};
+use crate::pg::encoding::{from_utf8, to_utf8};
 use crate::pg::read_lock::Wait;
 use crate::pg::rows;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
-use pgrx::spi::{SpiError, SpiHeapTupleData};
+use pgrx::spi::SpiError;
 use serde_json::value::{RawValue, to_raw_value};
 use snowflake_ids_core::registry::handover::{NodeTables, RegistryTags, Standing};
 use snowflake_ids_core::registry::link::Endpoint;
@@ -20,7 +21,7 @@ use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{Reserved, Share};
 use snowflake_ids_core::sequence::segment::Supply;
 use snowflake_ids_core::sequence::tag_rows::StoredRow;
-use snowflake_ids_core::worker::refill::Received;
+use snowflake_ids_core::worker::refill::{Received, Tables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -147,11 +148,6 @@ static DEFINITION: Statement = Statement::of_many(
 static LOCK_RECEIVED: Statement =
     Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
 
-static IS_USED: Statement =
-    Statement::new("SELECT true FROM snowflake_ids.registry_server WHERE identity = $1", &[TEXTOID]);
-
-static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.registry_server LIMIT 1", &[]);
-
 static TAG_OF_DEFAULT: Statement = Statement::new(
     "SELECT r.tag
      FROM snowflake_ids_internal.registry_reached AS r,
@@ -168,12 +164,7 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> 
 
 /// Returns whether this database gets its ids from registries on other servers.
 pub fn in_use() -> Result<bool, SpiError> {
-    Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
-}
-
-/// Returns whether this database uses the registry with this identity.
-pub fn is_used(identity: &str) -> Result<bool, SpiError> {
-    Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
+    Ok(!endpoints()?.is_empty())
 }
 
 /// Returns the registries that this database uses, in their order; empty if the database is its own registry.
@@ -210,29 +201,45 @@ pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// Returns the highest id of a tag that this database received from a registry, and the version of the registry's row after
-/// that reservation. Returns None if no id was received.
-pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
-    let read = |row: &SpiHeapTupleData<'_>| {
-        let day = row.get::<i32>(1)?.unwrap_or_default();
-        let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
-        Ok(Received { reached: (day, number(2)?), version: number(3)? })
-    };
-    RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
-}
+impl Tables for TagTables {
+    fn source(&mut self) -> Option<u32> {
+        self.0.map(Source::number)
+    }
 
-/// Keeps other transactions from locking the table of received ids until this transaction ends.
-pub fn lock_received() -> Result<(), SpiError> {
-    LOCK_RECEIVED.run(&[])
-}
+    fn is_clustered(&mut self) -> Result<bool, SpiError> {
+        citus::is_worker()
+    }
 
-/// Records ids of a tag as received from a registry. Records nothing if a higher id is already recorded. In that case, a
-/// session has attached a column to the tag, and the received ids are not handed out.
-pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
-    let Supply { range, period, .. } = reserved.supply;
-    let (identity, tag) = (identity.to_owned(), TagText(*tag));
-    let (day, version) = (period.dated(), reserved.version);
-    RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, SpiError> {
+        endpoints()
+    }
+
+    fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), SpiError> {
+        record_seen(registry)
+    }
+
+    fn lock_received(&mut self) -> Result<(), SpiError> {
+        LOCK_RECEIVED.run(&[])
+    }
+
+    fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
+        RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], |row| {
+            let day = row.get::<i32>(1)?.unwrap_or_default();
+            let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
+            Ok(Received { reached: (day, number(2)?), version: number(3)? })
+        })
+    }
+
+    fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
+        let Supply { range, period, .. } = reserved.supply;
+        let (identity, tag) = (identity.to_owned(), TagText(*tag));
+        let (day, version) = (period.dated(), reserved.version);
+        RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
+    }
+
+    fn to_utf8(&mut self, tag: &Tag) -> Option<String> {
+        to_utf8(tag.as_bytes())
+    }
 }
 
 /// The tables of this database that take part in a hand-over, with the caller's rights.

@@ -79,15 +79,11 @@ pub trait Database {
 pub trait Tables: TagRows {
     /// Returns the table of tags. None if the extension was dropped. No other method may be called in that case.
     fn source(&mut self) -> Option<u32>;
-    /// Returns whether ids come from registries on other servers.
-    fn uses_registries(&mut self) -> Result<bool, Self::Error>;
     /// Returns whether this server is in a cluster whose nodes share a registry. Other nodes may then issue the same ids as
     /// this database's own table.
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
-    /// Returns the registries in use, in order.
+    /// Returns the registries in use, in order. Empty if the database is its own registry.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
-    /// Returns whether the registry with this identity is in use.
-    fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
     /// Records the timeline of a registry if it is later than the last seen one.
     fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
     /// Locks the table of received ids until the transaction ends. Fails after a timeout if a session that changes the

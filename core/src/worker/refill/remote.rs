@@ -197,7 +197,8 @@ impl<H: RefillHost, N: Network, C: SavedRangeSource> RemoteRegistry<'_, '_, H, N
             }
             // A session that changes the registries in use waits for the locks of these rows, so the result stays true until
             // the commit.
-            Ok(!holds(Guard::StillUsed) || tables.is_used(&seen.identity)?)
+            let is_it = |endpoint: &Endpoint| endpoint.seen.identity == seen.identity;
+            Ok(!holds(Guard::StillUsed) || tables.endpoints()?.iter().any(is_it))
         });
         self.remote.lost = recorded.is_err().then(|| self.uptime());
         recorded

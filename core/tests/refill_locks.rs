@@ -7,6 +7,7 @@ pub mod slot;
 use alone::Alone;
 use slot::Slot;
 use snowflake_ids_core::registry::client::RegistryClient;
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
@@ -17,7 +18,7 @@ use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::worker::refill::{
     Database, Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory,
-    Tables, TransactionError,
+    Tables,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -152,13 +153,9 @@ struct Connected<'h>(&'h Here);
 impl<'h> Database for Connected<'h> {
     type Tables = Tx<'h>;
 
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
+    fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>) -> Result<T, SqlError> {
         self.0.transactions.set(self.0.transactions.get() + 1);
-        let locked =
-            |Locked| TransactionError { code: 0, message: "locked".to_owned(), is_lock_timeout: true };
+        let locked = |Locked| SqlError::new(*b"55P03", "locked");
         work(&mut Tx(self.0)).map_err(locked)
     }
 }

@@ -1,6 +1,5 @@
 //! The registry's side of a request. Each function does its work in one transaction, with the rights of the tables' owner.
 
-use super::call::own_error;
 use crate::issuer::{self, LEASE_WAIT};
 use crate::lease;
 use crate::pg::catalog::Source;
@@ -153,8 +152,7 @@ pub fn in_transaction<T>(
     work: impl FnOnce() -> Result<T, RegistryFailure>,
 ) -> Result<Option<T>, RegistryError> {
     let run = |source: Source| source.as_owner(work).unwrap_or_else(|failure| raise(failure));
-    worker::transaction(|| WORKER_LEASE.find().map(run))
-        .map_err(|failed| RegistryError::Here(own_error(failed)))
+    worker::transaction(|| WORKER_LEASE.find().map(run)).map_err(RegistryError::Here)
 }
 
 impl TagRegistry for TagTables {

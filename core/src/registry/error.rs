@@ -48,6 +48,11 @@ impl SqlError {
         [b"55P03", b"40001", b"40P01"].contains(&&self.code)
     }
 
+    /// Returns whether a lock was not granted in time.
+    pub fn is_lock_timeout(&self) -> bool {
+        self.code == *b"55P03"
+    }
+
     fn kind(&self) -> Kind {
         match &self.code {
             b"42501" => Kind::Denied,

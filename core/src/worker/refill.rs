@@ -13,7 +13,7 @@ mod registry;
 mod remote;
 mod task;
 
-pub use host::{Database, Received, RefillHost, SavedRangeSource, Tables, TransactionError};
+pub use host::{Database, Received, RefillHost, SavedRangeSource, Tables};
 pub use memory::{RefillSettings, SharedMemory};
 pub use task::RefillTask;
 

@@ -2,6 +2,7 @@
 //! the statement, and this process may be killed after it.
 
 use super::world::{Env, TAGS, Tag, World};
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::tags::TagRegistry;
 use snowflake_ids_core::registry::wire;
@@ -11,7 +12,7 @@ use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, 
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
 use snowflake_ids_core::series::serial::NumberFormat;
-use snowflake_ids_core::worker::refill::{self, Received, TransactionError};
+use snowflake_ids_core::worker::refill::{self, Received};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -405,19 +406,14 @@ pub struct Connected<'e>(pub &'e Env<'e>);
 impl<'e> refill::Database for Connected<'e> {
     type Tables = Tx<'e>;
 
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
+    fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>) -> Result<T, SqlError> {
         let mut tx = Tx::begin(self.0, 20);
         match work(&mut tx) {
             Ok(done) => {
                 tx.commit();
                 Ok(done)
             }
-            Err(Locked) => {
-                Err(TransactionError { code: 0, message: "it is locked".to_owned(), is_lock_timeout: true })
-            }
+            Err(Locked) => Err(SqlError::new(*b"55P03", "it is locked")),
         }
     }
 }

@@ -3,9 +3,9 @@
 use crate::pg::worker;
 use crate::store::segment::TagTables;
 use crate::store::tables::SEGMENT;
-use pgrx::PgSqlErrorCode;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::worker::refill::{Database, TransactionError};
+use snowflake_ids_core::registry::error::SqlError;
+use snowflake_ids_core::worker::refill::Database;
 
 pub struct TablesHere;
 
@@ -15,16 +15,12 @@ impl Database for TablesHere {
     fn transaction<T>(
         &self,
         work: impl FnOnce(&mut TagTables) -> Result<T, SpiError>,
-    ) -> Result<T, TransactionError> {
+    ) -> Result<T, SqlError> {
         let done = worker::transaction(|| match SEGMENT.find() {
             Some(source) => source.as_owner(|| work(&mut TagTables(Some(source)))),
             None => work(&mut TagTables(None)),
         });
-        let of_spi = |error: SpiError| TransactionError {
-            code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
-            message: error.to_string(),
-            is_lock_timeout: false,
-        };
+        let of_spi = |error: SpiError| SqlError::new(*b"XX000", error.to_string());
         done?.map_err(of_spi)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::memory::{RefillSettings, SharedMemory};
 use super::task::RefillTask;
+use crate::registry::error::SqlError;
 use crate::registry::link::Endpoint;
 use crate::registry::wire;
 use crate::sequence::directory::Tag;
@@ -72,7 +73,7 @@ pub trait Database {
     fn transaction<T>(
         &self,
         work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
-    ) -> Result<T, TransactionError>;
+    ) -> Result<T, SqlError>;
 }
 
 /// The tables of the extension, within a transaction. Each call is a statement.
@@ -105,15 +106,4 @@ pub struct Received {
     pub reached: Reached,
     /// The version of the registry's row after that reservation.
     pub version: i64,
-}
-
-/// The error of a failed transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransactionError {
-    /// The SQLSTATE, packed as Postgres does it.
-    pub code: i32,
-    /// The message, for the log.
-    pub message: String,
-    /// True if a lock was not granted in time.
-    pub is_lock_timeout: bool,
 }

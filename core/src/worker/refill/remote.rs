@@ -103,7 +103,7 @@ impl<H: RefillHost, N: Network, C: SavedRangeSource> RefillRegistry<H::Slot>
             Err(RefillError::Away(error)) if error.is_conflict() && tasks.len() == 1 => {
                 status.complain(&Complaint::new(LOCKED, LOCKED_HINT));
             }
-            Err(RefillError::Unnoted(failed)) if failed.is_lock_timeout => {
+            Err(RefillError::Unnoted(failed)) if failed.is_lock_timeout() => {
                 status.complain(&Complaint::new(LOCKED_HERE, LOCKED_HERE_HINT));
             }
             Err(_) => {}

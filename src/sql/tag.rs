@@ -11,7 +11,6 @@ use crate::segment::error::SegmentError;
 use crate::segment::{privilege, slot};
 use crate::store::tables::SEGMENT;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT8OID, NUMERICOID, TEXTOID};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
@@ -21,21 +20,12 @@ use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 
 static ALTER: Statement = Statement::new(
     "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)",
-    &[TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, TEXTOID, INT8OID, TEXTOID, TEXTOID, TEXTOID],
 );
-static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)", &[TEXTOID]);
-static SET: Statement =
-    Statement::new("SELECT snowflake_ids_internal.segment_set($1, $2, $3)", &[TEXTOID, NUMERICOID, BOOLOID]);
-static RAISE: Statement =
-    Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);
-static GRANT: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)",
-    &[TEXTOID, TEXTOID, TEXTOID],
-);
-static REVOKE: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)",
-    &[TEXTOID, TEXTOID, TEXTOID],
-);
+static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)");
+static SET: Statement = Statement::new("SELECT snowflake_ids_internal.segment_set($1, $2, $3)");
+static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
+static GRANT: Statement = Statement::new("SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)");
+static REVOKE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)");
 
 struct ChangedTag {
     source: Source,

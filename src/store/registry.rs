@@ -11,7 +11,6 @@ use crate::pg::read_lock::Wait;
 use crate::pg::rows;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
-use pgrx::pg_sys::BuiltinOid::{BYTEAOID, INT4OID, INT8OID, TEXTOID};
 use pgrx::spi::SpiError;
 use serde_json::value::{RawValue, to_raw_value};
 use snowflake_ids_core::registry::handover::{NodeTables, RegistryTags, Standing};
@@ -28,21 +27,19 @@ use std::time::Duration;
 static ENDPOINTS: Statement = Statement::new(
     "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
      FROM snowflake_ids.registry_server ORDER BY position",
-    &[],
 );
 
-static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()", &[]);
+static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()");
 
 /// Takes a lock that conflicts with the lock that [`LOCK`] takes on this table.
 static KEEP_ENDPOINTS: Statement =
-    Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE", &[]);
+    Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE");
 
-static NO_ENDPOINTS: Statement = Statement::new("DELETE FROM snowflake_ids.registry_server", &[]);
+static NO_ENDPOINTS: Statement = Statement::new("DELETE FROM snowflake_ids.registry_server");
 
 static ADD_ENDPOINT: Statement = Statement::new(
     "INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
      VALUES ($1, convert_from($2, 'UTF8')::name, $3, $4)",
-    &[INT4OID, BYTEAOID, TEXTOID, INT4OID],
 );
 
 static RECORD_ALL: Statement = Statement::new(
@@ -51,18 +48,15 @@ static RECORD_ALL: Statement = Statement::new(
      FROM snowflake_ids.registry_server AS s CROSS JOIN snowflake_ids_internal.registry_reached AS k
      ON CONFLICT (identity, tag) DO UPDATE SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = NULL
      WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) > (coalesce(r.period, '-infinity'), r.max_id)",
-    &[],
 );
 
 static SEEN: Statement = Statement::new(
     "UPDATE snowflake_ids.registry_server SET timeline = $2 WHERE identity = $1 AND timeline < $2",
-    &[TEXTOID, INT4OID],
 );
 
 static RECEIVED: Statement = Statement::new(
     "SELECT coalesce(period - date '1970-01-01', 0), max_id, version
      FROM snowflake_ids.received WHERE identity = $1 AND tag = $2",
-    &[TEXTOID, TEXTOID],
 );
 
 static RECEIVE: Statement = Statement::new(
@@ -72,7 +66,6 @@ static RECEIVE: Statement = Statement::new(
      SET period = EXCLUDED.period, max_id = EXCLUDED.max_id, version = EXCLUDED.version,
          received_at = clock_timestamp()
      WHERE (coalesce(EXCLUDED.period, '-infinity'), EXCLUDED.max_id) >= (coalesce(r.period, '-infinity'), r.max_id)",
-    &[TEXTOID, TEXTOID, INT4OID, INT8OID, INT8OID],
 );
 
 /// Rows of the table of tags in JSON. If the previous primary may have reserved further ids, the other columns serve to
@@ -81,13 +74,11 @@ static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
             s.max_value, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline)
      FROM snowflake_ids.segment AS s WHERE s.tag > $1 ORDER BY s.tag LIMIT $2",
-    &[TEXTOID, INT4OID],
 );
 
 static RECEIVED_TAGS: Statement = Statement::of_many(
     "SELECT identity, convert_to(tag, 'UTF8'), coalesce(period - date '1970-01-01', 0), max_id
      FROM snowflake_ids.received WHERE $1 IN ('', tag) ORDER BY tag, identity",
-    &[TEXTOID],
 );
 
 /// Creates the given tags. If a tag exists and its highest id is lower, raises this id. Each tag must occur only once.
@@ -116,11 +107,9 @@ static HAND_OVER: Statement = Statement::of_many(
      WHERE CASE WHEN s.reset IS NULL THEN EXCLUDED.max_id > s.max_id - s.max_step::numeric * s.increment
                 ELSE EXCLUDED.period <= snowflake_ids_internal.segment_period(s.reset, s.time_zone)
                      AND (EXCLUDED.period, EXCLUDED.max_id) > (coalesce(s.period, '-infinity'), s.max_id) END",
-    &[BYTEAOID, INT4OID, INT4OID],
 );
 
-static RECORD_REACHED: Statement =
-    Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)", &[TEXTOID, INT8OID]);
+static RECORD_REACHED: Statement = Statement::new("SELECT snowflake_ids_internal.registry_note($1, $2)");
 
 /// Copies all columns that determine the ids of a tag. Copies the highest id only if `reset` changes.
 static TAKE_DEFINITIONS: Statement = Statement::of_many(
@@ -132,7 +121,6 @@ static TAKE_DEFINITIONS: Statement = Statement::of_many(
          version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      FROM jsonb_populate_recordset(NULL::snowflake_ids.segment, convert_from($1, 'UTF8')::jsonb) AS n
      WHERE s.tag = n.tag",
-    &[BYTEAOID],
 );
 
 static DEFINITION: Statement = Statement::of_many(
@@ -141,12 +129,10 @@ static DEFINITION: Statement = Statement::of_many(
      FROM jsonb_array_elements(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (row, place)
           JOIN snowflake_ids.segment AS s ON s.tag = n.row ->> 'tag'
      ORDER BY n.place",
-    &[BYTEAOID],
 );
 
 /// Takes a lock that conflicts with the lock of a session that changes the registries in use.
-static LOCK_RECEIVED: Statement =
-    Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE", &[]);
+static LOCK_RECEIVED: Statement = Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE");
 
 static TAG_OF_DEFAULT: Statement = Statement::new(
     "SELECT r.tag
@@ -154,7 +140,6 @@ static TAG_OF_DEFAULT: Statement = Statement::new(
          (SELECT f, convert_from($1, getdatabaseencoding()) AS written FROM snowflake_ids_internal.function_of('segment') AS f) AS d
      WHERE r.tag = replace(substr(d.written, length(d.f) + 3, greatest(length(d.written) - length(d.f) - 10, 0)), $$''$$, $$'$$) COLLATE \"C\"
          AND snowflake_ids_internal.call_with(d.f, r.tag) COLLATE \"C\" = d.written",
-    &[BYTEAOID],
 );
 
 /// Returns the tag that a column default names. The tag may belong to this database, or may have been received.

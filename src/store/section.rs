@@ -3,12 +3,10 @@
 
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
-use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
 use pgrx::spi::SpiError;
 use snowflake_ids_core::sequence::directory::Tag;
 
-static RAISE: Statement =
-    Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)", &[TEXTOID, INT8OID]);
+static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
 
 /// Ensures that all numbers that a section reserves later are above a value. `tag` is the section's tag.
 pub fn raise(tag: &[u8], value: i64) -> Result<(), SpiError> {

@@ -6,13 +6,14 @@ use pgrx::prelude::*;
 mod snowflake_ids {
     use crate::issuer::{LEASE_WAIT, issuer};
     use crate::lease;
-    use crate::pg::report::{not_ready, report, sentence};
+    use crate::pg::report::{not_ready, report};
     use crate::pg::time;
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
     use snowflake_ids_core::clock::human;
+    use snowflake_ids_core::error::sentence;
     use snowflake_ids_core::registry::wire::LeaseError;
     use snowflake_ids_core::server::issuer::{Accepted, Renewed};
     use std::sync::atomic::Ordering::Relaxed;

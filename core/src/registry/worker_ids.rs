@@ -4,7 +4,7 @@
 //! the row has not changed since the choice. So two servers never get the same worker id.
 
 use crate::clock::UnixMicros;
-use crate::error::{Explain, excerpt};
+use crate::error::{Explain, excerpt, sentence};
 use crate::guard::{Guard, holds};
 use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_clock};
 use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
@@ -142,7 +142,7 @@ pub fn lease<R: WorkerRows>(
     let LeaseRequest { entry, policy, capacity, .. } = request;
     let (highest, latest) = rows.overview(entry, now)?;
     if let Err(skew) = check_clock(entry.now, now, latest, request.max_clock_skew) {
-        let detail = format!("{}. {}", capitalized(&skew.to_string()), skew.detail().unwrap_or_default());
+        let detail = format!("{}. {}", sentence(&skew.to_string()), skew.detail().unwrap_or_default());
         return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
     }
     let own = request.tokens();
@@ -349,9 +349,4 @@ fn too_many_held() -> LeaseError {
         "Find out why this server leases so many worker ids. On the registry, release the worker ids that this server does not use: SELECT \
          snowflake_ids.worker_release(worker_id, datacenter_id).",
     )
-}
-
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

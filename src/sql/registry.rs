@@ -2,7 +2,7 @@
 //! `registry.sql`.
 
 use crate::pg::clock::SystemClock;
-use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::report::{bad_argument, not_ready, report, spi};
 use crate::pg::text::Text;
 use crate::pg::{cluster, guc, server, transaction};
 use crate::registry::{self, serve};
@@ -119,29 +119,23 @@ fn in_a_block(function: &str) -> ErrorReport {
 }
 
 fn leases_elsewhere(database: &str) -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         "this database is not the registry of worker ids on this server",
-        function_name!(),
+        format!(
+            "The registry of worker ids is database \"{database}\". If two databases leased worker ids, two servers could get \
+             the same worker id."
+        ),
+        format!(
+            "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with \
+             the name of the foreign server."
+        ),
     )
-    .set_detail(format!(
-        "The registry of worker ids is database \"{database}\". If two databases leased worker ids, two servers could get the \
-         same worker id."
-    ))
-    .set_hint(format!(
-        "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with \
-         the name of the foreign server."
-    ))
 }
 
 fn is_no_registry(server: &str) -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         "this database is not a registry",
-        function_name!(),
-    )
-    .set_detail(format!("The database takes its own ids from registry \"{server}\"."))
-    .set_hint(
+        format!("The database takes its own ids from registry \"{server}\"."),
         "Use the same registry as this database, or make this database a registry with SELECT \
          snowflake_ids.use_local_registry().",
     )

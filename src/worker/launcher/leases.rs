@@ -210,15 +210,9 @@ fn out_of_reach(board: &Board, database: u32) -> LeaseError {
     } else {
         ("", "See the server's log for the reason.")
     };
+    let name = worker::transaction(|| database::name(database)).ok().flatten().unwrap_or_default();
     LeaseError::yet(
-        format!(
-            "The background worker could not search database \"{}\" for a registry{why}.",
-            name_of(database)
-        ),
+        format!("The background worker could not search database \"{name}\" for a registry{why}."),
         hint,
     )
-}
-
-fn name_of(database: u32) -> String {
-    worker::transaction(|| database::name(database)).ok().flatten().unwrap_or_default()
 }

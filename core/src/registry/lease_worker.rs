@@ -1,10 +1,8 @@
 //! The lease worker, which leases a worker id for its server from the registry, renews the lease and notices its loss.
 //! The registry is in the worker's database, or on another server that this database uses.
 //!
-//! The worker may die between any two calls of the traits. Each request sets a new lease token in the registry's row. The
-//! worker first writes that token into the state file, as the *pending token*. If the worker dies before the response, the
-//! next worker recognizes the server's row by the pending token. Requests of sessions stay pending until a worker has
-//! answered them.
+//! The worker may die between any two calls of the traits: see "Leases" in `docs/architecture.md`. Requests of sessions stay
+//! pending until a worker has answered them.
 
 mod acquire;
 mod host;

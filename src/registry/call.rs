@@ -31,7 +31,7 @@ const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
      WHERE s.name IN ('client_connection_check_interval', 'statement_timeout', 'idle_in_transaction_session_timeout')";
 
 /// Access to registries through libpq.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Libpq;
 
 impl Network for Libpq {

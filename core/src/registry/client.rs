@@ -83,12 +83,6 @@ struct KeptConnection<C> {
     host: usize,
 }
 
-impl<N: Network + Default> Default for RegistryClient<N> {
-    fn default() -> Self {
-        Self::new(N::default())
-    }
-}
-
 impl<N: Network> RegistryClient<N> {
     /// Returns a client without connections.
     pub fn new(network: N) -> Self {

@@ -73,15 +73,17 @@ const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, and that the for
 pub enum ConnectionError {
     /// The connection failed. The text is libpq's message.
     #[error("it cannot be reached: {0}")]
+    #[explain(for_others = briefly("it cannot be reached"))]
     Unreachable(String),
     /// The host name cannot be resolved.
     #[error("it cannot be reached: {0}")]
     #[explain(hint = "Set the host of the foreign server to a name that this server can look up, or to an \
                       address: ALTER SERVER ... OPTIONS (SET host '...').")]
+    #[explain(for_others = briefly("it cannot be reached"))]
     NoAddress(String),
     /// The server rejected the connection. The fields are its SQLSTATE and libpq's message.
     #[error("it cannot be reached: {1}")]
-    #[explain(hint_with = hint_of_rejection(.0).to_owned())]
+    #[explain(hint_with = hint_of_rejection(.0).to_owned(), for_others = briefly("it cannot be reached"))]
     Rejected([u8; 5], String),
     /// The server gave no response within this time. The connection is closed.
     #[error("it did not answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
@@ -91,6 +93,7 @@ pub enum ConnectionError {
     GivenUp,
     /// The connection broke during the request. The server may have served the request.
     #[error("the connection broke: {0}")]
+    #[explain(for_others = briefly("the connection broke"))]
     Lost(String),
     /// The response is too long. The connection is closed.
     #[error("its answer is longer than the limit of {} bytes", wire::MAX_BYTES)]
@@ -100,6 +103,11 @@ pub enum ConnectionError {
     #[error("it failed with SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
     #[explain(kind_with = .0.kind(), detail_with = .0.detail.clone(), hint_with = hint_of_refusal(.0).to_owned())]
     Refused(SqlError),
+}
+
+/// The message without libpq's words, which contain the server's address. Such an error has no DETAIL.
+fn briefly(message: &str) -> Option<(String, String)> {
+    Some((message.to_owned(), String::new()))
 }
 
 /// The hint for a statement that the registry refused.
@@ -231,11 +239,6 @@ impl Complaint {
 }
 
 impl ConnectionError {
-    /// Returns whether libpq could not connect. The message of such an error contains the server's address.
-    fn is_of_connecting(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::NoAddress(_) | Self::Rejected(..))
-    }
-
     /// Parses libpq's message about a failed connection. The client asks libpq for verbose errors, which contain the
     /// SQLSTATE and a source location. The source location is removed.
     pub fn of_connecting(lines: &str) -> Self {
@@ -310,17 +313,13 @@ impl RegistryError {
 
     /// Returns the message for users that must not see the registry's address.
     pub fn briefly(&self) -> String {
-        match self {
-            Self::Failed(ConnectionError::Lost(_)) => "the connection broke".to_owned(),
-            Self::Failed(error) if error.is_of_connecting() => "it cannot be reached".to_owned(),
-            other => other.to_string(),
-        }
+        self.for_others().map_or_else(|| self.to_string(), |(message, _)| message)
     }
 
     /// Returns the complaint for the registry's status.
     pub fn complaint(&self) -> Complaint {
-        let (why, briefly, hint) = (self.to_string(), self.briefly(), self.hint().unwrap_or_default());
-        Complaint { briefly: Some(briefly).filter(|briefly| *briefly != why), why, hint }
+        let briefly = self.for_others().map(|(message, _)| message);
+        Complaint { why: self.to_string(), briefly, hint: self.hint().unwrap_or_default() }
     }
 }
 
@@ -329,15 +328,12 @@ impl RegistryError {
 pub enum UnusableRegistry {
     /// The registry gives no response, or must not be used.
     #[error("cannot use registry \"{0}\": {1}")]
-    #[explain(transparent = 1, for_others = for_others(.0, .1))]
+    #[explain(transparent = 1, for_others = .1.for_others().map(|(message, detail)| {
+        (format!("cannot use registry \"{}\": {message}", .0), detail)
+    }))]
     Failed(String, RegistryError),
     /// Two foreign servers point to the same registry.
     #[error("registry \"{0}\" is the same database as another registry in the list")]
     #[explain(BadArgument, detail = "Two of the foreign servers point to the same database.")]
     Same(String),
-}
-
-fn for_others(server: &str, error: &RegistryError) -> Option<(String, String)> {
-    let briefly = error.complaint().briefly?;
-    Some((format!("cannot use registry \"{server}\": {briefly}"), error.detail().unwrap_or_default()))
 }

@@ -1,6 +1,6 @@
 //! The registry's side of a request. Each function does its work in one transaction, with the rights of the tables' owner.
 
-use crate::issuer::{self, LEASE_WAIT};
+use crate::issuer;
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::encoding::from_utf8;
@@ -49,7 +49,7 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u3
     };
     match taken() {
         (taken, true) => Ok(taken),
-        (_, false) => lease::ask(shared, false, LEASE_WAIT).map(|()| taken().0),
+        (_, false) => lease::ask(shared, false).map(|()| taken().0),
     }
 }
 
@@ -135,13 +135,12 @@ pub fn answer(
 
 /// Answers a request of this server's own lease worker, in a transaction of its own. `now`: the time by the server's clock.
 pub fn ask_here(ask: RequestBody, now: UnixMicros) -> Result<Response, RegistryError> {
+    const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
     let dropped = || RegistryError::NoServer(SqlError::new(*b"42704", DROPPED));
     let said = in_transaction(|| Ok(this().zip(Some(answer(ask, &LeaseLimits::default(), now)?))))?.flatten();
     let (registry, said) = said.ok_or_else(dropped)?;
     Ok(Response { registry, clock: now, said })
 }
-
-const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
 
 /// Runs `work` in a transaction of a background worker, with the rights of the owner of the table of worker ids. Returns
 /// None if that table does not exist.

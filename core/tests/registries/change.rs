@@ -153,11 +153,10 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
         }
         Err(_) => return,
     }
-    if !seeded.is_empty() && here.tx.lock(Lock::Received, false).is_err() {
+    if !seeded.0.is_empty() && here.tx.lock(Lock::Received, false).is_err() {
         return;
     }
-    let recorded = seeded.settle(|tag, highest| {
-        let tag = *tag;
+    for (tag, highest) in seeded.0.clone() {
         here.tx.change(move |store| {
             for endpoint in store.endpoints.clone() {
                 let what = Received { reached: (0, highest), version: 0 };
@@ -165,9 +164,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
                 record_received(store, &endpoint.seen.identity, tag, what).version = 0;
             }
         });
-        Ok::<(), Locked>(())
-    });
-    recorded.unwrap();
+    }
     here.tx.commit_and(|world| {
         world.record(|| format!("node {node} attached {} up to {highest}", TAGS[tag]));
         world.ledger.attach(node, tag, highest - ATTACHED + 1..=highest);

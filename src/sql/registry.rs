@@ -81,7 +81,7 @@ fn takes_over() -> ErrorReport {
 }
 
 /// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
-fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
+fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let endpoints = source.as_owner(store::endpoints).map_err(|error| spi(&error))?;
     if let Some(endpoint) = endpoints.first() {
@@ -102,7 +102,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     {
         return Err(leases_elsewhere(&database));
     }
-    let ask = worker_ids::bounded(ask, now, cluster::timeline());
+    worker_ids::bound(&mut ask, now, cluster::timeline());
     let taken = match &ask {
         wire::RequestBody::Lease(request) => serve::taken_workers(request.entry.datacenter, request.tokens())
             .map_err(|error| report(&error))?,

@@ -105,34 +105,28 @@ pub struct LeaseLimits {
 
 /// Limits the values of another server's request, which any authorized role may have written. `timeline`: the registry's
 /// timeline.
-pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody {
+pub fn bound(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
     match ask {
-        RequestBody::Lease(mut request) => {
-            bound(&mut request.entry, now);
+        RequestBody::Lease(request) => {
+            bound_entry(&mut request.entry, now);
             // A server prefers the worker id that it already has. The preference is ignored if another server may hold this
             // worker id.
             let asked = request.preferred.take();
             request.preferred =
                 asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
             request.former = request.former.filter(|former| former.expiry > now);
-            RequestBody::Lease(request)
         }
-        RequestBody::Renew { worker, token, mut entry } => {
-            bound(&mut entry, now);
-            RequestBody::Renew { worker, token, entry }
-        }
+        RequestBody::Renew { entry, .. } => bound_entry(entry, now),
         // A release takes effect now at the earliest, so that it cannot move the end of an expired lease further into the
         // past.
-        RequestBody::Release { datacenter, worker, token, from } => {
-            RequestBody::Release { datacenter, worker, token, from: from.max(now) }
-        }
-        other => other,
+        RequestBody::Release { from, .. } => *from = now.max(*from),
+        _ => {}
     }
 }
 
 /// Limits the time of the last id and the length of the lease. If the time were beyond the registry's clock, the clocks of
 /// other servers would seem to be behind, and these servers would get no lease. A long lease would block the worker id.
-fn bound(entry: &mut Entry, now: UnixMicros) {
+fn bound_entry(entry: &mut Entry, now: UnixMicros) {
     if holds(Guard::PeersBounded) {
         entry.last = entry.last.map(|last| last.min(now));
     }

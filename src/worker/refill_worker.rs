@@ -2,7 +2,6 @@
 //! that the database can be dropped, renamed or copied.
 
 mod host;
-mod tables;
 
 use super::saved_ranges;
 use crate::pg::process::PerProcess;

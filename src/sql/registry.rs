@@ -102,7 +102,7 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
     {
         return Err(leases_elsewhere(&database));
     }
-    worker_ids::bound(&mut ask, now, cluster::timeline());
+    worker_ids::bound_request(&mut ask, now, cluster::timeline());
     let taken = match &ask {
         wire::RequestBody::Lease(request) => serve::taken_workers(request.entry.datacenter, request.tokens())
             .map_err(|error| report(&error))?,

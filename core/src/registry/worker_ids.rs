@@ -105,10 +105,10 @@ pub struct LeaseLimits {
 
 /// Limits the values of another server's request, which any authorized role may have written. `timeline`: the registry's
 /// timeline.
-pub fn bound(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
+pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
     match ask {
         RequestBody::Lease(request) => {
-            bound_entry(&mut request.entry, now);
+            bound(&mut request.entry, now);
             // A server prefers the worker id that it already has. The preference is ignored if another server may hold this
             // worker id.
             let asked = request.preferred.take();
@@ -116,7 +116,7 @@ pub fn bound(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
                 asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
             request.former = request.former.filter(|former| former.expiry > now);
         }
-        RequestBody::Renew { entry, .. } => bound_entry(entry, now),
+        RequestBody::Renew { entry, .. } => bound(entry, now),
         // A release takes effect now at the earliest, so that it cannot move the end of an expired lease further into the
         // past.
         RequestBody::Release { from, .. } => *from = now.max(*from),
@@ -126,7 +126,7 @@ pub fn bound(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
 
 /// Limits the time of the last id and the length of the lease. If the time were beyond the registry's clock, the clocks of
 /// other servers would seem to be behind, and these servers would get no lease. A long lease would block the worker id.
-fn bound_entry(entry: &mut Entry, now: UnixMicros) {
+fn bound(entry: &mut Entry, now: UnixMicros) {
     if holds(Guard::PeersBounded) {
         entry.last = entry.last.map(|last| last.min(now));
     }

@@ -18,7 +18,7 @@ use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{
     self, LeaseError, RegistryName as Name, Request, RequestBody, Response,
 };
-use snowflake_ids_core::registry::worker_ids::{LeaseLimits, bound};
+use snowflake_ids_core::registry::worker_ids::{LeaseLimits, bound_request};
 use snowflake_ids_core::sequence::tickets;
 use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
@@ -213,7 +213,7 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
     };
     // The registry sends no errors back, as if they were lost. It does not respond to a request for another registry, either.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
-    bound(&mut request.ask, now, 1);
+    bound_request(&mut request.ask, now, 1);
     let limits = LeaseLimits { taken: Vec::new(), longest: Duration::from_micros(FORMER.cast_unsigned()) };
     let Some(Ok(said)) = meant.then(|| registry.serve(1, &request.ask, &limits, now, &stop)) else { return };
     if is_lost(sim, sent.cut_off) {

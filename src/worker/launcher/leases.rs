@@ -26,7 +26,7 @@ use std::time::Duration;
 pub struct LeaseLauncher {
     /// The lease worker that was started, and the value of `arrivals` at its start.
     lease_worker: Option<(DynamicBackgroundWorker, u64)>,
-    launch: Launch,
+    pub launch: Launch,
     renewal: Renewal,
 }
 
@@ -90,11 +90,6 @@ impl LeaseLauncher {
             LaunchAction::Wait(due) => due,
         };
         [renewal_due, due].into_iter().flatten().min()
-    }
-
-    /// Returns whether a lease worker waits for a free worker process (`max_worker_processes`).
-    pub fn is_short(&self) -> bool {
-        self.launch.is_short()
     }
 
     /// Processes the report of a lease worker that has ended, and frees its slot.

@@ -24,7 +24,6 @@ use crate::store::tables::SEGMENT;
 use bind::confirm;
 use cache::{Locked, locked_binding_of};
 use error::SequenceError;
-use pgrx::pg_sys::BuiltinOid::{INT8OID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
@@ -49,8 +48,7 @@ enum Last {
     Forgotten,
 }
 
-static RAISE: Statement =
-    Statement::new("SELECT snowflake_ids_internal.sequence_raise($1, $2)", &[TEXTOID, INT8OID]);
+static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_raise($1, $2)");
 
 /// Returns the next number of a sequence. The caller's rights on an identity column's sequence are not checked.
 pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {

@@ -6,6 +6,8 @@ pub mod slot;
 
 use alone::Alone;
 use slot::Slot;
+use snowflake_ids_core::registry::client::RegistryClient;
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
@@ -18,7 +20,6 @@ use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::worker::refill::{
     Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory, Tables,
-    TransactionError,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -116,20 +117,12 @@ impl Tables for Tx<'_> {
         Some(1)
     }
 
-    fn uses_registries(&mut self) -> Result<bool, Locked> {
-        if self.0.is_locked.get() { Err(Locked) } else { Ok(false) }
-    }
-
     fn is_clustered(&mut self) -> Result<bool, Locked> {
         Ok(false)
     }
 
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
-        panic!("there are no registries");
-    }
-
-    fn is_used(&mut self, _: &str) -> Result<bool, Locked> {
-        panic!("there are no registries");
+        if self.0.is_locked.get() { Err(Locked) } else { Ok(Vec::new()) }
     }
 
     fn record_seen(&mut self, _: &wire::RegistryName) -> Result<(), Locked> {
@@ -185,14 +178,10 @@ impl<'h> RefillHost for Process<'h> {
     type Slot = Slot;
     type Tables = Tx<'h>;
 
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
+    fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>) -> Result<T, SqlError> {
         let here = &self.host.here;
         here.transactions.set(here.transactions.get() + 1);
-        let locked =
-            |Locked| TransactionError { code: 0, message: "locked".to_owned(), is_lock_timeout: true };
+        let locked = |Locked| SqlError::new(*b"55P03", "locked");
         work(&mut Tx(here)).map_err(locked)
     }
 
@@ -286,7 +275,7 @@ impl Host {
     fn run(&self, rounds: usize, check: &dyn Fn(&Self)) {
         self.rounds.set(rounds);
         let process = Process { host: self, check };
-        RefillWorker::new(&process, Alone, NoSavedRanges).run();
+        RefillWorker::new(&process, RegistryClient::new(Alone), NoSavedRanges).run();
     }
 }
 

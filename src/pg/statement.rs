@@ -16,21 +16,21 @@ use std::panic::AssertUnwindSafe;
 /// A statement with its cached plan.
 pub struct Statement {
     sql: &'static str,
-    types: &'static [PgBuiltInOids],
     is_kept: bool,
     kept: PerProcess<RefCell<Option<OwnedPreparedStatement>>>,
 }
 
 impl Statement {
-    /// Declares a statement and the types of its arguments. Names in the SQL are schema-qualified or belong to `pg_catalog`.
-    pub const fn new(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
-        Self { sql, types, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
+    /// Declares a statement. Each run passes arguments of the same types. Names in the SQL are schema-qualified or belong to
+    /// `pg_catalog`.
+    pub const fn new(sql: &'static str) -> Self {
+        Self { sql, is_kept: true, kept: PerProcess::new(RefCell::new(None)) }
     }
 
     /// Declares a statement that is planned for each run. A plan that was cached while its table was empty would later
     /// scan the whole table.
-    pub const fn of_many(sql: &'static str, types: &'static [PgBuiltInOids]) -> Self {
-        Self { sql, types, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
+    pub const fn of_many(sql: &'static str) -> Self {
+        Self { sql, is_kept: false, kept: PerProcess::new(RefCell::new(None)) }
     }
 
     /// Runs the statement in the current transaction, and ignores its rows.
@@ -63,7 +63,7 @@ impl Statement {
     ) -> Result<T, SpiError> {
         server::refuse_during_recovery();
         connect_mut(|client| {
-            let types = || self.types.iter().map(|of| PgOid::BuiltIn(*of)).collect::<Vec<_>>();
+            let types = || arguments.iter().map(|argument| argument.oid().into()).collect::<Vec<PgOid>>();
             // A trigger that the statement fires may run the same statement while the plan is borrowed.
             let Some(mut kept) = self.kept.try_borrow_mut().ok().filter(|_| self.is_kept) else {
                 let plan = client.prepare_mut(self.sql, &types())?;

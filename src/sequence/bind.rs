@@ -12,37 +12,30 @@ use crate::segment::error::SegmentError;
 use crate::settings;
 use crate::store::sequence::Bound;
 use crate::store::tables::SEQUENCE_BINDING;
-use pgrx::pg_sys::BuiltinOid::{BOOLOID, CHAROID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
 
-static FORGET_DROPPED: Statement =
-    Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()", &[]);
+static FORGET_DROPPED: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()");
 static COUNT: Statement = Statement::new(
     "SELECT count(*) FROM (SELECT FROM snowflake_ids.sequence_binding AS b
          WHERE b.sequence OPERATOR(pg_catalog.<>) $1 LIMIT $2) AS b",
-    &[OIDOID, INT8OID],
 );
 static RECORD: Statement = Statement::new(
     "INSERT INTO snowflake_ids.sequence_binding AS b (sequence, tag, last_number, generator) VALUES ($1, $2, $3, $4)
      ON CONFLICT (sequence) DO UPDATE SET tag = excluded.tag, last_number = excluded.last_number,
          generator = excluded.generator, bound_at = excluded.bound_at, checked = true",
-    &[OIDOID, TEXTOID, INT8OID, TEXTOID],
 );
 static REMEMBER: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET type = $2, cycles = $3, unlogged = $4, identity = $5
      WHERE b.sequence OPERATOR(pg_catalog.=) $1",
-    &[OIDOID, OIDOID, BOOLOID, BOOLOID, CHAROID],
 );
 static ERASE: Statement = Statement::new(
     "DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence OPERATOR(pg_catalog.=) $1",
-    &[OIDOID],
 );
 static CONFIRM: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET checked = true
      WHERE b.sequence OPERATOR(pg_catalog.=) (SELECT r.sequence FROM snowflake_ids.sequence_binding AS r
          WHERE r.sequence OPERATOR(pg_catalog.=) $1 AND NOT r.checked FOR UPDATE SKIP LOCKED)",
-    &[OIDOID],
 );
 
 /// Records that a sequence is bound. The sequence must stand at its end (its maximum).

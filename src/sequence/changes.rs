@@ -18,17 +18,14 @@ use crate::segment::privilege;
 use crate::settings;
 use crate::store::sequence::Binding;
 use crate::store::tables::SEQUENCE_BINDING;
-use pgrx::pg_sys::BuiltinOid::{INT4OID, INT8OID, OIDOID, TEXTOID};
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
 use snowflake_ids_core::sequence::privilege::Action;
 use std::cell::Cell;
 use std::ffi::c_int;
 
-static ATTACH: Statement =
-    Statement::new("SELECT snowflake_ids_internal.attach_created($1, $2, $3)", &[OIDOID, INT4OID, TEXTOID]);
-static RESTART: Statement =
-    Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)", &[OIDOID, TEXTOID, INT8OID]);
+static ATTACH: Statement = Statement::new("SELECT snowflake_ids_internal.attach_created($1, $2, $3)");
+static RESTART: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)");
 
 /// True if this transaction has dropped a sequence that may have been bound.
 static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));

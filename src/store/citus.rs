@@ -3,7 +3,6 @@
 use crate::pg::catalog;
 use crate::pg::libpq::options_of_string;
 use crate::pg::statement::Statement;
-use pgrx::pg_sys::BuiltinOid::INT4OID;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::citus::{Coordinator, NoCoordinatorError};
 use snowflake_ids_core::registry::client::Options;
@@ -11,11 +10,7 @@ use snowflake_ids_core::registry::client::Options;
 /// Group 0 is the coordinator. A server outside a cluster also has group 0.
 static IS_WORKER: Statement = Statement::new(
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid OPERATOR(pg_catalog.<>) 0)",
-    &[],
 );
-
-static HAS_NODES: Statement =
-    Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL", &[]);
 
 /// Columns that some Citus versions lack are read through JSON.
 static COORDINATOR: Statement = Statement::new(
@@ -26,23 +21,18 @@ static COORDINATOR: Statement = Statement::new(
      WHERE n.groupid = 0 AND coalesce(to_jsonb(n) ->> 'noderole', 'primary') = 'primary'
            AND coalesce((to_jsonb(n) ->> 'isactive')::boolean, true)
      ORDER BY 3 LIMIT 1",
-    &[],
 );
-
-static HAS_AUTHINFO: Statement =
-    Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_authinfo') IS NOT NULL", &[]);
 
 /// An entry for the coordinator's node takes precedence over an entry for all nodes (node 0).
 static AUTHINFO: Statement = Statement::new(
     "SELECT convert_to(a.authinfo, 'UTF8') FROM pg_catalog.pg_dist_authinfo AS a
      WHERE a.rolename = current_user AND a.nodeid IN (0, $1) ORDER BY a.nodeid DESC LIMIT 1",
-    &[INT4OID],
 );
 
 /// Returns whether this database is a Citus worker. A worker must not take ids from its own table of tags, because the
 /// coordinator serves the same ids.
 pub fn is_worker() -> Result<bool, SpiError> {
-    Ok(is_there() && is(&IS_WORKER)?)
+    Ok(is_there() && IS_WORKER.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
 }
 
 /// Returns whether this database has the extension Citus. Reads the catalog cache only. Call only within a transaction.
@@ -56,7 +46,7 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     if !is_worker()? {
         return Ok(Err(NoCoordinatorError::NotWorker));
     }
-    if !is(&HAS_NODES)? {
+    if !catalog::has_system_table(c"pg_dist_node") {
         return Ok(Err(NoCoordinatorError::Unknown));
     }
     let found = COORDINATOR.first(&[], |row| {
@@ -66,7 +56,7 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
         Ok((place, row.get::<i32>(3)?.unwrap_or_default(), text(6)?))
     })?;
     let Some((place, node, of_all)) = found else { return Ok(Err(NoCoordinatorError::Unknown)) };
-    let of_role = if is(&HAS_AUTHINFO)? {
+    let of_role = if catalog::has_system_table(c"pg_dist_authinfo") {
         AUTHINFO.first(&[node.into()], |row| Ok(utf8(row.get::<Vec<u8>>(1)?)))?.unwrap_or_default()
     } else {
         String::new()
@@ -82,8 +72,4 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
 
 fn utf8(bytes: Option<Vec<u8>>) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-}
-
-fn is(question: &'static Statement) -> Result<bool, SpiError> {
-    Ok(question.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
 }

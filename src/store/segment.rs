@@ -10,7 +10,6 @@ use crate::pg::rows::{self, Sought, View};
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::store::tables::SEGMENT;
-use pgrx::PgBuiltInOids;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::sequence::definition::Definition;
@@ -56,27 +55,19 @@ macro_rules! read_sql {
 
 static COLUMN_WITH_IDS: Statement = Statement::new(
     "SELECT c.relation, c.attribute FROM snowflake_ids_internal.column_with_ids($1) AS c WHERE c.relation IS NOT NULL",
-    &[PgBuiltInOids::TEXTOID],
 );
 
-static READ_UNLOCKED: Statement = Statement::new(
-    read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s SKIP LOCKED"),
-    &[PgBuiltInOids::TEXTOID],
-);
-static READ: Statement = Statement::new(
-    read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s"),
-    &[PgBuiltInOids::TEXTOID],
-);
+static READ_UNLOCKED: Statement =
+    Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s SKIP LOCKED"));
+static READ: Statement =
+    Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s"));
 /// Reads several tags, in their order.
-static READ_ALL: Statement = Statement::of_many(
-    read_sql!(
-        ", n.place",
-        "jsonb_array_elements_text(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (tag, place),
+static READ_ALL: Statement = Statement::of_many(read_sql!(
+    ", n.place",
+    "jsonb_array_elements_text(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (tag, place),
          snowflake_ids.segment s,",
-        "n.tag ORDER BY n.place FOR NO KEY UPDATE OF s"
-    ),
-    &[PgBuiltInOids::BYTEAOID],
-);
+    "n.tag ORDER BY n.place FOR NO KEY UPDATE OF s"
+));
 
 static WRITE: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
@@ -84,27 +75,20 @@ static WRITE: Statement = Statement::new(
          system_identifier = snowflake_ids_internal.system_identifier(), timeline = snowflake_ids_internal.timeline(),
          update_time = clock_timestamp()
      WHERE tag = $1",
-    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT4OID, PgBuiltInOids::INT8OID],
 );
 
 static SET_BACK: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
      SET max_id = $2, version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      WHERE tag = $1 AND max_id = $3 AND version = $4 AND reset IS NULL",
-    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
-static RAISE: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.segment_raise($1, $2)",
-    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID],
-);
+static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
 
-static TAG_GENERATION: Statement =
-    Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1", &[PgBuiltInOids::TEXTOID]);
+static TAG_GENERATION: Statement = Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1");
 
 static CREATE: Statement = Statement::new(
     "INSERT INTO snowflake_ids.segment (tag, increment, remainder) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
-    &[PgBuiltInOids::TEXTOID, PgBuiltInOids::INT8OID, PgBuiltInOids::INT8OID],
 );
 
 /// The table of tags; None if the extension was dropped.

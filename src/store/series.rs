@@ -11,7 +11,6 @@ use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
 use crate::pg::text::TextOut;
 use pgrx::datum::DatumWithOid;
-use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, UUIDOID};
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::sequence::directory::Tag;
@@ -37,7 +36,7 @@ macro_rules! period {
 /// Defines the statements on one table of counters. `next` is tried first, because it needs only one index lookup, one
 /// row update and one WAL record.
 macro_rules! counters {
-    ($name:ident, $source:ident, $table:literal, $of:ident) => {
+    ($name:ident, $source:ident, $table:literal) => {
         static $name: Counters = Counters {
             table: &$source,
             next: Statement::new(
@@ -54,7 +53,6 @@ macro_rules! counters {
                     ")",
                     returning!()
                 ),
-                &[INT8OID, $of, INT8OID, INT8OID, INT4OID],
             ),
             first: Statement::new(
                 concat!(
@@ -69,7 +67,6 @@ macro_rules! counters {
                       WHERE k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
                     returning!()
                 ),
-                &[INT8OID, $of, INT8OID, INT8OID, INT4OID],
             ),
             set: Statement::new(
                 concat!(
@@ -83,7 +80,6 @@ macro_rules! counters {
                           OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
                     returning!()
                 ),
-                &[INT8OID, $of, INT8OID, BOOLOID, INT4OID],
             ),
             raise: Statement::new(
                 concat!(
@@ -93,7 +89,6 @@ macro_rules! counters {
                       WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
                           AND k.last_value OPERATOR(pg_catalog.<) $3"
                 ),
-                &[INT8OID, $of, INT8OID],
             ),
             read: Statement::new(
                 concat!(
@@ -102,7 +97,6 @@ macro_rules! counters {
                     $table,
                     " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2"
                 ),
-                &[INT8OID, $of],
             ),
         };
     };
@@ -120,9 +114,9 @@ struct Counters {
     read: Statement,
 }
 
-counters!(OF_BIGINTS, SERIES_BIGINT, "series_bigint", INT8OID);
-counters!(OF_TEXTS, SERIES_TEXT, "series_text", TEXTOID);
-counters!(OF_UUIDS, SERIES_UUID, "series_uuid", UUIDOID);
+counters!(OF_BIGINTS, SERIES_BIGINT, "series_bigint");
+counters!(OF_TEXTS, SERIES_TEXT, "series_text");
+counters!(OF_UUIDS, SERIES_UUID, "series_uuid");
 
 /// A number, and the first day of its period in days since 1970. The day is 0 if the series is not dated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +210,6 @@ pub fn raise(series: &Series, key: &Key, number: i64) -> Result<(), SpiError> {
 static LOCK: Statement = Statement::new(
     "SELECT true FROM snowflake_ids.series AS s WHERE s.id OPERATOR(pg_catalog.=) $1
          AND s.name OPERATOR(pg_catalog.=) $2 COLLATE pg_catalog.\"C\" FOR KEY SHARE",
-    &[INT8OID, TEXTOID],
 );
 
 /// Locks a series against DROP and RENAME until the transaction ends. Returns whether the series exists under this
@@ -233,7 +226,6 @@ static PERIOD: Statement = Statement::new(
             pg_catalog.date_trunc($1, pg_catalog.timezone($2, c.now OPERATOR(pg_catalog.+) '10 seconds'::pg_catalog.interval))::pg_catalog.date
                 OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
      FROM (SELECT pg_catalog.clock_timestamp() AS now OFFSET 0) AS c",
-    &[TEXTOID, TEXTOID],
 );
 
 /// Returns the first days of two periods, in days since 1970-01-01: the current period, and the period that will be

@@ -7,32 +7,13 @@ use crate::pg::report::raise;
 use crate::pg::statement::Statement;
 use crate::pg::time::{from_sql, to_sql};
 use crate::store::tables::WORKER_LEASE;
-use pgrx::PgBuiltInOids;
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
-use pgrx::pg_sys::BuiltinOid::{BOOLOID, INT4OID, INT8OID, TEXTOID, TIMESTAMPTZOID};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::Entry;
-use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{HeldWorker, Overview, WorkerRows};
 use snowflake_ids_core::server::state::{Chosen, First};
-
-/// The types of [`arguments`].
-const ENTRY_TYPES: &[PgBuiltInOids] = &[
-    INT4OID,
-    INT4OID,
-    INT8OID,
-    TIMESTAMPTZOID,
-    TIMESTAMPTZOID,
-    TIMESTAMPTZOID,
-    TIMESTAMPTZOID,
-    INT8OID,
-    INT4OID,
-    TEXTOID,
-    INT4OID,
-    TEXTOID,
-    TEXTOID,
-];
 
 static INSERT: Statement = Statement::new(
     "INSERT INTO snowflake_ids.worker_lease
@@ -40,7 +21,6 @@ static INSERT: Statement = Statement::new(
           host, port, data_directory, layout)
      VALUES ($1, $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $11, $12, $13)
      ON CONFLICT (datacenter_id, worker_id) DO NOTHING RETURNING worker_id",
-    ENTRY_TYPES,
 );
 
 static UPDATE: Statement = Statement::new(
@@ -48,20 +28,21 @@ static UPDATE: Statement = Statement::new(
      SET token = $3, expires_at = $4, leased_at = $5, clock = $6, renewed_at = $6, released_at = NULL, last_time = $7,
          system_identifier = $8, timeline = $9, host = $10, port = $11, data_directory = $12, layout = $13
      WHERE datacenter_id = $1 AND worker_id = $2",
-    ENTRY_TYPES,
 );
 
 static LOCK: Statement = Statement::new(
     "SELECT worker_id, token, expires_at, leased_at FROM snowflake_ids.worker_lease
      WHERE datacenter_id = $1 AND worker_id = $2 FOR UPDATE",
-    &[INT4OID, INT4OID],
 );
 
-/// The highest worker id of a datacenter, and the latest time in ids of other clusters that hold leases in this datacenter.
+/// The highest worker id of a datacenter, the latest time in ids of other clusters that hold leases in this datacenter, and the
+/// number of worker ids that this server holds or has not used up.
 static OVERVIEW: Statement = Statement::new(
-    "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3)
+    "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3),
+            count(*) FILTER (WHERE expires_at > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
+                AND host = $5 AND port IS NOT DISTINCT FROM $6 AND data_directory = $7
+                AND NOT coalesce(token IN ($8, $9), false))
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1",
-    &[INT4OID, TIMESTAMPTZOID, INT8OID],
 );
 
 /// The rows of a datacenter. If `$2` is false, only the rows with one of the two lease tokens `$3` and `$4`.
@@ -69,43 +50,30 @@ static ROWS: Statement = Statement::new(
     "SELECT worker_id, token, expires_at, leased_at FROM snowflake_ids.worker_lease
      WHERE datacenter_id = $1 AND worker_id >= 0 AND ($2 OR token IN ($3, $4))
      ORDER BY worker_id",
-    &[INT4OID, BOOLOID, INT8OID, INT8OID],
 );
 
 static GIVE_BACK: Statement = Statement::new(
     "UPDATE snowflake_ids.worker_lease
      SET token = NULL, expires_at = $3, released_at = clock_timestamp()
      WHERE datacenter_id = $1 AND worker_id = $2",
-    &[INT4OID, INT4OID, TIMESTAMPTZOID],
 );
 
 static FORMER_LEASES_UNTIL: Statement =
-    Statement::new("SELECT max(former_until) FROM snowflake_ids.worker_lease", &[]);
+    Statement::new("SELECT max(former_until) FROM snowflake_ids.worker_lease");
 
 static RECORD_FORMER_LEASES: Statement = Statement::new(
     "UPDATE snowflake_ids.worker_lease SET former_until = $3 WHERE datacenter_id = $1 AND worker_id = $2",
-    &[INT4OID, INT4OID, TIMESTAMPTZOID],
 );
 
 static HOLDERS: Statement = Statement::new(
     "SELECT worker_id, convert_to(coalesce(left(host, 255), '?'), 'UTF8'), port, expires_at
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2 AND expires_at > $4
      ORDER BY worker_id LIMIT $3",
-    &[INT4OID, INT4OID, INT8OID, TIMESTAMPTZOID],
-);
-
-static CACHE: Statement = Statement::new(
-    "SELECT count(*) FROM snowflake_ids.worker_lease
-     WHERE datacenter_id = $1 AND expires_at > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
-         AND host = $5 AND port IS NOT DISTINCT FROM $6 AND data_directory = $7
-         AND NOT coalesce(token IN ($8, $9), false)",
-    &[INT4OID, TIMESTAMPTZOID, INT8OID, INT4OID, TEXTOID, INT4OID, TEXTOID, INT8OID, INT8OID],
 );
 
 static OTHERS: Statement = Statement::new(
     "SELECT FROM snowflake_ids.worker_lease
      WHERE expires_at > $1 AND (token IS NULL OR token IS DISTINCT FROM $2 AND token IS DISTINCT FROM $3) LIMIT 1",
-    &[TIMESTAMPTZOID, INT8OID, INT8OID],
 );
 
 /// Returns whether another server holds a lease of a worker id. `own` are this server's lease tokens. A lease that was given
@@ -116,13 +84,11 @@ pub fn has_others(own: [Option<i64>; 2], now: UnixMicros) -> Result<bool, SpiErr
 
 static CHOSEN: Statement = Statement::new(
     "SELECT worker_id, datacenter_id, timeline, home, system_identifier FROM snowflake_ids.worker_chosen ORDER BY timeline, chosen_at",
-    &[],
 );
 
 static RECORD_CHOSEN: Statement = Statement::new(
     "INSERT INTO snowflake_ids.worker_chosen (datacenter_id, worker_id, system_identifier, timeline, home) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT DO NOTHING",
-    &[INT4OID, INT4OID, INT8OID, INT4OID, TEXTOID],
 );
 
 /// Returns the worker ids that servers had chosen themselves before the extension was created. The servers belong to this
@@ -160,14 +126,9 @@ impl WorkerRows for Rows {
     fn overview(
         &mut self,
         entry: &Entry,
+        own: [Option<i64>; 2],
         now: UnixMicros,
-    ) -> Result<(Option<u32>, Option<UnixMicros>), SpiError> {
-        let arguments = [number(entry.datacenter), stamp(now).into(), entry.holder.system_identifier.into()];
-        let read = |row: &SpiHeapTupleData<'_>| Ok((worker_of(row)?, instant(row, 2)?));
-        Ok(OVERVIEW.first(&arguments, read)?.unwrap_or_default())
-    }
-
-    fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, SpiError> {
+    ) -> Result<Overview, SpiError> {
         let Holder { system_identifier, timeline, host, port, directory, .. } = &entry.holder;
         let arguments = [
             number(entry.datacenter),
@@ -177,11 +138,14 @@ impl WorkerRows for Rows {
             legible(host).into(),
             (*port).into(),
             legible(directory).into(),
-            but[0].into(),
-            but[1].into(),
+            own[0].into(),
+            own[1].into(),
         ];
-        let count = CACHE.first(&arguments, |row| row.get::<i64>(1))?.flatten().unwrap_or_default();
-        Ok(count.cast_unsigned())
+        let read = |row: &SpiHeapTupleData<'_>| {
+            let held = row.get::<i64>(3)?.unwrap_or_default().cast_unsigned();
+            Ok(Overview { highest: worker_of(row)?, latest: instant(row, 2)?, held })
+        };
+        Ok(OVERVIEW.first(&arguments, read)?.unwrap_or_default())
     }
 
     fn rows(&mut self, datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, SpiError> {
@@ -268,7 +232,7 @@ fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
     })
 }
 
-/// Returns the values of a row, in the order of [`ENTRY_TYPES`].
+/// Returns the values of a row, in the order of [`INSERT`] and [`UPDATE`].
 fn arguments(row: &LeaseRow, entry: &Entry) -> Vec<DatumWithOid<'static>> {
     let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
     vec![

@@ -72,7 +72,7 @@ impl Launcher {
             self.look_at_tags();
             self.pool.retry();
         }
-        let pool_due = self.pool.round(usize::from(self.leases.is_short()));
+        let pool_due = self.pool.round(usize::from(self.leases.launch.is_short()));
         let due = [self.high_water_marks.round(), lease_due, pool_due, self.samples.round()]
             .into_iter()
             .flatten()

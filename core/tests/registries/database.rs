@@ -327,11 +327,6 @@ impl refill::Tables for Tx<'_> {
         Some(SOURCE)
     }
 
-    fn uses_registries(&mut self) -> Result<bool, Locked> {
-        self.env.turn();
-        Ok(self.look(|store| !store.endpoints.is_empty()))
-    }
-
     fn is_clustered(&mut self) -> Result<bool, Locked> {
         Ok(false)
     }
@@ -339,11 +334,6 @@ impl refill::Tables for Tx<'_> {
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
         self.env.turn();
         Ok(self.look(|store| store.endpoints.clone()))
-    }
-
-    fn is_used(&mut self, identity: &str) -> Result<bool, Locked> {
-        self.env.turn();
-        Ok(self.look(|store| store.endpoints.iter().any(|endpoint| endpoint.seen.identity == identity)))
     }
 
     fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Locked> {

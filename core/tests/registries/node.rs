@@ -4,6 +4,7 @@ use super::database::{Locked, SOURCE, Store, Tx, tag_of};
 use super::network::Net;
 use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
 use snowflake_ids_core::registry::client::RegistryClient;
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::sequence::directory;
@@ -14,7 +15,7 @@ use snowflake_ids_core::sequence::tickets::Answer;
 use snowflake_ids_core::server::saved_range_file::{self, SavedRangeFile, SavedRanges};
 use snowflake_ids_core::server::saved_ranges::{InUse, Name, rest};
 use snowflake_ids_core::worker::refill::{
-    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory, TransactionError,
+    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -331,19 +332,14 @@ impl<'e> RefillHost for Host<'e> {
     type Slot = Slot;
     type Tables = Tx<'e>;
 
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
+    fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>) -> Result<T, SqlError> {
         let mut tx = Tx::begin(self.env, 20);
         match work(&mut tx) {
             Ok(done) => {
                 tx.commit();
                 Ok(done)
             }
-            Err(Locked) => {
-                Err(TransactionError { code: 0, message: "it is locked".to_owned(), is_lock_timeout: true })
-            }
+            Err(Locked) => Err(SqlError::new(*b"55P03", "it is locked")),
         }
     }
 

@@ -14,13 +14,12 @@ use crate::store::segment::TagTables;
 use crate::store::tables::SEGMENT;
 use crate::worker::log;
 use crate::worker::rest::rest;
+use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
-use pgrx::{PgLogLevel, PgSqlErrorCode};
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::sequence::directory::{Tag, TagKey};
 use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached};
-use snowflake_ids_core::worker::refill::{
-    RefillHost, RefillSettings, RefillTask, SharedMemory, TransactionError,
-};
+use snowflake_ids_core::worker::refill::{RefillHost, RefillSettings, RefillTask, SharedMemory};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -69,17 +68,12 @@ impl RefillHost for RefillServer {
     fn transaction<T>(
         &self,
         work: impl FnOnce(&mut TagTables) -> Result<T, SpiError>,
-    ) -> Result<T, TransactionError> {
+    ) -> Result<T, SqlError> {
         let done = worker::transaction(|| match SEGMENT.find() {
             Some(source) => source.as_owner(|| work(&mut TagTables(Some(source)))),
             None => work(&mut TagTables(None)),
         });
-        let of_spi = |error: SpiError| TransactionError {
-            code: PgSqlErrorCode::ERRCODE_INTERNAL_ERROR as i32,
-            message: error.to_string(),
-            is_lock_timeout: false,
-        };
-        done?.map_err(of_spi)
+        done?.map_err(|error| SqlError::new(*b"XX000", error.to_string()))
     }
 
     fn settings(&self) -> RefillSettings {

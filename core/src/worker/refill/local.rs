@@ -24,7 +24,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
         wait: LockWait,
     ) -> Result<Reservation, <T as TagRows>::Error> {
         let Some(source) = tables.source() else { return Ok(Ok(vec![None; tasks.len()])) };
-        if tables.uses_registries()? {
+        if !tables.endpoints()?.is_empty() {
             return Ok(Err(RefillError::Elsewhere));
         }
         if tables.is_clustered()? {
@@ -45,7 +45,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
         }
         // The first check was made before the rows were locked. No session can start to use registries while the rows are
         // locked.
-        let is_elsewhere = holds(Guard::StillLocal) && tables.uses_registries()?;
+        let is_elsewhere = holds(Guard::StillLocal) && !tables.endpoints()?.is_empty();
         Ok(if is_elsewhere { Err(RefillError::Elsewhere) } else { Ok(outcomes) })
     }
 }

@@ -37,9 +37,6 @@ const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snow
 /// The pause between two attempts to take the state lock.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// The longest time that a call waits for the lease of a worker id.
-pub const LEASE_WAIT: Duration = Duration::from_secs(5);
-
 /// This server as the issuer's host, for one call.
 pub struct Server<'a> {
     shared: &'a Shared,
@@ -195,7 +192,7 @@ impl Caller for Server<'_> {
     }
 
     fn lease(&self, other: bool) -> Result<(), LeaseError> {
-        crate::lease::ask(self.shared, other, LEASE_WAIT)
+        crate::lease::ask(self.shared, other)
     }
 
     fn trouble(&self) -> Option<LeaseError> {

@@ -12,6 +12,8 @@ use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::sequence::tickets::Answer;
 use std::time::Duration;
 
+/// The longest time that a call waits for the lease of a worker id.
+const WAIT: Duration = Duration::from_secs(5);
 /// The separator between the parts of a [`LeaseError`] in shared memory.
 const SEPARATOR: char = '\u{1f}';
 
@@ -29,14 +31,14 @@ fn from_text(text: &str) -> Option<LeaseError> {
 
 /// Asks the lease worker for a worker id, and waits for its answer. With `other`, asks for a different worker id, because
 /// the clock is behind ids of the present worker id.
-pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseError> {
+pub fn ask(shared: &Shared, other: bool) -> Result<(), LeaseError> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
         leases.requests.want_another(shared.generation());
     }
     let ticket = leases.requests.request.ask();
     call(leases);
-    let answer = leases.answered.wait(Event::Lease, limit, || leases.requests.request.answer_to(ticket));
+    let answer = leases.answered.wait(Event::Lease, WAIT, || leases.requests.request.answer_to(ticket));
     match answer {
         Some(Answer::Supplied) => Ok(()),
         _ => Err(trouble().unwrap_or_else(silence)),
@@ -44,11 +46,11 @@ pub fn ask(shared: &Shared, other: bool, limit: Duration) -> Result<(), LeaseErr
 }
 
 /// Requests a renewal even if it is not due yet, and then calls [`ask`].
-pub fn renew(shared: &Shared, limit: Duration) -> Result<(), LeaseError> {
+pub fn renew(shared: &Shared) -> Result<(), LeaseError> {
     if let Some(leases) = leases() {
         leases.requests.ask_to_renew();
     }
-    ask(shared, false, limit)
+    ask(shared, false)
 }
 
 /// Returns the last failure to get or renew a lease; None if the last attempt succeeded.

@@ -237,7 +237,7 @@ fn use_held<T>(
                 drop(waiter.take());
                 waiter = find_slot(segments, cached, tag, timeout, user)?;
             }
-            Err(Miss::Empty | Miss::Over) => {
+            Err(Miss::Empty) => {
                 // If this transaction has locked the tag's row, a refill would wait for the end of this transaction.
                 if let Some((taken, row)) = take_own(tag)? {
                     return Ok(Served::Own(taken, row));

@@ -1,12 +1,5 @@
 //! Series, which have a separate sequence of numbers for each key. This module takes numbers, and remembers the session's
 //! last numbers.
-//!
-//! | module | holds |
-//! | --- | --- |
-//! | [`cache`] | the session's cache of series |
-//! | [`gapless`] | numbers that are counted in the caller's transaction; also on the shards of a Citus cluster |
-//! | [`monotonic`] | numbers of many keys that share one maximum |
-//! | [`error`] | errors |
 
 mod cache;
 pub mod error;
@@ -29,17 +22,8 @@ use std::rc::Rc;
 
 static LAST: PerProcess<RefCell<Option<Recent>>> = PerProcess::new(RefCell::new(None));
 
-/// Takes the next number of a key, with the current role's rights. Error messages name `command`.
+/// Takes the next number of a key, with the rights of a role. Error messages name `command`.
 pub fn next(
-    command: &'static CStr,
-    name: &[u8],
-    key: &Key,
-) -> Result<(Rc<CachedSeries>, Number), NoNumberError> {
-    next_for(command, name, key, role::current())
-}
-
-/// Takes the next number of a key, with the rights of a role.
-pub fn next_for(
     command: &'static CStr,
     name: &[u8],
     key: &Key,
@@ -64,7 +48,7 @@ pub fn next_for(
 }
 
 /// Takes the next number of a key on the fast path. Works only if the session used this series last, and shared memory has a
-/// number for the key. Otherwise returns None, and the caller must use [`next_for`]. Receives no invalidation messages, so
+/// number for the key. Otherwise returns None, and the caller must use [`next`]. Receives no invalidation messages, so
 /// this function does not see changes that other sessions have committed since the statement began. Raises no error.
 #[inline]
 pub fn next_at_once<T>(

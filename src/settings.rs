@@ -2,9 +2,10 @@
 
 use crate::pg::guc::{self, About, BadValue, Rule, read};
 use crate::pg::process::PerProcess;
-use crate::pg::report::{report, sentence};
+use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, GucFlags, GucSetting, PostgresGucEnum};
+use snowflake_ids_core::error::sentence;
 use snowflake_ids_core::registry::lease::Policy;
 use snowflake_ids_core::server::issuer::{DEFAULT_SLOTS, MAX_SLOTS};
 use snowflake_ids_core::server::state::Identity;

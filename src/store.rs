@@ -5,7 +5,6 @@ pub mod citus;
 pub mod durable;
 pub mod generator;
 pub mod registry;
-pub mod section;
 pub mod segment;
 pub mod sequence;
 pub mod series;

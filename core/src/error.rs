@@ -105,6 +105,12 @@ pub fn ended(mut text: String) -> String {
     text
 }
 
+/// Turns a message into a sentence for DETAIL: its first letter becomes a capital.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// The largest number of characters that a message quotes from a user's text, a file or another server.
 pub const EXCERPT_CHARS: usize = 128;
 

@@ -15,6 +15,7 @@ pub mod error;
 pub mod generator;
 pub mod guard;
 pub mod ids;
+mod named_enum;
 pub mod registry;
 pub mod report;
 pub mod sequence;

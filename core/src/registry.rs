@@ -7,7 +7,7 @@
 //! | [`accept`] | checks of requests and responses, and the decision to serve a request |
 //! | [`worker_ids`] | answers of a registry to requests for worker ids |
 //! | [`tags`] | answers of a registry to requests for ids of tags |
-//! | [`link`] | traits of the connection to a registry |
+//! | [`link`] | the registries in use, and their status |
 //! | [`client`] | requests to other servers |
 //! | [`error`] | errors of a registry |
 //! | [`hosts`] | lists of hosts in libpq's options |

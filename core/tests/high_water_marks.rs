@@ -1,6 +1,6 @@
 //! Records of ids that rolled-back transactions handed out.
 
-use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Tag, TagKey, index_len};
+use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Tag, TagKey};
 use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;
 use snowflake_ids_core::sequence::reservation::HighWaterMark;
 
@@ -14,8 +14,8 @@ const fn high_water_mark(tag_generation: i64, id: i64) -> HighWaterMark {
 
 #[test]
 fn a_note_stays_until_its_row_knows_and_bounds_hold() {
-    let (mut entries, mut index) = ([DirectoryEntry::EMPTY; 2], vec![0; index_len(2)]);
-    let mut high_water_marks = HighWaterMarks(Directory::new(&mut entries, &mut index, &mut []));
+    let mut entries = [DirectoryEntry::EMPTY; 2];
+    let mut high_water_marks = HighWaterMarks(Directory::new(&mut entries, &mut []));
     let (a, b, c) = (key(1, "a"), key(2, "a"), key(1, "c"));
     assert!(
         high_water_marks.raise(&a, high_water_mark(7, 10))

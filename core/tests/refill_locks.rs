@@ -6,17 +6,20 @@ pub mod slot;
 
 use alone::Alone;
 use slot::Slot;
+use snowflake_ids_core::registry::client::RegistryClient;
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, Reserved, SavedRange, Share};
+use snowflake_ids_core::sequence::reservation::{
+    HighWaterMark, Reached, Reserved, SavedRange, Share, TagRow,
+};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::slot::Trouble;
-use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::worker::refill::{
-    Database, Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory,
-    Tables, TransactionError,
+    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory, Tables,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
@@ -57,7 +60,7 @@ fn tag(slot_index: usize) -> Tag {
 impl TagRows for Tx<'_> {
     type Error = Locked;
 
-    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Locked> {
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, Locked> {
         if tag.as_bytes() != FREE.as_bytes() {
             return match wait {
                 LockWait::Skip => Ok(None),
@@ -76,11 +79,9 @@ impl TagRows for Tx<'_> {
             remainder: 0,
             max_value: i64::MAX,
         };
-        Ok(Some(StoredRow {
+        Ok(Some(TagRow {
             definition,
             period: Period::FOREVER,
-            is_over: false,
-            may_lag: false,
             format: String::new(),
             version: 1,
             tag_generation: 1,
@@ -116,20 +117,12 @@ impl Tables for Tx<'_> {
         Some(1)
     }
 
-    fn uses_registries(&mut self) -> Result<bool, Locked> {
-        if self.0.is_locked.get() { Err(Locked) } else { Ok(false) }
-    }
-
     fn is_clustered(&mut self) -> Result<bool, Locked> {
         Ok(false)
     }
 
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
-        panic!("there are no registries");
-    }
-
-    fn is_used(&mut self, _: &str) -> Result<bool, Locked> {
-        panic!("there are no registries");
+        if self.0.is_locked.get() { Err(Locked) } else { Ok(Vec::new()) }
     }
 
     fn record_seen(&mut self, _: &wire::RegistryName) -> Result<(), Locked> {
@@ -153,26 +146,8 @@ impl Tables for Tx<'_> {
     }
 }
 
-/// A connection that borrows from the host.
-struct Connected<'h>(&'h Here);
-
-impl<'h> Database for Connected<'h> {
-    type Tables = Tx<'h>;
-
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
-        self.0.transactions.set(self.0.transactions.get() + 1);
-        let locked =
-            |Locked| TransactionError { code: 0, message: "locked".to_owned(), is_lock_timeout: true };
-        work(&mut Tx(self.0)).map_err(locked)
-    }
-}
-
 struct Process<'h> {
     host: &'h Host,
-    database: Connected<'h>,
     /// Called when a round is over.
     check: &'h dyn Fn(&Host),
 }
@@ -201,10 +176,13 @@ impl SharedMemory for Process<'_> {
 
 impl<'h> RefillHost for Process<'h> {
     type Slot = Slot;
-    type Database = Connected<'h>;
+    type Tables = Tx<'h>;
 
-    fn database(&self) -> &Connected<'h> {
-        &self.database
+    fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>) -> Result<T, SqlError> {
+        let here = &self.host.here;
+        here.transactions.set(here.transactions.get() + 1);
+        let locked = |Locked| SqlError::new(*b"55P03", "locked");
+        work(&mut Tx(here)).map_err(locked)
     }
 
     fn settings(&self) -> RefillSettings {
@@ -296,8 +274,8 @@ impl Host {
 
     fn run(&self, rounds: usize, check: &dyn Fn(&Self)) {
         self.rounds.set(rounds);
-        let process = Process { host: self, database: Connected(&self.here), check };
-        RefillWorker::new(&process, Alone, NoSavedRanges).run();
+        let process = Process { host: self, check };
+        RefillWorker::new(&process, RegistryClient::new(Alone), NoSavedRanges).run();
     }
 }
 

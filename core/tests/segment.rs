@@ -112,7 +112,7 @@ fn ids_of_a_day_are_given_until_it_is_over() {
     assert!(publish(&segment, &of_day(10, 2_000, 5)));
     let taken = segment.take(0, ONE, &UnixMicros(1_999)).unwrap();
     assert_eq!((taken.range.first, taken.day), (1, 10));
-    assert_eq!(segment.take(0, ONE, &UnixMicros(2_000)), Err(Miss::Over));
+    assert_eq!(segment.take(0, ONE, &UnixMicros(2_000)), Err(Miss::Empty));
     assert!(segment.buffer_states().is_over(&UnixMicros(2_000)) && segment.buffer_states().is_dated());
     assert!(!segment.buffer_states().is_over(&UnixMicros(1_999)));
     assert_eq!(segment.clear().left(), 4);

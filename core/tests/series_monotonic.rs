@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::monotonic::{
-    Bucket, Hash, KeyMiss, Keys, Section, SectionBounds, SectionNeed, SectionRef, Supplied, section_of,
+    Bucket, Hash, KeyMiss, Keys, Section, SectionBounds, SectionNeed, SectionRef, section_of,
 };
 use std::collections::BTreeMap;
 use std::thread;
@@ -211,23 +211,23 @@ fn sixteen_bytes_a_key_are_enough() {
 fn a_range_that_is_not_above_is_dropped() {
     let section = Section::default();
     assert!(section.open(1, &range(100, 10, 1)));
+    // The second value tells whether the keys continue in the range.
+    let (dropped, far, taken) = ((true, false), (false, false), (true, true));
     for (first, count, increment, supplied) in [
-        (90, 5, 1, Supplied::Below),
-        (100, 10, 1, Supplied::Below),
-        (105, 10, 1, Supplied::Below),
-        (90, 5, 2, Supplied::Below),
-        (110, 10, 2, Supplied::Far),
-        (110, 0, 1, Supplied::Far),
-        ((1 << 32) + 200, 10, 1, Supplied::Far),
-        (i64::MAX - 20, 10, 1, Supplied::Far),
-        (110, 10, 1, Supplied::Yes),
-        (200, 10, 1, Supplied::Yes),
+        (90, 5, 1, dropped),
+        (100, 10, 1, dropped),
+        (105, 10, 1, dropped),
+        (90, 5, 2, dropped),
+        (110, 10, 2, far),
+        (110, 0, 1, far),
+        ((1 << 32) + 200, 10, 1, far),
+        (i64::MAX - 20, 10, 1, far),
+        (110, 10, 1, taken),
+        (200, 10, 1, taken),
     ] {
-        assert_eq!(
-            section.extend(&range(first, count, increment)),
-            supplied,
-            "{first}, {count}, {increment}"
-        );
+        let before = section.bounds();
+        let fits = section.extend(&range(first, count, increment));
+        assert_eq!((fits, section.bounds() != before), supplied, "{first}, {count}, {increment}");
     }
 }
 
@@ -253,8 +253,8 @@ fn numbers_leave_out_those_of_other_registries() {
     let take = || keys.take(&section, section_ref, key(1), &|_| Some(&section)).ok();
     assert!(section.open(1, &range(2, 3, 3)));
     assert_eq!([take(), take(), take(), take()], [Some(2), Some(5), Some(8), None]);
-    assert_eq!(section.extend(&range(11, 1, 3)), Supplied::Yes);
-    assert_eq!(section.extend(&range(20, 1, 3)), Supplied::Yes);
+    assert!(section.extend(&range(11, 1, 3)));
+    assert!(section.extend(&range(20, 1, 3)));
     assert_eq!([take(), take()], [Some(20), None]);
 }
 
@@ -264,8 +264,8 @@ fn no_range_comes_to_the_last_offset() {
     let keys = Keys::new(&all, 7);
     assert!(section.open(1, &range(1, 10, 1)));
     let last = i64::from(u32::MAX);
-    assert_eq!(section.extend(&range(last - 9, 10, 1)), Supplied::Far);
-    assert_eq!(section.extend(&range(last - 10, 10, 1)), Supplied::Yes);
+    assert!(!section.extend(&range(last - 9, 10, 1)));
+    assert!(section.extend(&range(last - 10, 10, 1)));
     let (section_ref, hash) = (SectionRef { slot_index: 0, owner: 1 }, Hash::of(7, 1, &Key::Bigint(1)));
     let taken: Vec<_> =
         (0..12).map_while(|_| keys.take(&section, section_ref, hash, &|_| None).ok()).collect();

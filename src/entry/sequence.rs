@@ -1,99 +1,77 @@
 //! The functions that replace the server's `nextval`, `currval`, `lastval` and `setval`.
 
 use crate::pg::redirect::{Called, is_of_identity, may_call};
-use crate::pg::report::{raise, report};
+use crate::pg::report::{bad_argument, raise, report};
 use crate::sequence::{self, error::SequenceError};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 
-info!(pg_finfo_sequence_nextval_wrapper);
-info!(pg_finfo_sequence_currval_wrapper);
-info!(pg_finfo_sequence_lastval_wrapper);
-info!(pg_finfo_sequence_setval_wrapper);
-info!(pg_finfo_sequence_setval3_wrapper);
+/// Defines a function that replaces the server's function `$called`, if the current role may call that function.
+macro_rules! replacement {
+    ($entry:ident, $info:ident, $called:expr, |$call:ident| $given:expr) => {
+        info!($info);
+
+        #[unsafe(no_mangle)]
+        #[pg_guard]
+        extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+            let $call = Call(call);
+            $call.check($called);
+            $given.unwrap_or_else(|error| raise(report(&error))).into()
+        }
+    };
+}
+
+replacement!(sequence_nextval_wrapper, pg_finfo_sequence_nextval_wrapper, Called::Nextval, |call| {
+    sequence::nextval(call.argument(0), call.is_of_identity())
+});
+replacement!(sequence_currval_wrapper, pg_finfo_sequence_currval_wrapper, Called::Currval, |call| {
+    sequence::currval(call.argument(0))
+});
+replacement!(sequence_lastval_wrapper, pg_finfo_sequence_lastval_wrapper, Called::Lastval, |call| {
+    sequence::lastval()
+});
+replacement!(sequence_setval_wrapper, pg_finfo_sequence_setval_wrapper, Called::Setval, |call| {
+    sequence::setval(call.argument(0), call.argument(1), true)
+});
+replacement!(sequence_setval3_wrapper, pg_finfo_sequence_setval3_wrapper, Called::Setval3, |call| {
+    sequence::setval(call.argument(0), call.argument(1), call.argument(2))
+});
+
 info!(pg_finfo_sequence_noted_wrapper);
 
 #[unsafe(no_mangle)]
 #[pg_guard]
-extern "C-unwind" fn sequence_nextval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the server passes the arguments that src/sql/sequence.sql declares.
-    let (sequence, is_identity) = unsafe { (argument(call, 0), is_of_identity(call)) };
-    if !is_identity {
-        // SAFETY: the server calls this function.
-        unsafe { check(call, Called::Nextval) };
-    }
-    given(sequence::nextval(sequence, is_identity))
-}
-
-#[unsafe(no_mangle)]
-#[pg_guard]
-extern "C-unwind" fn sequence_currval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the server calls this function.
-    unsafe { check(call, Called::Currval) };
-    // SAFETY: the server passes the declared arguments.
-    given(sequence::currval(unsafe { argument(call, 0) }))
-}
-
-#[unsafe(no_mangle)]
-#[pg_guard]
-extern "C-unwind" fn sequence_lastval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the server calls this function.
-    unsafe { check(call, Called::Lastval) };
-    given(sequence::lastval())
-}
-
-#[unsafe(no_mangle)]
-#[pg_guard]
-extern "C-unwind" fn sequence_setval_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the server passes the declared arguments.
-    let (sequence, value) = unsafe { (argument(call, 0), argument(call, 1)) };
-    // SAFETY: the server calls this function.
-    unsafe { check(call, Called::Setval) };
-    given(sequence::setval(sequence, value, true))
-}
-
-#[unsafe(no_mangle)]
-#[pg_guard]
-extern "C-unwind" fn sequence_setval3_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the server passes the declared arguments.
-    let (sequence, value, is_called) = unsafe { (argument(call, 0), argument(call, 1), argument(call, 2)) };
-    // SAFETY: the server calls this function.
-    unsafe { check(call, Called::Setval3) };
-    given(sequence::setval(sequence, value, is_called))
-}
-
-#[unsafe(no_mangle)]
-#[pg_guard]
 extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: the server passes the declared arguments.
-    let (sequence, id) = unsafe { (argument(call, 0), argument(call, 1)) };
-    sequence::recorded_of_column(sequence, id).into()
+    let call = Call(call);
+    sequence::recorded_of_column(call.argument(0), call.argument(1)).into()
 }
 
-/// Fails unless the current role may call the server's function.
-///
-/// # Safety
-/// The server made this call.
-unsafe fn check(call: pg_sys::FunctionCallInfo, called: Called) {
-    // SAFETY: the caller passes the server's call.
-    if !unsafe { may_call(call, called) } {
-        raise(report(&SequenceError::NotExecutable(called.name())));
+/// The server's call of one of these functions, with the arguments that `src/sql/sequence.sql` declares.
+struct Call(pg_sys::FunctionCallInfo);
+
+impl Call {
+    fn is_of_identity(&self) -> bool {
+        // SAFETY: the server made this call.
+        unsafe { is_of_identity(self.0) }
     }
-}
 
-fn given(number: Result<i64, SequenceError>) -> pg_sys::Datum {
-    number.unwrap_or_else(|error| raise(report(&error))).into()
-}
+    /// Fails unless the current role may call the server's function. The default of an identity column needs no right.
+    fn check(&self, called: Called) {
+        // SAFETY: the server made this call.
+        let allowed =
+            called == Called::Nextval && self.is_of_identity() || unsafe { may_call(self.0, called) };
+        if !allowed {
+            raise(report(&SequenceError::NotExecutable(called.name())));
+        }
+    }
 
-/// Returns an argument of a strict function.
-///
-/// # Safety
-/// The function has an argument of this type at `index`.
-unsafe fn argument<T: FromDatum>(call: pg_sys::FunctionCallInfo, index: usize) -> T {
-    // SAFETY: the caller names an existing argument, which is not null because the function is strict.
-    unsafe {
-        let argument = (*call).args.as_ptr().add(index).read();
-        T::from_datum(argument.value, false).unwrap_or_else(|| {
-            raise(crate::pg::report::bad_argument("an argument must not be null", "The function is strict."))
-        })
+    /// Returns the argument at `index`, which is declared with this type.
+    fn argument<T: FromDatum>(&self, index: usize) -> T {
+        // SAFETY: the function has this argument, which is not null because the function is strict.
+        let argument = unsafe {
+            let argument = (*self.0).args.as_ptr().add(index).read();
+            T::from_datum(argument.value, false)
+        };
+        argument
+            .unwrap_or_else(|| raise(bad_argument("an argument must not be null", "The function is strict.")))
     }
 }

@@ -36,7 +36,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
         }
         let key = key.unwrap_or_else(|error| raise(*error));
         let (cached, taken) =
-            series::next_for(c"INSERT", series.to_bytes(), &key, owner).unwrap_or_else(|error| raise(error));
+            series::next(c"INSERT", series.to_bytes(), &key, owner).unwrap_or_else(|error| raise(error));
         let value = match column.of {
             pg_sys::INT8OID => taken.number.into_datum(),
             pg_sys::INT4OID => i32::try_from(taken.number).ok().and_then(IntoDatum::into_datum),

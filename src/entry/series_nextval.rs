@@ -79,7 +79,7 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
         let cached = series::look_up(name).unwrap_or_else(|error| raise(error));
         raise(report(&SeriesError::NullKey { series: cached.shown() }));
     }
-    match series::next(c"series_nextval()", name, &key(of.value)) {
+    match series::next(c"series_nextval()", name, &key(of.value), role::current()) {
         Ok((_, taken)) => taken.number,
         Err(error) => raise(error),
     }

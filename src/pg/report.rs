@@ -106,12 +106,6 @@ pub fn spi(error: &SpiError) -> ErrorReport {
     )
 }
 
-/// Turns a message into a sentence for DETAIL: its first letter becomes a capital.
-pub fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
 /// Returns the five characters of an SQLSTATE, which the server packs into six bits each.
 pub fn letters(code: i32) -> [u8; 5] {
     [0, 1, 2, 3, 4].map(|index| b'0' + (code >> (6 * index) & 0x3f).to_le_bytes()[0])

@@ -3,12 +3,12 @@
 use super::guc;
 use super::process::PerProcess;
 use super::wait::{self, Event};
-use crate::pg::report::caught;
+use crate::pg::report::{caught, letters};
 use pgrx::bgworkers::DynamicBackgroundWorker;
 use pgrx::bgworkers::{BackgroundWorker, BackgroundWorkerBuilder, BgWorkerStartTime, SignalWakeFlags};
-use pgrx::{PgLogLevel, PgSqlErrorCode, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use pgrx::{PgLogLevel, PgTryBuilder, check_for_interrupts, pg_guard, pg_sys};
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::lease_launch::LeaseTask;
-use snowflake_ids_core::worker::refill::TransactionError;
 use std::cell::Cell;
 use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
@@ -217,19 +217,14 @@ pub fn end() -> ! {
 }
 
 /// Runs `work` in a transaction and commits the transaction. After an error, rolls the transaction back.
-pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, TransactionError> {
+pub fn transaction<T>(work: impl FnOnce() -> T) -> Result<T, SqlError> {
     let work = AssertUnwindSafe(|| Ok(BackgroundWorker::transaction(AssertUnwindSafe(work))));
     PgTryBuilder::new(work)
         .catch_others(|error| {
             // SAFETY: the server's own workers also abort their transaction after an error.
             unsafe { pg_sys::AbortCurrentTransaction() };
             let report = caught(error);
-            let code = report.sql_error_code();
-            Err(TransactionError {
-                code: code as i32,
-                message: report.message().to_owned(),
-                is_lock_timeout: code == PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
-            })
+            Err(SqlError::new(letters(report.sql_error_code() as i32), report.message()))
         })
         .execute()
 }

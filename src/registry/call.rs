@@ -17,7 +17,6 @@ use snowflake_ids_core::registry::error::{ConnectionError, RegistryError, SqlErr
 use snowflake_ids_core::registry::handover::Registries;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
-use snowflake_ids_core::worker::refill::TransactionError;
 use std::time::Duration;
 
 /// This process's connections to registries.
@@ -32,7 +31,7 @@ const BOUNDS: &str = "SELECT max(pg_catalog.set_config(s.name, CASE s.name
      WHERE s.name IN ('client_connection_check_interval', 'statement_timeout', 'idle_in_transaction_session_timeout')";
 
 /// Access to registries through libpq.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Libpq;
 
 impl Network for Libpq {
@@ -45,8 +44,7 @@ impl Network for Libpq {
 
     fn options(&self, server: &str) -> Result<Options, RegistryError> {
         if !transaction::is_open() {
-            let found = worker::transaction(|| options(server));
-            return found.map_err(|failed| RegistryError::NoServer(own_error(failed)));
+            return worker::transaction(|| options(server)).map_err(RegistryError::NoServer);
         }
         PgTryBuilder::new(|| Ok(options(server)))
             .catch_when(Code::ERRCODE_QUERY_CANCELED, |error| error.rethrow())
@@ -101,11 +99,6 @@ impl Network for Libpq {
 /// Returns a client for the registries on other servers.
 pub fn others() -> Registries<Libpq> {
     Registries::new(Libpq, settings::registry_timeout())
-}
-
-/// Converts the error of a background worker's transaction.
-pub fn own_error(failed: TransactionError) -> SqlError {
-    SqlError::new(letters(failed.code), failed.message)
 }
 
 /// Returns libpq's options for a foreign server, with the user mapping of the extension's owner. If `server` is the name

@@ -1,30 +1,29 @@
-//! The hand-over of tags between this database and registries: access to the tables for
+//! The hand-over of tags between this database and registries: access to this server for
 //! `snowflake_ids_core::registry::handover`.
 
 use super::call::others;
 use super::join;
-use super::serve::{OwnTables, RegistryFailure, this};
+use super::serve::{RegistryFailure, this};
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::to_utf8;
 use crate::pg::report::report;
 use crate::segment::error::SegmentError;
 use crate::segment::slot;
 use crate::settings;
-use crate::store::registry as store;
+use crate::store::registry::OwnTables;
 use crate::store::segment;
 use crate::store::tables::SEGMENT;
 use pgrx::spi::SpiError;
-use serde_json::value::RawValue;
 use snowflake_ids_core::registry::error::UnusableRegistry;
-use snowflake_ids_core::registry::handover::{self, NodeTables, RolledBackTag};
+use snowflake_ids_core::registry::handover::{self, Node, RolledBackTag};
 use snowflake_ids_core::registry::link::Endpoint;
-use snowflake_ids_core::registry::wire::{self, ReceivedTag, RequestBody};
+use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
 
 /// Makes this database use the registries behind these foreign servers.
 pub fn join(servers: &[String]) -> Result<(), RegistryFailure> {
-    here(|| handover::join(&mut OwnTables, &mut others(), servers))
+    here(|| handover::join(&mut ThisServer(OwnTables), &mut others(), servers))
 }
 
 /// Makes this database its own registry again; returns false if this database used no other registry.
@@ -36,13 +35,13 @@ pub fn leave() -> Result<bool, RegistryFailure> {
             report(&error).message()
         );
     };
-    here(|| handover::leave(&mut OwnTables, &mut others(), unheard))
+    here(|| handover::leave(&mut ThisServer(OwnTables), &mut others(), unheard))
 }
 
 /// Asks every registry in use to create or raise a tag, so that new ids of the tag are above `highest`. Returns false
 /// if this database uses no registry.
 pub fn seed(tag: &str, highest: i64) -> Result<bool, RegistryFailure> {
-    here(|| handover::seed(&mut OwnTables, &mut others(), tag, highest))
+    here(|| handover::seed(&mut ThisServer(OwnTables), &mut others(), tag, highest))
 }
 
 /// Returns the identity and timeline of the registry behind a foreign server.
@@ -55,29 +54,15 @@ fn here<T>(work: impl FnOnce() -> Result<T, RegistryFailure>) -> Result<T, Regis
     SEGMENT.find().ok_or(SegmentError::NoTable)?.as_owner(work)
 }
 
-impl NodeTables for OwnTables {
-    fn lock(&mut self) -> Result<(), RegistryFailure> {
-        Ok(store::lock()?)
-    }
+/// This server, with the tables of this database.
+struct ThisServer(OwnTables);
 
-    fn keep_endpoints(&mut self) -> Result<(), RegistryFailure> {
-        Ok(store::keep_endpoints()?)
-    }
+impl Node for ThisServer {
+    type Tables = OwnTables;
+    type Error = RegistryFailure;
 
-    fn endpoints(&mut self) -> Result<Vec<Endpoint>, RegistryFailure> {
-        Ok(store::endpoints()?)
-    }
-
-    fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), RegistryFailure> {
-        Ok(store::set_endpoints(endpoints)?)
-    }
-
-    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, RegistryFailure> {
-        Ok(store::tags(after)?)
-    }
-
-    fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, RegistryFailure> {
-        Ok(store::received_tags(only)?)
+    fn tables(&mut self) -> &mut OwnTables {
+        &mut self.0
     }
 
     fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, RegistryFailure> {
@@ -89,14 +74,6 @@ impl NodeTables for OwnTables {
         let high_water_marks =
             high_water_marks.into_iter().map(recorded).collect::<Result<Vec<_>, SpiError>>()?;
         Ok(high_water_marks.into_iter().flatten().collect())
-    }
-
-    fn record_all(&mut self) -> Result<(), RegistryFailure> {
-        Ok(store::record_all()?)
-    }
-
-    fn define(&mut self, rows: &[&RawValue]) -> Result<(), RegistryFailure> {
-        Ok(store::define(rows)?)
     }
 
     fn leases_for(&mut self, identity: &str) -> Result<Option<String>, RegistryFailure> {

@@ -23,18 +23,21 @@ pub fn record(source: Source, tag: &Tag, highest: i64) {
 }
 
 pub fn is_empty() -> bool {
-    SEEDED.borrow().is_empty()
+    SEEDED.borrow().0.is_empty()
 }
 
+/// Records the highest id of each tag. Runs just before the commit, because the record blocks every session that receives
+/// ids of such a tag.
 fn settle() {
     if is_empty() {
         return;
     }
     let all = SEEDED.replace(Seeded::NONE);
     let recorded = transaction::with_snapshot(|| {
-        all.settle(|(source, tag), highest| {
-            if source.is_there() { source.as_owner(|| store::record_reached(tag, highest)) } else { Ok(()) }
-        })
+        all.0
+            .iter()
+            .filter(|((source, _), _)| source.is_there())
+            .try_for_each(|((source, tag), highest)| source.as_owner(|| store::record_reached(tag, *highest)))
     });
     if let Err(error) = recorded {
         raise(spi(&error));
@@ -54,6 +57,6 @@ fn committed() {
 
 fn forget() {
     if let Ok(mut all) = SEEDED.try_borrow_mut() {
-        all.forget();
+        all.0.clear();
     }
 }

@@ -1,7 +1,6 @@
 //! The registry's side of a request. Each function does its work in one transaction, with the rights of the tables' owner.
 
-use super::call::own_error;
-use crate::issuer::{self, LEASE_WAIT};
+use crate::issuer;
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::encoding::from_utf8;
@@ -11,25 +10,22 @@ use crate::segment::error::SegmentError;
 use crate::segment::slot;
 use crate::shared::generator::shared;
 use crate::store::citus;
-use crate::store::registry as tags;
-use crate::store::segment::{self, TagTables};
+use crate::store::registry::OwnTables;
+use crate::store::segment::TagTables;
 use crate::store::tables::{self, SEGMENT, WORKER_LEASE};
 use crate::store::worker::{Rows, has_others};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
-use snowflake_ids_core::registry::handover::{RegistryTags, Standing, take_over};
-use snowflake_ids_core::registry::link::Registry;
+use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Share};
-use snowflake_ids_core::sequence::tag_rows::StoredRow;
+use snowflake_ids_core::sequence::reservation::HighWaterMark;
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Explain, UnixMicros};
-use std::collections::BTreeSet;
 
 /// Returns this database's name as a registry; None without the extension. Needs a transaction.
 pub fn this() -> Option<wire::RegistryName> {
@@ -53,7 +49,7 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u3
     };
     match taken() {
         (taken, true) => Ok(taken),
-        (_, false) => lease::ask(shared, false, LEASE_WAIT).map(|()| taken().0),
+        (_, false) => lease::ask(shared, false).map(|()| taken().0),
     }
 }
 
@@ -79,9 +75,6 @@ pub fn leases_elsewhere() -> Option<String> {
     let held = issuer::change(shared, |state, _| state.held_for(server::database(), &this.identity));
     held.ok().flatten().and_then(database::name)
 }
-
-/// The tables of this database, with the caller's rights.
-pub struct OwnTables;
 
 /// The reason that this database failed as a registry, or as a client of a registry.
 #[derive(Debug, thiserror::Error, Explain)]
@@ -118,7 +111,7 @@ pub fn answer(
 ) -> Result<ResponseBody, RegistryFailure> {
     Ok(match ask {
         RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
-        RequestBody::Tags { after } => ResponseBody::Tags(tags::tags(after.as_deref())?),
+        RequestBody::Tags { after } => ResponseBody::Tags(OwnTables.tags(after.as_deref())?),
         RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
             ResponseBody::HandedOver(take_over(&mut OwnTables, &rows, &received, share)?)
@@ -140,21 +133,14 @@ pub fn answer(
     })
 }
 
-/// This database as the registry of its own server, with the time by the server's clock. A background worker runs each
-/// request in a transaction of its own.
-pub struct OwnRegistry(pub UnixMicros);
-
-impl Registry for OwnRegistry {
-    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
-        let (now, dropped) = (self.0, || SqlError::new(*b"42704", DROPPED));
-        let said =
-            in_transaction(|| Ok(this().zip(Some(answer(ask, &LeaseLimits::default(), now)?))))?.flatten();
-        let (registry, said) = said.ok_or_else(|| RegistryError::NoServer(dropped()))?;
-        Ok(Response { registry, clock: now, said })
-    }
+/// Answers a request of this server's own lease worker, in a transaction of its own. `now`: the time by the server's clock.
+pub fn ask_here(ask: RequestBody, now: UnixMicros) -> Result<Response, RegistryError> {
+    const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
+    let dropped = || RegistryError::NoServer(SqlError::new(*b"42704", DROPPED));
+    let said = in_transaction(|| Ok(this().zip(Some(answer(ask, &LeaseLimits::default(), now)?))))?.flatten();
+    let (registry, said) = said.ok_or_else(dropped)?;
+    Ok(Response { registry, clock: now, said })
 }
-
-const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
 
 /// Runs `work` in a transaction of a background worker, with the rights of the owner of the table of worker ids. Returns
 /// None if that table does not exist.
@@ -165,24 +151,7 @@ pub fn in_transaction<T>(
     work: impl FnOnce() -> Result<T, RegistryFailure>,
 ) -> Result<Option<T>, RegistryError> {
     let run = |source: Source| source.as_owner(work).unwrap_or_else(|failure| raise(failure));
-    worker::transaction(|| WORKER_LEASE.find().map(run))
-        .map_err(|failed| RegistryError::Here(own_error(failed)))
-}
-
-impl RegistryTags for OwnTables {
-    type Error = RegistryFailure;
-
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, RegistryFailure> {
-        Ok(segment::read_all(tags)?)
-    }
-
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), RegistryFailure> {
-        Ok(tags::put(rows, share)?)
-    }
-
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, RegistryFailure> {
-        Ok(tags::standings(rows)?)
-    }
+    worker::transaction(|| WORKER_LEASE.find().map(run)).map_err(RegistryError::Here)
 }
 
 impl TagRegistry for TagTables {

@@ -180,67 +180,49 @@ fn wanted(action: Action) -> &'static str {
 
 /// Returns the obstacle to a refill as a detail and a hint.
 fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
+    let fixed = |detail: &str, hint: &str| (detail.to_owned(), hint.to_owned());
     match trouble {
         // With a registry, the locked row is in the registry's database.
-        Some(Trouble::RowLocked) if let Some(trouble) = registry_trouble() => trouble,
+        Some(Trouble::RowLocked) | None if let Some(found) = registry_trouble() => found,
         Some(Trouble::RowLocked) => (
-            "A transaction has locked the tag's row in snowflake_ids.segment, or the whole table."
-                .to_owned(),
+            "A transaction has locked the tag's row in snowflake_ids.segment, or the whole table.".to_owned(),
             format!(
                 "End that transaction. To find it: SELECT pid, query FROM pg_stat_activity WHERE \
                  backend_xid::text = (SELECT xmax::text FROM snowflake_ids.segment WHERE tag = {}).",
                 quote_literal(tag)
             ),
         ),
-        Some(Trouble::Registry) => no_answer(),
-        None if let Some(trouble) = registry_trouble() => trouble,
-        Some(trouble) if let Some(found) = worker_trouble(trouble) => found,
-        _ => (
-            "The reserved ids of the tag are used up, and the background worker has not reserved more in time.".to_owned(),
-            "Check snowflake_ids.segment_status and pg_stat_activity. If the disk is slow, raise \
-             snowflake_ids.segment_wait_timeout."
-                .to_owned(),
-        ),
-    }
-}
-
-/// Returns the worker's trouble as a detail and a hint; None if the row or the registry causes the trouble.
-pub fn worker_trouble(trouble: Trouble) -> Option<(String, String)> {
-    Some(match trouble {
-        Trouble::RowLocked | Trouble::Registry => return None,
-        Trouble::NoWorker => (
+        Some(Trouble::Registry) => registry_trouble().unwrap_or_else(|| {
+            fixed("The registry has given no ids.", "Look at snowflake_ids.registry_status.")
+        }),
+        Some(Trouble::NoWorker) => fixed(
             "No background worker is running to reserve ids: one is about to start, or all max_worker_processes \
-             are in use."
-                .to_owned(),
+             are in use.",
             "Calls succeed as soon as a worker runs. If no worker starts, raise max_worker_processes and restart the \
-             server."
-                .to_owned(),
+             server.",
         ),
-        Trouble::Failed(code) => (
+        Some(Trouble::Failed(code)) => (
             format!("The background worker's last attempt failed with SQLSTATE {}.", sqlstate(code)),
             "See the server's log for the error.".to_owned(),
         ),
-        Trouble::OutOfReach(0) => (
-            "The background worker that reserves ids could not get the locks to connect to this database in time.".to_owned(),
+        Some(Trouble::OutOfReach(0)) => fixed(
+            "The background worker that reserves ids could not get the locks to connect to this database in time.",
             "End the transaction that has locked the database or a system catalog. To find it: SELECT \
-             pid, mode FROM pg_locks WHERE granted AND mode LIKE '%Exclusive%'."
-                .to_owned(),
+             pid, mode FROM pg_locks WHERE granted AND mode LIKE '%Exclusive%'.",
         ),
-        Trouble::OutOfReach(code) => (
+        Some(Trouble::OutOfReach(code)) => (
             format!(
                 "The background worker that reserves ids could not connect to this database: SQLSTATE {}.",
                 sqlstate(code)
             ),
             "See the server's log for the error. The worker tries again every few seconds.".to_owned(),
         ),
-    })
-}
-
-/// Returns the registries' troubles as a detail and a hint, or a general text if the registries report no trouble.
-pub fn no_answer() -> (String, String) {
-    registry_trouble().unwrap_or_else(|| {
-        ("The registry has given no ids.".to_owned(), "Look at snowflake_ids.registry_status.".to_owned())
-    })
+        None => fixed(
+            "The reserved ids of the tag are used up, and the background worker has not reserved more in time.",
+            "Check snowflake_ids.segment_status and pg_stat_activity. If the disk is slow, raise \
+             snowflake_ids.segment_wait_timeout.",
+        ),
+    }
 }
 
 /// Returns the troubles of this database's registries as a detail and a hint, if any.

@@ -8,12 +8,14 @@ use super::error::SegmentError;
 use super::timeout::SegmentTimeout;
 use crate::pg::catalog::{Table, Unseen, is_superuser};
 use crate::pg::read_lock::Wait;
-use crate::pg::role;
 use crate::pg::rows::{self, Row, Sought};
 use crate::pg::tag::TagText;
+use crate::pg::{role, server};
+use crate::shared::segments::Segments;
+use crate::shared::slot::Slot;
 use crate::store::tables::{SEGMENT, SEGMENT_PRIVILEGE, SEGMENT_RESTRICTED};
 use pgrx::pg_sys::{InvalidOid, Oid};
-use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::directory::{Tag, TagKey};
 use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 
 /// Checks that the current role may take ids of a tag, and returns the permit for the cache. Fails if the privilege tables
@@ -60,6 +62,18 @@ fn permit(
     }
     let allowed = administers(role) || granted(tag, role, timeout)?.allow(action);
     Ok(allowed.then_some(Permit::of(role)))
+}
+
+/// Returns the tags in use that the current role may see, with their slots. Tags of other databases are visible only to
+/// roles that may see all activity.
+pub fn visible(segments: &'static Segments) -> impl Iterator<Item = (TagKey, &'static Slot)> {
+    let (here, all) = (server::database(), server::may_see_all_activity());
+    segments.slots.iter().enumerate().filter_map(move |(slot_index, slot)| {
+        // The lock is released before the rights are checked, which may fail.
+        let key = segments.directory.read().get(slot_index).copied()?;
+        let is_seen = || key.database == here && matches!(allows(&key.tag, Action::Look), Ok(true));
+        (all || is_seen()).then_some((key, slot))
+    })
 }
 
 /// Returns whether a role manages all tags of this database. Superusers and roles that may write to the table of tags manage

@@ -12,7 +12,7 @@ use crate::pg::{encoding, role, server, transaction};
 use crate::segment::timeout::SegmentTimeout;
 use crate::shared::slot::Slot;
 use crate::store::series::{self as store, Number};
-use crate::store::tables::{REGISTRY_SERVER, SERIES};
+use crate::store::tables::SERIES;
 use crate::store::{citus, registry, shard};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
@@ -37,6 +37,7 @@ pub struct CachedSeries {
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     pub table: Source,
+    /// The registries that this database uses.
     registries: Vec<String>,
     /// The slots of the series' sections, as the session last found them.
     sections: RefCell<Vec<Option<(&'static Slot, SectionRef)>>>,
@@ -52,18 +53,12 @@ pub struct CachedSeries {
 }
 
 type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
-/// The registries, and the value of `REGISTRY_CHANGES` at the time of the look-up.
-type RegistriesInUse = Option<(u64, Vec<String>)>;
 
 static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
 /// The series that the session used last. Most calls need the series of the previous call.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
-/// Number of invalidation messages for the table of series.
+/// Number of invalidation messages for the table of series. A change of the registries in use sends one, too.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
-/// The registries that this database uses, as of the last look-up.
-static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCell::new(None));
-/// Number of invalidation messages for the table of registries.
-static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl CachedSeries {
     pub fn shown(&self) -> String {
@@ -150,17 +145,11 @@ impl CachedSeries {
         if let Some(registry) = self.registries.first() {
             return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
         }
-        self.refuse_worker()?;
-        self.at_home.set(Some(transaction::number()));
-        Ok(())
-    }
-
-    /// Fails on a Citus worker. The caller has checked that this database uses no registry. The check runs in each
-    /// transaction, because no message tells a session that its server became a worker.
-    fn refuse_worker(&self) -> Result<(), NoNumberError> {
+        // No message tells a session that its server became a worker, so each transaction checks it.
         if citus::is_there() && citus::is_worker()? {
-            return Err(SeriesError::CitusWorker { kind: self.series.kind.name() }.into());
+            return Err(SeriesError::CitusWorker { kind }.into());
         }
+        self.at_home.set(Some(transaction::number()));
         Ok(())
     }
 
@@ -168,27 +157,22 @@ impl CachedSeries {
         SeriesError::Exhausted { series: self.shown(), key: shown_key(key), max_value: self.series.max_value }
     }
 
-    /// Returns the error for a value below the key's last number, or below a number that may have been given.
-    pub(super) fn below(&self, key: &Key, value: i64, last: i64) -> SeriesError {
-        SeriesError::Below { series: self.shown(), key: shown_key(key), value, last }
-    }
-
-    /// Returns the first day of the present period, in days since 1970-01-01; 0 for a series without periods. Needs a
+    /// Returns the first day of the present period, in days since 1970-01-01; None for a series without periods. Needs a
     /// transaction.
-    pub(super) fn day(&self) -> Result<i32, NoNumberError> {
-        let Some(reset) = self.series.reset else { return Ok(0) };
+    pub(super) fn day(&self) -> Result<Option<i32>, NoNumberError> {
+        let Some(reset) = self.series.reset else { return Ok(None) };
         // The time is read before SQL reads the clock, so that the period's age is never underestimated.
         let now = SystemClock.now();
         if let Some((day, since)) = self.period.get()
             && (0..store::PERIOD_BELIEVED_MICROS).contains(&(now.0 - since.0))
         {
-            return Ok(day);
+            return Ok(Some(day));
         }
         let (day, then) = store::period(reset, &self.series.time_zone)?;
         // The period is not cached if another period is current a few seconds later. The present period is then about to
         // end, or the time zone's clocks are about to be put back over midnight.
         self.period.set((day == then).then_some((day, now)));
-        Ok(day)
+        Ok(Some(day))
     }
 
     /// Returns the slot of a section, as the session last found it.
@@ -272,7 +256,8 @@ fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
     let (table, row) = store::read(name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
     let (series, is_restricted) = row.ok_or_else(|| unknown(name))??;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
-    let registries = registries(&timeout).map_err(|why| unseen(why, "registry_server", &timeout))?;
+    let registries = registry::servers(timeout.left());
+    let registries = registries.map_err(|why| unseen(why, "registry_server", &timeout))?;
     let grants = is_restricted.then(|| store::privileges(series.id, timeout.left())).transpose();
     let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
     let known = Rc::new(CachedSeries {
@@ -301,20 +286,6 @@ fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumbe
         Unseen::NoTable => SeriesError::NoTable.into(),
         Unseen::Locked => timeout.locked(table).into(),
     }
-}
-
-/// Returns the registries that this database uses. Reads the table of registries only after that table has changed.
-fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
-    REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
-    let as_of = REGISTRY_CHANGES.get();
-    if let Some((known, registries)) = &*REGISTRIES.borrow()
-        && *known == as_of
-    {
-        return Ok(registries.clone());
-    }
-    let registries = registry::servers(timeout.left())?;
-    REGISTRIES.replace(Some((as_of, registries.clone())));
-    Ok(registries)
 }
 
 /// Invalidates all cached series, and all cached plans, because a plan may hold a looked-up value as a constant.

@@ -1,7 +1,7 @@
 //! Gapless series. The caller's transaction takes a number by an update of the key's row. The rows of a distributed series
 //! are on the shards of a Citus cluster.
 
-use super::cache::CachedSeries;
+use super::cache::{CachedSeries, shown_key};
 use super::error::NoNumberError;
 use crate::pg::server;
 use crate::store::series::{self as store, Number};
@@ -12,10 +12,11 @@ use snowflake_ids_core::series::{Key, Scope, SeriesError};
 
 /// Takes the next number of a key.
 pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
+    let (series, day) = (&cached.series, cached.day()?);
     let taken = match key_table(cached)? {
-        Some(table) => table.next(&cached.series, key, day(cached)?)?,
-        None => match cached.counters.as_owner_qualified(|| store::next(&cached.series, key))? {
-            None => first(cached, key)?,
+        Some(table) => table.next(series, key, day)?,
+        None => match cached.counters.as_owner_qualified(|| store::next(series, key, day))? {
+            None => first(cached, key, day)?,
             taken => taken,
         },
     };
@@ -24,8 +25,8 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
 
 /// Takes the next number of a key that may have no counter yet.
 #[cold]
-fn first(cached: &CachedSeries, key: &Key) -> Result<Option<Number>, NoNumberError> {
-    let taken = cached.counters.as_owner_qualified(|| store::first(&cached.series, key))?;
+fn first(cached: &CachedSeries, key: &Key, day: Option<i32>) -> Result<Option<Number>, NoNumberError> {
+    let taken = cached.counters.as_owner_qualified(|| store::first(&cached.series, key, day))?;
     // DROP removes the series' counters. A call that waited for the drop must not create a counter again.
     cached.check_present()?;
     Ok(taken)
@@ -33,21 +34,25 @@ fn first(cached: &CachedSeries, key: &Key) -> Result<Option<Number>, NoNumberErr
 
 /// Sets a key's counter to a value. With `force`, the value may be lower than the key's last number.
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
-    let below =
-        |last: Option<Number>| cached.below(key, value, last.map_or(value, |last| last.number)).into();
+    let day = cached.day()?;
+    let below = |last: Option<Number>| {
+        let last = last.map_or(value, |last| last.number);
+        SeriesError::Below { series: cached.shown(), key: shown_key(key), value, last }.into()
+    };
     if let Some(table) = key_table(cached)? {
-        let is_set = table.set(key, day(cached)?, value, force)?;
+        let is_set = table.set(key, day, value, force)?;
         return if is_set { Ok(()) } else { Err(below(table.last(key)?)) };
     }
     cached.counters.as_owner_qualified(|| {
-        let is_set = store::set(&cached.series, key, value, force)?;
+        let is_set = store::set(&cached.series, key, day, value, force)?;
         if is_set { Ok(()) } else { Err(below(store::last(&cached.series, key)?)) }
     })
 }
 
 /// Raises a key's counter to a value, if the counter is lower.
 pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), NoNumberError> {
-    cached.counters.as_owner_qualified(|| store::set(&cached.series, key, value, false))?;
+    let day = cached.day()?;
+    cached.counters.as_owner_qualified(|| store::set(&cached.series, key, day, value, false))?;
     Ok(())
 }
 
@@ -71,9 +76,4 @@ fn key_table(cached: &CachedSeries) -> Result<Option<KeyTable>, SeriesError> {
     }
     let table = KeyTable::find(&cached.series, cached.table);
     table.map(Some).ok_or_else(|| SeriesError::NoKeyTable { series: cached.shown() })
-}
-
-/// Returns the first day of the present period; None for a series without periods.
-fn day(cached: &CachedSeries) -> Result<Option<i32>, NoNumberError> {
-    cached.series.reset.map(|_| cached.day()).transpose()
 }

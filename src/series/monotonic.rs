@@ -1,7 +1,7 @@
 //! Monotonic series. The keys of a series are divided into sections, and the keys of a section share one maximum. Each
 //! section has a segment tag (a named id range), and takes its numbers from the tag's buffers.
 
-use super::cache::{CachedSeries, shown_key};
+use super::cache::CachedSeries;
 use super::error::NoNumberError;
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding;
@@ -14,7 +14,7 @@ use crate::shared::registries;
 use crate::shared::sections::{SECTIONS, Sections};
 use crate::shared::segments::{Segments, segments};
 use crate::shared::slot::Slot;
-use crate::store::section;
+use crate::store::segment as store;
 use crate::store::series::Number;
 use crate::store::tables::SEGMENT;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -72,9 +72,9 @@ pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), N
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
-    let tag = tag_of(cached, number);
-    let source = SEGMENT.find().ok_or(SeriesError::NoTable)?;
-    source.as_owner(|| section::raise(&tag, value))?;
+    let tag = Tag::new(&tag_of(cached, number));
+    let (source, tag) = SEGMENT.find().zip(tag).ok_or(SeriesError::NoTable)?;
+    source.as_owner(|| store::raise_above(&tag, value))?;
     transaction::watch(&HOOKS);
     RAISED.borrow_mut().insert(raised, value);
     Ok(())
@@ -124,13 +124,11 @@ fn section_at_once(cached: &CachedSeries, key: &Key) -> Option<u16> {
 
 /// Returns the section of a key. A key has the same section on every server, whatever the database's encoding.
 fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
-    let in_utf8 = |bytes: &[u8]| encoding::to_utf8(bytes).map(|text| Key::Text(text.into_bytes().into()));
-    let converted = || match key {
-        Key::Text(bytes) => in_utf8(bytes),
-        Key::Bigint(_) | Key::Uuid(_) => None,
-    };
-    section_at_once(cached, key)
-        .unwrap_or_else(|| section_of(converted().as_ref().unwrap_or(key), sections_of(cached)))
+    section_at_once(cached, key).unwrap_or_else(|| {
+        let utf8 = if let Key::Text(bytes) = key { encoding::to_utf8(bytes) } else { None };
+        let utf8 = utf8.map(|text| Key::Text(text.into_bytes().into()));
+        section_of(utf8.as_ref().unwrap_or(key), sections_of(cached))
+    })
 }
 
 /// Returns the tag of a section. The tag's name includes the number of sections. With another number of sections, each
@@ -238,10 +236,7 @@ fn explained(error: SegmentError, cached: &CachedSeries, key: &Key) -> NoNumberE
             let registry = registries::first(server::database());
             SeriesError::NoSection { series, tag, registry }.into()
         }
-        SegmentError::Exhausted(..) => {
-            let max_value = cached.series.max_value;
-            SeriesError::Exhausted { series, key: shown_key(key), max_value }.into()
-        }
+        SegmentError::Exhausted(..) => cached.exhausted(key).into(),
         error => error.into(),
     }
 }

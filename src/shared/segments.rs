@@ -12,7 +12,7 @@ use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey, index_len};
+use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey};
 use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;
 use snowflake_ids_core::sequence::request_bitmap::{self, RequestBitmap};
 use snowflake_ids_core::sequence::slot::Trouble;
@@ -141,17 +141,12 @@ fn make(rest: &mut Rest) -> Option<Segments> {
             rest.lock(For::Directory),
             Directory::new(
                 rest.array(slots, || DirectoryEntry::EMPTY),
-                rest.array(index_len(slots), || 0),
                 rest.array(slots, DatabaseShare::default),
             ),
         ),
         high_water_marks: RwLock::from_raw(
             rest.lock(For::HighWaterMarks),
-            HighWaterMarks(Directory::new(
-                rest.array(high_water_marks, || DirectoryEntry::EMPTY),
-                rest.array(index_len(high_water_marks), || 0),
-                &mut [],
-            )),
+            HighWaterMarks(Directory::new(rest.array(high_water_marks, || DirectoryEntry::EMPTY), &mut [])),
         ),
         asked: RequestBitmap::new(rest.array(request_bitmap::words(slots), AtomicU64::default)),
         launcher: WorkerLatch::default(),

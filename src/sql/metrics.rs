@@ -33,7 +33,6 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::clock::SystemClock;
-    use crate::pg::server;
     use crate::pg::tag::TagText;
     use crate::pg::text::Text;
     use crate::pg::time;
@@ -42,8 +41,6 @@ mod snowflake_ids_internal {
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use snowflake_ids_core::clock::micros;
-    use snowflake_ids_core::sequence::directory::TagKey;
-    use snowflake_ids_core::sequence::privilege::Action;
     use snowflake_ids_core::{Clock, Layout};
     use std::sync::atomic::Ordering::Relaxed;
 
@@ -72,14 +69,8 @@ mod snowflake_ids_internal {
         ErrorReport,
     > {
         let segments = SEGMENTS.ready("snowflake_ids_internal.segment_counts")?;
-        let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
-        for (place, slot) in segments.slots.iter().enumerate() {
-            let key = segments.directory.read().get(place).copied();
-            let seen = |key: &TagKey| {
-                all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
-            };
-            let Some(key) = key.filter(seen) else { continue };
+        for (key, slot) in privilege::visible(segments) {
             let ((counts, since), buffer_states) = (slot.counts(), slot.segment.buffer_states());
             let size: u64 = [buffer_states.current, buffer_states.next]
                 .into_iter()

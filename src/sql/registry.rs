@@ -2,26 +2,31 @@
 //! `registry.sql`.
 
 use crate::pg::clock::SystemClock;
-use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::encoding::{legible, to_utf8};
+use crate::pg::report::{bad_argument, not_ready, raise, report, spi};
+use crate::pg::tag::{self, TagArg};
 use crate::pg::text::Text;
-use crate::pg::{cluster, guc, server, transaction};
-use crate::registry::{self, serve};
+use crate::pg::{cluster, guc, replication, server, time, transaction};
+use crate::registry::{self, handover, join, seeded, serve};
 use crate::segment::error::SegmentError;
 use crate::segment::transaction_tags;
 use crate::settings;
-use crate::store;
+use crate::shared::registries;
 use crate::store::tables::SEGMENT;
+use crate::store::{citus, registry as store};
+use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::Clock;
-use snowflake_ids_core::error::NotReadyError;
-use snowflake_ids_core::error::check_length;
-use snowflake_ids_core::error::excerpt;
+use pgrx::{AllocatedByPostgres, WhoAllocated};
+use snowflake_ids_core::error::{NotReadyError, check_length, excerpt};
 use snowflake_ids_core::registry::accept::{Admission, admit};
+use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::registry::wire::{self, Request, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
+use snowflake_ids_core::{Clock, UnixMicros};
 use std::ffi::CString;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Serves a request of another server: see `snowflake_ids_core::registry::wire`. Requests that raise tags are served only by
@@ -76,9 +81,9 @@ fn takes_over() -> ErrorReport {
 }
 
 /// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
-fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
+fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let endpoints = source.as_owner(store::registry::endpoints).map_err(|error| spi(&error))?;
+    let endpoints = source.as_owner(store::endpoints).map_err(|error| spi(&error))?;
     if let Some(endpoint) = endpoints.first() {
         return Err(is_no_registry(&endpoint.server));
     }
@@ -97,7 +102,7 @@ fn serve(ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, Erro
     {
         return Err(leases_elsewhere(&database));
     }
-    let ask = worker_ids::bounded(ask, now, cluster::timeline());
+    worker_ids::bound_request(&mut ask, now, cluster::timeline());
     let taken = match &ask {
         wire::RequestBody::Lease(request) => serve::taken_workers(request.entry.datacenter, request.tokens())
             .map_err(|error| report(&error))?,
@@ -119,184 +124,150 @@ fn in_a_block(function: &str) -> ErrorReport {
 }
 
 fn leases_elsewhere(database: &str) -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         "this database is not the registry of worker ids on this server",
-        function_name!(),
+        format!(
+            "The registry of worker ids is database \"{database}\". If two databases leased worker ids, two servers could get \
+             the same worker id."
+        ),
+        format!(
+            "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with \
+             the name of the foreign server."
+        ),
     )
-    .set_detail(format!(
-        "The registry of worker ids is database \"{database}\". If two databases leased worker ids, two servers could get the \
-         same worker id."
-    ))
-    .set_hint(format!(
-        "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with \
-         the name of the foreign server."
-    ))
 }
 
 fn is_no_registry(server: &str) -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         "this database is not a registry",
-        function_name!(),
-    )
-    .set_detail(format!("The database takes its own ids from registry \"{server}\"."))
-    .set_hint(
+        format!("The database takes its own ids from registry \"{server}\"."),
         "Use the same registry as this database, or make this database a registry with SELECT \
          snowflake_ids.use_local_registry().",
     )
 }
 
-#[pg_schema]
-mod snowflake_ids_internal {
-    use crate::pg::encoding::{legible, to_utf8};
-    use crate::pg::replication;
-    use crate::pg::report::{bad_argument, raise, report, spi};
-    use crate::pg::server;
-    use crate::pg::tag::{self, TagArg};
-    use crate::pg::text::Text;
-    use crate::pg::time;
-    use crate::registry::{handover, join, seeded};
-    use crate::segment::error::SegmentError;
-    use crate::segment::transaction_tags;
-    use crate::shared::registries;
-    use crate::store::tables::SEGMENT;
-    use crate::store::{citus, registry as store};
-    use pgrx::heap_tuple::PgHeapTuple;
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
-    use snowflake_ids_core::UnixMicros;
-    use snowflake_ids_core::error::excerpt;
-    use snowflake_ids_core::registry::error::Unregistered;
-    use snowflake_ids_core::registry::wire;
-    use std::sync::atomic::Ordering::Relaxed;
-    use std::time::Duration;
+/// Makes this database use the registries behind these foreign servers. `servers` is a JSON array of names.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn registry_join(servers: Text<'_>) -> Result<(), ErrorReport> {
+    let servers = servers.read_up_to(wire::MAX_BYTES, "servers")?;
+    let named: Vec<String> = serde_json::from_str(&servers).map_err(|error| {
+        bad_argument("list of registries is not valid", format!("{}.", excerpt(&error.to_string())))
+    })?;
+    Ok(handover::join(&named)?)
+}
 
-    /// Makes this database use the registries behind these foreign servers. `servers` is a JSON array of names.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn registry_join(servers: Text<'_>) -> Result<(), ErrorReport> {
-        let servers = servers.read_up_to(wire::MAX_BYTES, "servers")?;
-        let named: Vec<String> = serde_json::from_str(&servers).map_err(|error| {
-            bad_argument("list of registries is not valid", format!("{}.", excerpt(&error.to_string())))
-        })?;
-        Ok(handover::join(&named)?)
+/// Makes this database its own registry again; returns false if this database used no other registry.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn registry_leave() -> Result<bool, ErrorReport> {
+    Ok(handover::leave()?)
+}
+
+/// Asks the registries in use to create a tag, or raise it above `highest`. Empties the tag's buffers on this server.
+/// Returns false if no registry is in use.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
+    let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
+    let unknown =
+        || bad_argument("the tag is not in UTF-8", "Registries on other servers know tags in UTF-8 only.");
+    let text = to_utf8(tag.as_bytes()).ok_or_else(unknown)?;
+    let in_use = handover::seed(&text, highest)?;
+    if in_use {
+        seeded::record(source, &tag, highest);
     }
+    Ok(in_use)
+}
 
-    /// Makes this database its own registry again; returns false if this database used no other registry.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn registry_leave() -> Result<bool, ErrorReport> {
-        Ok(handover::leave()?)
-    }
+/// Fails on a Citus worker that uses no registry, because a worker must use the cluster's registry.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn check_registered() -> Result<(), ErrorReport> {
+    let unregistered = citus::is_worker().and_then(|is_worker| Ok(is_worker && !store::in_use()?));
+    if unregistered.map_err(|error| spi(&error))? { Err(report(&Unregistered)) } else { Ok(()) }
+}
 
-    /// Asks the registries in use to create a tag, or raise it above `highest`. Empties the tag's buffers on this server.
-    /// Returns false if no registry is in use.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
-        let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
-        let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-        let unknown = || {
-            bad_argument("the tag is not in UTF-8", "Registries on other servers know tags in UTF-8 only.")
-        };
-        let text = to_utf8(tag.as_bytes()).ok_or_else(unknown)?;
-        let in_use = handover::seed(&text, highest)?;
-        if in_use {
-            seeded::record(source, &tag, highest);
-        }
-        Ok(in_use)
-    }
+/// Returns whether the transaction has changed tags.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn registry_is_busy() -> bool {
+    !(transaction_tags::is_empty() && seeded::is_empty())
+}
 
-    /// Fails on a Citus worker that uses no registry, because a worker must use the cluster's registry.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn check_registered() -> Result<(), ErrorReport> {
-        let unregistered = citus::is_worker().and_then(|is_worker| Ok(is_worker && !store::in_use()?));
-        if unregistered.map_err(|error| spi(&error))? { Err(report(&Unregistered)) } else { Ok(()) }
-    }
-
-    /// Returns whether the transaction has changed tags.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn registry_is_busy() -> bool {
-        !(transaction_tags::is_empty() && seeded::is_empty())
-    }
-
-    /// Skips rows that arrive by logical replication. TRUNCATE fails, because a statement trigger cannot skip it.
-    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+/// Skips rows that arrive by logical replication. TRUNCATE fails, because a statement trigger cannot skip it.
+#[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';")]
-    fn keep_from_replication<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        let row = trigger.new().or(trigger.old());
-        if !replication::is_applied() {
-            return Ok(row);
-        }
-        if matches!(trigger.op()?, PgTriggerOperation::Truncate) {
-            raise(cannot_truncate(trigger.relation()?.name()));
-        }
-        Ok(row.filter(|_| false))
+fn keep_from_replication<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    let row = trigger.new().or(trigger.old());
+    if !replication::is_applied() {
+        return Ok(row);
     }
+    if matches!(trigger.op()?, PgTriggerOperation::Truncate) {
+        raise(cannot_truncate(trigger.relation()?.name()));
+    }
+    Ok(row.filter(|_| false))
+}
 
-    /// Makes the launcher read this database's use of registries again when the transaction ends.
-    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
+/// Makes the launcher read this database's use of registries again when the transaction ends.
+#[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
-    fn registry_changed<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        // A row in the table of leases makes this database a registry. This matters only while this server chooses its worker
-        // id itself.
-        if trigger.relation()?.name() == "registry_server" || join::is_alone() {
-            join::record_change().unwrap_or_else(|error| raise(report(&error)));
-        }
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+fn registry_changed<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    // A row in the table of leases makes this database a registry. This matters only while this server chooses its worker
+    // id itself.
+    if trigger.relation()?.name() == "registry_server" || join::is_alone() {
+        join::record_change().unwrap_or_else(|error| raise(report(&error)));
     }
+    Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+}
 
-    fn cannot_truncate(table: &str) -> ErrorReport {
-        ErrorReport::new(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            format!("cannot apply TRUNCATE to table \"snowflake_ids.{table}\""),
-            function_name!(),
-        )
-        .set_detail("The table describes this server only, and rows of the publisher are not applied to it.")
-        .set_hint(
-            "On the publisher, name each published table, or publish without truncate. Then skip this change with \
-             ALTER SUBSCRIPTION ... SKIP.",
-        )
-    }
+fn cannot_truncate(table: &str) -> ErrorReport {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("cannot apply TRUNCATE to table \"snowflake_ids.{table}\""),
+        function_name!(),
+    )
+    .set_detail("The table describes this server only, and rows of the publisher are not applied to it.")
+    .set_hint(
+        "On the publisher, name each published table, or publish without truncate. Then skip this change with \
+         ALTER SUBSCRIPTION ... SKIP.",
+    )
+}
 
-    /// Returns the health of a registry that this database uses, with counts since this server started.
-    #[pg_extern(volatile, parallel_safe, strict)]
-    fn registry_health(
-        position: i32,
-    ) -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(calls, i64),
-                name!(failures, i64),
-                name!(failures_in_a_row, i64),
-                name!(last_answer, Option<TimestampWithTimeZone>),
-                name!(last_duration, Option<Interval>),
-                name!(last_failure, Option<TimestampWithTimeZone>),
-                name!(error, Option<String>),
-                name!(retry_at, Option<TimestampWithTimeZone>),
-            ),
-        >,
-        ErrorReport,
-    > {
-        let entry = registries::find(server::database(), position.cast_unsigned());
-        let Some(entry) = entry else { return Ok(TableIterator::empty()) };
-        let instant = |at: i64| (at != 0).then(|| time::to_sql(UnixMicros(at))).transpose();
-        let took = Some(entry.last_duration.load(Relaxed)).filter(|took| *took > 0);
-        Ok(TableIterator::once((
-            entry.calls.load(Relaxed).cast_signed(),
-            entry.failures.load(Relaxed).cast_signed(),
-            entry.health().failures.into(),
-            instant(entry.last_answer.load(Relaxed))?,
-            took.map(Duration::from_micros).map(time::interval).transpose()?,
-            instant(entry.last_failure.load(Relaxed))?,
-            Some(legible(&entry.error())).filter(|error| !error.is_empty()),
-            entry.retry_at().map(time::to_sql).transpose()?,
-        )))
-    }
+/// Returns the health of a registry that this database uses, with counts since this server started.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe, strict)]
+fn registry_health(
+    position: i32,
+) -> Result<
+    TableIterator<
+        'static,
+        (
+            name!(calls, i64),
+            name!(failures, i64),
+            name!(failures_in_a_row, i64),
+            name!(last_answer, Option<TimestampWithTimeZone>),
+            name!(last_duration, Option<Interval>),
+            name!(last_failure, Option<TimestampWithTimeZone>),
+            name!(error, Option<String>),
+            name!(retry_at, Option<TimestampWithTimeZone>),
+        ),
+    >,
+    ErrorReport,
+> {
+    let entry = registries::find(server::database(), position.cast_unsigned());
+    let Some(entry) = entry else { return Ok(TableIterator::empty()) };
+    let instant = |at: i64| (at != 0).then(|| time::to_sql(UnixMicros(at))).transpose();
+    let took = Some(entry.last_duration.load(Relaxed)).filter(|took| *took > 0);
+    Ok(TableIterator::once((
+        entry.calls.load(Relaxed).cast_signed(),
+        entry.failures.load(Relaxed).cast_signed(),
+        entry.health().failures.into(),
+        instant(entry.last_answer.load(Relaxed))?,
+        took.map(Duration::from_micros).map(time::interval).transpose()?,
+        instant(entry.last_failure.load(Relaxed))?,
+        Some(legible(&entry.error())).filter(|error| !error.is_empty()),
+        entry.retry_at().map(time::to_sql).transpose()?,
+    )))
 }
 
 extension_sql_file!(
@@ -305,13 +276,13 @@ extension_sql_file!(
     requires = [
         registry_serve,
         registry_take_over,
-        snowflake_ids_internal::registry_join,
-        snowflake_ids_internal::registry_leave,
-        snowflake_ids_internal::registry_seed,
-        snowflake_ids_internal::registry_is_busy,
-        snowflake_ids_internal::registry_health,
-        snowflake_ids_internal::keep_from_replication,
-        snowflake_ids_internal::registry_changed,
+        registry_join,
+        registry_leave,
+        registry_seed,
+        registry_is_busy,
+        registry_health,
+        keep_from_replication,
+        registry_changed,
         "generators",
         "series",
         "segments",

@@ -62,7 +62,6 @@ mod snowflake_ids_internal {
     use crate::pg::extension;
     use crate::pg::random;
     use crate::pg::report::{bad_argument, raise, report, spi};
-    use crate::pg::server;
     use crate::pg::tag::{self, TagArg, TagText};
     use crate::pg::text::Text;
     use crate::pg::time;
@@ -83,8 +82,7 @@ mod snowflake_ids_internal {
     use snowflake_ids_core::sequence::definition::{
         Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast,
     };
-    use snowflake_ids_core::sequence::directory::{Tag, TagKey};
-    use snowflake_ids_core::sequence::privilege::Action;
+    use snowflake_ids_core::sequence::directory::Tag;
     use snowflake_ids_core::sequence::reservation::may_lag;
     use snowflake_ids_core::sequence::segment::BufferState;
     use snowflake_ids_core::sequence::slot::Trouble;
@@ -232,26 +230,30 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     /// `segment_set` locks the row, reads `reserved` from the row, and calls this function.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
-        let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
-        let tag_generation = tag_generation_now(source, &tag)?;
-        // Only this session knows the ids that this transaction took after it changed the row.
-        Ok(slot::close(source, &tag, reserved, tag_generation)
-            .max(transaction_tags::issued(&tag).unwrap_or(i64::MIN)))
+        highest(tag, reserved, slot::close)
     }
 
     /// Returns the highest id that was handed out, and leaves the buffers as they are.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
-        let ((source, tag), reserved) = (known(tag)?, given(reserved)?);
-        let tag_generation = tag_generation_now(source, &tag)?;
-        Ok(slot::issued(source, &tag, reserved, tag_generation)
-            .max(transaction_tags::issued(&tag).unwrap_or(i64::MIN)))
+        highest(tag, reserved, slot::issued)
     }
 
-    fn tag_generation_now(source: Source, tag: &Tag) -> Result<i64, ErrorReport> {
-        let tag_generation =
-            source.as_owner(|| store::tag_generation(tag)).unwrap_or_else(|error| raise(spi(&error)));
-        Ok(tag_generation.ok_or(SegmentError::unknown(tag))?)
+    fn highest(
+        tag: Option<TagArg<'_>>,
+        reserved: Option<i64>,
+        issued: fn(Source, &Tag, i64, i64) -> i64,
+    ) -> Result<i64, ErrorReport> {
+        let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+        let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
+        let reserved = reserved.ok_or_else(|| {
+            bad_argument("reserved must not be null", "It is the tag's highest reserved id.")
+        })?;
+        let tag_generation = source.as_owner(|| store::tag_generation(&tag)).map_err(|error| spi(&error))?;
+        let tag_generation = tag_generation.ok_or_else(|| SegmentError::unknown(&tag))?;
+        // Only this session knows the ids that this transaction took after it changed the row.
+        let own = transaction_tags::issued(&tag).unwrap_or(i64::MIN);
+        Ok(issued(source, &tag, reserved, tag_generation).max(own))
     }
 
     /// Returns a random number that does not repeat in practice.
@@ -275,16 +277,6 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     #[pg_extern(volatile, parallel_safe)]
     fn timeline() -> i32 {
         cluster::timeline().cast_signed()
-    }
-
-    fn known(tag: Option<TagArg<'_>>) -> Result<(Source, Tag), SegmentError> {
-        let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
-        Ok((SEGMENT.find().ok_or(SegmentError::NoTable)?, tag))
-    }
-
-    fn given(reserved: Option<i64>) -> Result<i64, ErrorReport> {
-        reserved
-            .ok_or_else(|| bad_argument("reserved must not be null", "It is the tag's highest reserved id."))
     }
 
     /// Returns the contents of shared memory for all tags in use.
@@ -316,16 +308,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
     > {
         let segments = segments()
             .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
-        // Other databases' tags are visible only to roles that may see all activity.
-        let (here, all) = (server::database(), server::may_see_all_activity());
         let mut rows = Vec::new();
-        for (slot_index, slot) in segments.slots.iter().enumerate() {
-            // The lock is released before the rest of the loop, which may fail.
-            let key = segments.directory.read().get(slot_index).copied();
-            let seen = |key: &TagKey| {
-                all || key.database == here && matches!(privilege::allows(&key.tag, Action::Look), Ok(true))
-            };
-            let Some(key) = key.filter(seen) else { continue };
+        for (key, slot) in privilege::visible(segments) {
             let buffer_states = slot.segment.buffer_states();
             let (current, next) = (buffer_states.current, buffer_states.next);
             let (counts, _) = slot.counts();

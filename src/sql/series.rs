@@ -8,14 +8,14 @@ use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::series::error::NoNumberError;
 use crate::series::{self, CachedSeries};
-use crate::sql::tag::listed;
+use crate::sql::tag::{granted, listed};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::privilege::{Action, Privileges};
+use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{
     Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, Scope, SeriesError,
 };
@@ -60,7 +60,8 @@ fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
 
 fn next_text(series: Option<&Text<'_>>, of: Option<impl AsKey>) -> Result<TextOut, ErrorReport> {
     let name = name(series)?;
-    let (cached, taken) = series::next(c"series_nextval_text()", name, &key(name, of)?)?;
+    let key = key(name, of)?;
+    let (cached, taken) = series::next(c"series_nextval_text()", name, &key, role::current())?;
     cached.written(taken).map_err(|report| *report)
 }
 
@@ -81,23 +82,29 @@ fn set(
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
 }
 
+fn raise_above(series: Option<&Text<'_>>, of: Option<impl AsKey>, value: i64) -> Result<bool, ErrorReport> {
+    let name = name(series)?;
+    series::raise_above(name, &key(name, of)?, value)?;
+    Ok(true)
+}
+
 /// Defines a function for each type of keys.
 macro_rules! for_each_key_type {
-    ($(#[$doc:meta])* $name:literal $bigint:ident $text:ident $uuid:ident ($($more:tt)*) ($($pass:ident),*) -> $result:tt = $body:path) => {
+    ($(#[$doc:meta])* $name:literal $([$strict:ident])? $bigint:ident $text:ident $uuid:ident ($($more:tt)*) ($($pass:ident),*) -> $result:tt = $body:path) => {
         $(#[$doc])*
-        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        #[pg_extern(name = $name, volatile, parallel_unsafe $(, $strict)?)]
         fn $bigint(series: Option<Text<'_>>, key: Option<i64>, $($more)*) -> Result<$result, ErrorReport> {
             $body(series.as_ref(), key, $($pass),*)
         }
 
         $(#[$doc])*
-        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        #[pg_extern(name = $name, volatile, parallel_unsafe $(, $strict)?)]
         fn $text(series: Option<Text<'_>>, key: Option<Text<'_>>, $($more)*) -> Result<$result, ErrorReport> {
             $body(series.as_ref(), key, $($pass),*)
         }
 
         $(#[$doc])*
-        #[pg_extern(name = $name, volatile, parallel_unsafe)]
+        #[pg_extern(name = $name, volatile, parallel_unsafe $(, $strict)?)]
         fn $uuid(series: Option<Text<'_>>, key: Option<Uuid>, $($more)*) -> Result<$result, ErrorReport> {
             $body(series.as_ref(), key, $($pass),*)
         }
@@ -155,7 +162,7 @@ impl ChangedSeries {
 mod snowflake_ids {
     use super::{
         Action, ChangedSeries, ErrorReport, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, MAX_SERIES_BYTES,
-        NoNumberError, Privileges, SeriesError, Text, Uuid, handed_on, listed, role, series, set,
+        NoNumberError, SeriesError, Text, Uuid, granted, handed_on, listed, role, series, set,
     };
     use pgrx::prelude::*;
 
@@ -207,10 +214,8 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let own = ChangedSeries::checked(series.as_ref())?;
-        let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
         let sql = "SELECT snowflake_ids_internal.series_grant($1, $2::name, $3)";
-        own.run(sql, [role, listed(privileges)?.into()])
+        ChangedSeries::checked(series.as_ref())?.run(sql, granted(role, privileges)?)
     }
 
     #[pg_extern(volatile, parallel_unsafe)]
@@ -219,17 +224,14 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let own = ChangedSeries::checked(series.as_ref())?;
-        let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
         let sql = "SELECT snowflake_ids_internal.series_revoke($1, $2::name, $3)";
-        own.run(sql, [role, listed(privileges)?.into()])
+        ChangedSeries::checked(series.as_ref())?.run(sql, granted(role, privileges)?)
     }
 
     /// Returns whether the current role has at least one of these privileges on a series.
     #[pg_extern(stable, parallel_safe, strict)]
     fn has_series_privilege(series: Text<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let wanted = listed(Some(privilege))?;
-        let wanted = Privileges::stored(&wanted);
         let cached = match series::look_up(super::name(Some(&series))?) {
             Ok(cached) => cached,
             Err(NoNumberError::Series(SeriesError::Unknown { .. })) => return Ok(false),
@@ -237,14 +239,13 @@ mod snowflake_ids {
         };
         let actions = [Action::Take, Action::Look, Action::Move];
         let role = role::current();
-        Ok(actions.into_iter().any(|action| wanted.names(action) && cached.allows(action, role)))
+        Ok(actions.into_iter().any(|action| wanted.has(action.privilege()) && cached.allows(action, role)))
     }
 }
 
 #[pg_schema]
 mod snowflake_ids_internal {
-    use super::{AsKey, ChangedSeries, handed_on};
-    use crate::pg::catalog::Source;
+    use super::{ChangedSeries, handed_on, raise_above};
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
     use crate::pg::report::{denied, report, spi};
@@ -255,7 +256,7 @@ mod snowflake_ids_internal {
     use crate::pg::tuple::NoRow;
     use crate::series;
     use crate::store::citus;
-    use crate::store::tables::{REGISTRY_SERVER, SERIES};
+    use crate::store::tables::SERIES;
     use pgrx::Uuid;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -416,35 +417,19 @@ mod snowflake_ids_internal {
         denied("must be owner of the table")
     }
 
-    /// Raises a key's counter to a value, if the counter is lower.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn series_raise(series: Text<'_>, key: i64, value: i64) -> Result<bool, ErrorReport> {
-        raise_above(&series, &key, value)
-    }
-
-    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
-    fn series_raise_text(series: Text<'_>, key: Text<'_>, value: i64) -> Result<bool, ErrorReport> {
-        raise_above(&series, &key, value)
-    }
-
-    #[pg_extern(name = "series_raise", volatile, parallel_unsafe, strict)]
-    fn series_raise_uuid(series: Text<'_>, key: Uuid, value: i64) -> Result<bool, ErrorReport> {
-        raise_above(&series, &key, value)
-    }
-
-    fn raise_above(series: &Text<'_>, key: &impl AsKey, value: i64) -> Result<bool, ErrorReport> {
-        series::raise_above(super::name(Some(series))?, &key.as_key()?, value)?;
-        Ok(true)
+    for_each_key_type! {
+        /// Raises a key's counter to a value, if the counter is lower.
+        "series_raise" [strict] series_raise series_raise_text series_raise_uuid (value: i64) (value) -> bool = raise_above
     }
 
     /// Makes all sessions look up series again.
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
-    fn series_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
-        let table = trigger.relid()?;
-        let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
-        SERIES.find().into_iter().chain(registries).for_each(Source::announce);
+    fn series_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
+        if let Some(table) = SERIES.find() {
+            table.announce();
+        }
         Ok(None)
     }
 }

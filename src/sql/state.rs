@@ -4,15 +4,16 @@ use pgrx::prelude::*;
 
 #[pg_schema]
 mod snowflake_ids {
-    use crate::issuer::{LEASE_WAIT, issuer};
+    use crate::issuer::issuer;
     use crate::lease;
-    use crate::pg::report::{not_ready, report, sentence};
+    use crate::pg::report::{not_ready, report};
     use crate::pg::time;
     use crate::shared::generator::{self, Shared};
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
     use pgrx::{PgSqlErrorCode as Code, function_name};
     use snowflake_ids_core::clock::human;
+    use snowflake_ids_core::error::sentence;
     use snowflake_ids_core::registry::wire::LeaseError;
     use snowflake_ids_core::server::issuer::{Accepted, Renewed};
     use std::sync::atomic::Ordering::Relaxed;
@@ -29,7 +30,7 @@ mod snowflake_ids {
         // the registry is down. So the server first renews its lease, to see whether the registry answers.
         if issuer.obstacle().is_none() && lease::origin().is_some() {
             let silent = |error| silent_registry("cannot reset the state", &error);
-            lease::renew(shared, LEASE_WAIT).map_err(silent)?;
+            lease::renew(shared).map_err(silent)?;
         }
         let Renewed { may_repeat, begins } = issuer.reset(above).map_err(|error| report(&error))?;
         if let Some(known) = may_repeat {
@@ -60,12 +61,12 @@ mod snowflake_ids {
         match accept()? {
             Accepted::Followed => Ok(()),
             Accepted::LeaseEnded { worker } => {
-                renewed_after(worker, lease::ask(shared, false, LEASE_WAIT));
+                renewed_after(worker, lease::ask(shared, false));
                 Ok(())
             }
             Accepted::AskRegistry => {
                 let silent = |error| silent_registry("cannot follow the clock", &error);
-                lease::renew(shared, LEASE_WAIT).map_err(silent)?;
+                lease::renew(shared).map_err(silent)?;
                 match accept()? {
                     Accepted::AskRegistry => Err(clocks_differ(shared)),
                     Accepted::Followed | Accepted::LeaseEnded { .. } => Ok(()),

@@ -4,7 +4,7 @@
 use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
 use crate::pg::role;
-use crate::pg::statement::Statement;
+use crate::pg::statement;
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::{Text, handed_on};
 use crate::segment::error::SegmentError;
@@ -17,15 +17,6 @@ use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::{Action, Privileges};
-
-static ALTER: Statement = Statement::new(
-    "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)",
-);
-static DROP: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)");
-static SET: Statement = Statement::new("SELECT snowflake_ids_internal.segment_set($1, $2, $3)");
-static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
-static GRANT: Statement = Statement::new("SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)");
-static REVOKE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)");
 
 struct ChangedTag {
     source: Source,
@@ -43,38 +34,46 @@ impl ChangedTag {
     /// Runs a statement whose first argument is the tag.
     fn run<'a>(
         &self,
-        statement: &Statement,
+        sql: &str,
         others: impl IntoIterator<Item = DatumWithOid<'a>>,
     ) -> Result<(), ErrorReport> {
-        self.first(statement, others, |_| Ok(())).map(drop)
+        self.changed(sql, others, |_| Ok(())).map(drop)
     }
 
     /// Runs a statement whose first argument is the tag, and reads its first row.
-    fn first<'a, T>(
+    fn changed<'a, T>(
         &self,
-        statement: &Statement,
+        sql: &str,
         others: impl IntoIterator<Item = DatumWithOid<'a>>,
         read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
     ) -> Result<Option<T>, ErrorReport> {
         let arguments: Vec<_> = [TagText(self.tag).into()].into_iter().chain(others).collect();
-        self.source.as_owner(|| statement.first(&arguments, read)).map_err(|error| spi(&error))
+        self.source.as_owner(|| statement::changed(sql, &arguments, read)).map_err(|error| spi(&error))
     }
 }
 
-/// Parses a list of privileges, and returns the stored form.
-pub fn listed(privileges: Option<Text<'_>>) -> Result<String, ErrorReport> {
+/// Parses a list of privileges.
+pub fn listed(privileges: Option<Text<'_>>) -> Result<Privileges, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
     })?;
-    Privileges::parse(&list.read("privileges")?).map(|list| list.to_string()).map_err(|error| report(&error))
+    Privileges::parse(&list.read("privileges")?).map_err(|error| report(&error))
+}
+
+/// Returns the arguments of a grant or a revoke: the role, and the privileges in the stored form.
+pub fn granted<'a>(
+    role: Option<Text<'a>>,
+    privileges: Option<Text<'_>>,
+) -> Result<[DatumWithOid<'a>; 2], ErrorReport> {
+    let role = handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?;
+    Ok([role, listed(privileges)?.to_string().into()])
 }
 
 #[pg_schema]
 mod snowflake_ids {
     use super::{
-        ALTER, Action, ChangedTag, DROP, ErrorReport, GRANT, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES,
-        Privileges, RAISE, REVOKE, SET, SegmentError, TagArg, Text, handed_on, listed, privilege, slot,
-        tag as tags,
+        Action, ChangedTag, ErrorReport, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, SegmentError, TagArg, Text,
+        granted, handed_on, listed, privilege, slot, tag as tags,
     };
     use pgrx::AnyNumeric;
     use pgrx::prelude::*;
@@ -102,12 +101,14 @@ mod snowflake_ids {
             handed_on(format.as_ref(), "format", MAX_NAME_BYTES)?,
             handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
         ];
-        ChangedTag::checked(tag, Action::Own)?.run(&ALTER, numbers.into_iter().chain(rest))
+        let sql =
+            "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)";
+        ChangedTag::checked(tag, Action::Own)?.run(sql, numbers.into_iter().chain(rest))
     }
 
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        ChangedTag::checked(tag, Action::Own)?.run(&DROP, [])
+        ChangedTag::checked(tag, Action::Own)?.run("SELECT snowflake_ids_internal.segment_drop($1)", [])
     }
 
     /// Moves a segment tag, like setval: the next id is the first id above the value.
@@ -117,15 +118,16 @@ mod snowflake_ids {
         value: Option<AnyNumeric>,
         force: default!(Option<bool>, false),
     ) -> Result<(), ErrorReport> {
-        ChangedTag::checked(tag, Action::Move)?.run(&SET, [value.into(), force.into()])
+        let sql = "SELECT snowflake_ids_internal.segment_set($1, $2, $3)";
+        ChangedTag::checked(tag, Action::Move)?.run(sql, [value.into(), force.into()])
     }
 
     /// Raises a tag so that its next ids are above a value. Returns the highest id that counts as issued.
     #[pg_extern(volatile, parallel_unsafe)]
     fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
-        let highest =
-            ChangedTag::checked(tag, Action::Move)?.first(&RAISE, [value.into()], |row| row.get::<i64>(1));
-        highest.map(Option::flatten)
+        let sql = "SELECT snowflake_ids_internal.segment_raise($1, $2)";
+        let own = ChangedTag::checked(tag, Action::Move)?;
+        own.changed(sql, [value.into()], |row| row.get::<i64>(1)).map(Option::flatten)
     }
 
     /// Discards the ids of a segment tag that this server has reserved but not handed out. They become a gap. The next call for
@@ -143,8 +145,8 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let tag = ChangedTag::checked(tag, Action::Own)?;
-        tag.run(&GRANT, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
+        let sql = "SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)";
+        ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
     }
 
     #[pg_extern(volatile, parallel_unsafe)]
@@ -153,8 +155,8 @@ mod snowflake_ids {
         role: Option<Text<'_>>,
         privileges: Option<Text<'_>>,
     ) -> Result<(), ErrorReport> {
-        let tag = ChangedTag::checked(tag, Action::Own)?;
-        tag.run(&REVOKE, [handed_on(role.as_ref(), "role", MAX_NAME_BYTES)?, listed(privileges)?.into()])
+        let sql = "SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)";
+        ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
     }
 
     /// Returns whether the current role has at least one of these privileges on a segment tag.
@@ -162,9 +164,8 @@ mod snowflake_ids {
     fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
         let tag = tags::checked(tag.0).map_err(SegmentError::BadTag)?;
         let wanted = listed(Some(privilege))?;
-        let wanted = Privileges::stored(&wanted);
         for action in [Action::Take, Action::Look, Action::Move] {
-            if wanted.names(action) && privilege::allows(&tag, action)? {
+            if wanted.has(action.privilege()) && privilege::allows(&tag, action)? {
                 return Ok(true);
             }
         }
@@ -175,11 +176,10 @@ mod snowflake_ids {
 #[pg_schema]
 mod snowflake_ids_internal {
     use crate::pg::text::Text;
+    use crate::pg::tuple::NoRow;
     use crate::store::tables::SEGMENT;
-    use pgrx::heap_tuple::PgHeapTuple;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, WhoAllocated};
     use snowflake_ids_core::sequence::privilege::Privileges;
 
     /// Adds the privileges in `more` to `held`, and removes the privileges in `less`. All lists are in the stored form.
@@ -193,13 +193,11 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]
-    fn segment_privileges_changed<'a>(
-        _trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    fn segment_privileges_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
         if let Some(source) = SEGMENT.find() {
             source.announce();
         }
-        Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
+        Ok(None)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The registry of worker ids. Its table and the release of worker ids are SQL, in `worker.sql`; this file has the parts
 //! that concern this server's own lease.
 
-use crate::issuer::{self, LEASE_WAIT};
+use crate::issuer;
 use crate::lease;
 use crate::pg::report::{bad_argument, not_ready, report, spi};
 use crate::pg::time;
@@ -102,7 +102,7 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
     if !is_known {
         // The server has just started and has no worker id yet. If the lease worker does not answer in time, no worker id is
         // recorded. A worker id that is chosen later need not be in the table.
-        drop(lease::ask(shared, false, LEASE_WAIT));
+        drop(lease::ask(shared, false));
     }
     let chosen = issuer::change(shared, |state, here| {
         let (system_identifier, home) = (here.system_identifier, here.home.identity.clone());

@@ -12,9 +12,6 @@ static IS_WORKER: Statement = Statement::new(
     "SELECT EXISTS (SELECT FROM pg_catalog.pg_dist_local_group AS g WHERE g.groupid OPERATOR(pg_catalog.<>) 0)",
 );
 
-static HAS_NODES: Statement =
-    Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_node') IS NOT NULL");
-
 /// Columns that some Citus versions lack are read through JSON.
 static COORDINATOR: Statement = Statement::new(
     "SELECT convert_to(n.nodename, 'UTF8'), n.nodeport, coalesce((to_jsonb(n) ->> 'nodeid')::integer, 0),
@@ -26,9 +23,6 @@ static COORDINATOR: Statement = Statement::new(
      ORDER BY 3 LIMIT 1",
 );
 
-static HAS_AUTHINFO: Statement =
-    Statement::new("SELECT pg_catalog.to_regclass('pg_catalog.pg_dist_authinfo') IS NOT NULL");
-
 /// An entry for the coordinator's node takes precedence over an entry for all nodes (node 0).
 static AUTHINFO: Statement = Statement::new(
     "SELECT convert_to(a.authinfo, 'UTF8') FROM pg_catalog.pg_dist_authinfo AS a
@@ -38,7 +32,7 @@ static AUTHINFO: Statement = Statement::new(
 /// Returns whether this database is a Citus worker. A worker must not take ids from its own table of tags, because the
 /// coordinator serves the same ids.
 pub fn is_worker() -> Result<bool, SpiError> {
-    Ok(is_there() && is(&IS_WORKER)?)
+    Ok(is_there() && IS_WORKER.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
 }
 
 /// Returns whether this database has the extension Citus. Reads the catalog cache only. Call only within a transaction.
@@ -52,7 +46,7 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     if !is_worker()? {
         return Ok(Err(NoCoordinatorError::NotWorker));
     }
-    if !is(&HAS_NODES)? {
+    if !catalog::has_system_table(c"pg_dist_node") {
         return Ok(Err(NoCoordinatorError::Unknown));
     }
     let found = COORDINATOR.first(&[], |row| {
@@ -62,7 +56,7 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
         Ok((place, row.get::<i32>(3)?.unwrap_or_default(), text(6)?))
     })?;
     let Some((place, node, of_all)) = found else { return Ok(Err(NoCoordinatorError::Unknown)) };
-    let of_role = if is(&HAS_AUTHINFO)? {
+    let of_role = if catalog::has_system_table(c"pg_dist_authinfo") {
         AUTHINFO.first(&[node.into()], |row| Ok(utf8(row.get::<Vec<u8>>(1)?)))?.unwrap_or_default()
     } else {
         String::new()
@@ -78,8 +72,4 @@ pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
 
 fn utf8(bytes: Option<Vec<u8>>) -> String {
     String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
-}
-
-fn is(question: &'static Statement) -> Result<bool, SpiError> {
-    Ok(question.first(&[], |row| row.get::<bool>(1))?.flatten().unwrap_or(false))
 }

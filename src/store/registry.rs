@@ -2,24 +2,25 @@
 //! registries, and the ids that it received from each registry. Segment tags can be handed over to another registry, as
 //! table rows in JSON. SPI errors are returned; SQL errors are thrown.
 
-use super::segment::definition_of;
+use super::citus;
+use super::segment::{self, TagTables, definition_of};
 use super::tables::REGISTRY_SERVER;
-use crate::pg::catalog::Unseen;
-use crate::pg::encoding::from_utf8;
+use crate::pg::catalog::{Source, Unseen};
+use crate::pg::encoding::{from_utf8, to_utf8};
 use crate::pg::read_lock::Wait;
 use crate::pg::rows;
 use crate::pg::statement::Statement;
 use crate::pg::tag::TagText;
-use pgrx::spi::{SpiError, SpiHeapTupleData};
+use pgrx::spi::SpiError;
 use serde_json::value::{RawValue, to_raw_value};
-use snowflake_ids_core::registry::handover::Standing;
+use snowflake_ids_core::registry::handover::{NodeTables, RegistryTags, Standing};
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{self, ReceivedTag};
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{Reserved, Share};
+use snowflake_ids_core::sequence::reservation::{Reserved, Share, TagRow};
 use snowflake_ids_core::sequence::segment::Supply;
-use snowflake_ids_core::worker::refill::Received;
-use std::collections::BTreeMap;
+use snowflake_ids_core::worker::refill::{Received, Tables};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 static ENDPOINTS: Statement = Statement::new(
@@ -132,10 +133,6 @@ static DEFINITION: Statement = Statement::of_many(
 /// Takes a lock that conflicts with the lock of a session that changes the registries in use.
 static LOCK_RECEIVED: Statement = Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE");
 
-static IS_USED: Statement =
-    Statement::new("SELECT true FROM snowflake_ids.registry_server WHERE identity = $1");
-
-static IN_USE: Statement = Statement::new("SELECT true FROM snowflake_ids.registry_server LIMIT 1");
 
 /// In a default, 17 characters stand before the tag, `segment_nextval('`, and 8 behind it, `'::text)`.
 static TAG_OF_DEFAULT: Statement = Statement::new(
@@ -152,12 +149,7 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, SpiError> 
 
 /// Returns whether this database gets its ids from registries on other servers.
 pub fn in_use() -> Result<bool, SpiError> {
-    Ok(IN_USE.first(&[], |_| Ok(()))?.is_some())
-}
-
-/// Returns whether this database uses the registry with this identity.
-pub fn is_used(identity: &str) -> Result<bool, SpiError> {
-    Ok(IS_USED.first(&[identity.to_owned().into()], |_| Ok(()))?.is_some())
+    Ok(!endpoints()?.is_empty())
 }
 
 /// Returns the registries that this database uses, in their order; empty if the database is its own registry.
@@ -189,85 +181,144 @@ pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     Ok(servers.into_values().collect())
 }
 
-/// Keeps other transactions from reserving ids and from recording received ids until this transaction ends.
-pub fn lock() -> Result<(), SpiError> {
-    LOCK.run(&[])
-}
-
-/// Keeps other transactions from changing the registries in use until this transaction ends.
-pub fn keep_endpoints() -> Result<(), SpiError> {
-    KEEP_ENDPOINTS.run(&[])
-}
-
-/// Replaces the list of registries in use.
-pub fn set_endpoints(endpoints: &[Endpoint]) -> Result<(), SpiError> {
-    NO_ENDPOINTS.run(&[])?;
-    endpoints.iter().try_for_each(|Endpoint { position, server, seen }| {
-        let (position, timeline) = (position.cast_signed(), seen.timeline.cast_signed());
-        let server = server.clone().into_bytes();
-        ADD_ENDPOINT.run(&[position.into(), server.into(), seen.identity.clone().into(), timeline.into()])
-    })
-}
-
-/// Records the highest id of each tag in this database as received from every registry in use. These records later reveal a
-/// registry that was restored from an earlier backup, because the registry's own highest id is then lower.
-pub fn record_all() -> Result<(), SpiError> {
-    RECORD_ALL.run(&[])
-}
-
 /// Records the timeline of a registry if that timeline is later than the recorded timeline.
 pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
 }
 
-/// Returns the highest id of a tag that this database received from a registry, and the version of the registry's row after
-/// that reservation. Returns None if no id was received.
-pub fn received(identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
-    let read = |row: &SpiHeapTupleData<'_>| {
-        let day = row.get::<i32>(1)?.unwrap_or_default();
-        let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
-        Ok(Received { reached: (day, number(2)?), version: number(3)? })
-    };
-    RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], read)
-}
+impl Tables for TagTables {
+    fn source(&mut self) -> Option<u32> {
+        self.0.map(Source::number)
+    }
 
-/// Keeps other transactions from locking the table of received ids until this transaction ends.
-pub fn lock_received() -> Result<(), SpiError> {
-    LOCK_RECEIVED.run(&[])
-}
+    fn is_clustered(&mut self) -> Result<bool, SpiError> {
+        citus::is_worker()
+    }
 
-/// Records ids of a tag as received from a registry. Records nothing if a higher id is already recorded. In that case, a
-/// session has attached a column to the tag, and the received ids are not handed out.
-pub fn receive(identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
-    let Supply { range, period, .. } = reserved.supply;
-    let (identity, tag) = (identity.to_owned(), TagText(*tag));
-    let (day, version) = (period.dated(), reserved.version);
-    RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
-}
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, SpiError> {
+        endpoints()
+    }
 
-/// Returns rows of tags in JSON, in the order of the tags. Begins after the tag `after`, and returns as many rows as fit
-/// into a response. After a promotion, increases highest ids that may lag behind the ids that the previous primary reserved.
-pub fn tags(after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
-    let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
-    let after = TagText(Tag::new(&after).unwrap_or_default());
-    let limit = i32::try_from(wire::PAGE_ROWS).unwrap_or(i32::MAX);
-    let rows = TAGS.all(&[after.into(), limit.into()], |row| {
-        let json = String::from_utf8(row.get::<Vec<u8>>(1)?.unwrap_or_default()).unwrap_or_default();
-        let may_lag = row.get::<bool>(9)?.unwrap_or(false);
-        let definition = definition_of(row, 2)?;
-        Ok(if may_lag {
-            with_max_id(&json, definition.skipped_ahead().max_id)
-        } else {
-            RawValue::from_string(json).ok()
+    fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), SpiError> {
+        record_seen(registry)
+    }
+
+    fn lock_received(&mut self) -> Result<(), SpiError> {
+        LOCK_RECEIVED.run(&[])
+    }
+
+    fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, SpiError> {
+        RECEIVED.first(&[identity.to_owned().into(), TagText(*tag).into()], |row| {
+            let day = row.get::<i32>(1)?.unwrap_or_default();
+            let number = |column| Ok::<_, SpiError>(row.get::<i64>(column)?.unwrap_or_default());
+            Ok(Received { reached: (day, number(2)?), version: number(3)? })
         })
-    })?;
-    let mut bytes = 0;
-    let mut fits = |length: usize| {
-        let first = bytes == 0;
-        bytes += length;
-        first || bytes <= wire::PAGE_BYTES
-    };
-    Ok(rows.into_iter().flatten().take_while(|row| fits(row.get().len())).collect())
+    }
+
+    fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), SpiError> {
+        let Supply { range, period, .. } = reserved.supply;
+        let (identity, tag) = (identity.to_owned(), TagText(*tag));
+        let (day, version) = (period.dated(), reserved.version);
+        RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
+    }
+
+    fn to_utf8(&mut self, tag: &Tag) -> Option<String> {
+        to_utf8(tag.as_bytes())
+    }
+}
+
+/// The tables of this database that take part in a hand-over, with the caller's rights.
+pub struct OwnTables;
+
+impl RegistryTags for OwnTables {
+    type Error = SpiError;
+
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, SpiError> {
+        segment::read_all(tags)
+    }
+
+    fn put(&mut self, rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
+        HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
+    }
+
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
+        DEFINITION.all(&[array_of(rows).into()], |row| {
+            let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
+            Ok(Standing {
+                tag: String::from_utf8_lossy(&tag).into_owned(),
+                increment: row.get(2)?.unwrap_or(1),
+                remainder: row.get(3)?.unwrap_or(0),
+                dated: row.get(4)?.unwrap_or(false),
+                dated_otherwise: row.get(5)?.unwrap_or(false),
+            })
+        })
+    }
+}
+
+impl NodeTables for OwnTables {
+    fn lock(&mut self) -> Result<(), SpiError> {
+        LOCK.run(&[])
+    }
+
+    fn keep_endpoints(&mut self) -> Result<(), SpiError> {
+        KEEP_ENDPOINTS.run(&[])
+    }
+
+    fn endpoints(&mut self) -> Result<Vec<Endpoint>, SpiError> {
+        endpoints()
+    }
+
+    fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), SpiError> {
+        NO_ENDPOINTS.run(&[])?;
+        endpoints.iter().try_for_each(|Endpoint { position, server, seen }| {
+            let (position, timeline) = (position.cast_signed(), seen.timeline.cast_signed());
+            let server = server.clone().into_bytes();
+            ADD_ENDPOINT.run(&[position.into(), server.into(), seen.identity.clone().into(), timeline.into()])
+        })
+    }
+
+    /// Returns as many rows as fit into a response. After a promotion, increases highest ids that may lag behind the ids that
+    /// the previous primary reserved.
+    fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, SpiError> {
+        let Some(after) = from_utf8(after.unwrap_or_default()) else { return Ok(Vec::new()) };
+        let after = TagText(Tag::new(&after).unwrap_or_default());
+        let limit = i32::try_from(wire::PAGE_ROWS).unwrap_or(i32::MAX);
+        let rows = TAGS.all(&[after.into(), limit.into()], |row| {
+            let json = String::from_utf8(row.get::<Vec<u8>>(1)?.unwrap_or_default()).unwrap_or_default();
+            let may_lag = row.get::<bool>(9)?.unwrap_or(false);
+            let definition = definition_of(row, 2)?;
+            Ok(if may_lag {
+                with_max_id(&json, definition.skipped_ahead().max_id)
+            } else {
+                RawValue::from_string(json).ok()
+            })
+        })?;
+        let mut bytes = 0;
+        let mut fits = |length: usize| {
+            let first = bytes == 0;
+            bytes += length;
+            first || bytes <= wire::PAGE_BYTES
+        };
+        Ok(rows.into_iter().flatten().take_while(|row| fits(row.get().len())).collect())
+    }
+
+    fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, SpiError> {
+        let Some(only) = from_utf8(only.unwrap_or_default()) else { return Ok(Vec::new()) };
+        RECEIVED_TAGS.all(&[TagText(Tag::new(&only).unwrap_or_default()).into()], |row| {
+            let identity = row.get::<String>(1)?.unwrap_or_default();
+            let tag = String::from_utf8(row.get::<Vec<u8>>(2)?.unwrap_or_default()).unwrap_or_default();
+            let reached = (row.get::<i32>(3)?.unwrap_or_default(), row.get::<i64>(4)?.unwrap_or_default());
+            Ok((identity, ReceivedTag { tag, reached }))
+        })
+    }
+
+    fn record_all(&mut self) -> Result<(), SpiError> {
+        RECORD_ALL.run(&[])
+    }
+
+    fn define(&mut self, rows: &[&RawValue]) -> Result<(), SpiError> {
+        TAKE_DEFINITIONS.run(&[array_of(rows).into()])
+    }
 }
 
 /// Returns the row with its highest id replaced.
@@ -277,46 +328,10 @@ fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     to_raw_value(&row).ok()
 }
 
-/// Returns the received tags in their order, each with the identity of its registry. With `only`, returns this tag alone.
-pub fn received_tags(only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, SpiError> {
-    let Some(only) = from_utf8(only.unwrap_or_default()) else { return Ok(Vec::new()) };
-    RECEIVED_TAGS.all(&[TagText(Tag::new(&only).unwrap_or_default()).into()], |row| {
-        let identity = row.get::<String>(1)?.unwrap_or_default();
-        let tag = String::from_utf8(row.get::<Vec<u8>>(2)?.unwrap_or_default()).unwrap_or_default();
-        let reached = (row.get::<i32>(3)?.unwrap_or_default(), row.get::<i64>(4)?.unwrap_or_default());
-        Ok((identity, ReceivedTag { tag, reached }))
-    })
-}
-
-/// Copies the definitions in these rows to existing tags. The rows are in JSON, one for each tag.
-pub fn define(rows: &[&RawValue]) -> Result<(), SpiError> {
-    TAKE_DEFINITIONS.run(&[array_of(rows).into()])
-}
-
 /// Records `highest` as the highest id of a tag that was received from each registry in use. Earlier saved ranges of the tag
 /// (ids kept over a restart) become invalid.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])
-}
-
-/// Creates tags from these JSON rows, one for each tag. If several registries serve the tags, the share gives the remainder
-/// of this registry's ids. Raises the highest id of an existing tag if that id is lower.
-pub fn put(rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {
-    HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
-}
-
-/// Returns this database's definitions of the tags in these rows, in the same order.
-pub fn standings(rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
-    DEFINITION.all(&[array_of(rows).into()], |row| {
-        let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
-        Ok(Standing {
-            tag: String::from_utf8_lossy(&tag).into_owned(),
-            increment: row.get(2)?.unwrap_or(1),
-            remainder: row.get(3)?.unwrap_or(0),
-            dated: row.get(4)?.unwrap_or(false),
-            dated_otherwise: row.get(5)?.unwrap_or(false),
-        })
-    })
 }
 
 /// Joins rows into a JSON array.

@@ -16,7 +16,7 @@ use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{Share, TagRow};
 use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use std::collections::BTreeSet;
 
@@ -83,6 +83,8 @@ static SET_BACK: Statement = Statement::new(
      WHERE tag = $1 AND max_id = $3 AND version = $4 AND reset IS NULL",
 );
 
+static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
+
 static TAG_GENERATION: Statement = Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1");
 
 static CREATE: Statement = Statement::new(
@@ -95,7 +97,7 @@ pub struct TagTables(pub Option<Source>);
 impl TagRows for TagTables {
     type Error = SpiError;
 
-    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, SpiError> {
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, SpiError> {
         let statement = if wait == LockWait::Skip { &READ_UNLOCKED } else { &READ };
         statement.first(&[TagText(*tag).into()], row_of)
     }
@@ -124,11 +126,11 @@ impl TagRows for TagTables {
 }
 
 pub fn read(tag: &Tag) -> Result<Option<TagRow>, SpiError> {
-    Ok(READ.first(&[TagText(*tag).into()], row_of)?.map(StoredRow::now))
+    READ.first(&[TagText(*tag).into()], row_of)
 }
 
 /// Reads and locks the existing rows of these tags, in their order. The tags are in UTF-8.
-pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, SpiError> {
+pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, SpiError> {
     let names: Vec<&String> = tags.iter().collect();
     let json = serde_json::json!(names).to_string().into_bytes();
     let rows = READ_ALL.all(&[json.into()], |row| {
@@ -155,6 +157,11 @@ pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
     write_version(tag, max_id, period, random::token())
 }
 
+/// Ensures that all ids that are reserved later are above a value.
+pub fn raise_above(tag: &Tag, value: i64) -> Result<(), SpiError> {
+    RAISE.run(&[TagText(*tag).into(), value.into()])
+}
+
 fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
     WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
 }
@@ -173,7 +180,7 @@ pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definit
     })
 }
 
-fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
+fn row_of(row: &SpiHeapTupleData<'_>) -> Result<TagRow, SpiError> {
     let definition = definition_of(row, 1)?;
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
@@ -189,5 +196,5 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<StoredRow, SpiError> {
     let version = row.get::<i64>(13)?.unwrap_or_default();
     let may_lag = row.get::<bool>(14)?.unwrap_or(false);
     let tag_generation = row.get::<i64>(15)?.unwrap_or_default();
-    Ok(StoredRow { definition, period, is_over, may_lag, format, version, tag_generation })
+    Ok(TagRow { definition, period, format, version, tag_generation }.now(is_over, may_lag))
 }

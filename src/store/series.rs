@@ -19,23 +19,17 @@ use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
 use std::time::Duration;
 
-/// The first day of the current period for a reset and a time zone, by the wall clock.
-macro_rules! label {
-    ($reset:literal, $time_zone:literal) => {
-        concat!(
-            "(SELECT pg_catalog.date_trunc(",
-            $reset,
-            ", pg_catalog.timezone(",
-            $time_zone,
-            ", pg_catalog.clock_timestamp()))::pg_catalog.date AS label)"
-        )
-    };
-}
-
 /// The RETURNING clause: the last value, and the first day of its period in days since 1970.
 macro_rules! returning {
     () => {
         " RETURNING k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date"
+    };
+}
+
+/// The first day of the present period, from a parameter in days since 1970; null for a series without periods.
+macro_rules! period {
+    () => {
+        "('1970-01-01'::pg_catalog.date OPERATOR(pg_catalog.+) $5)"
     };
 }
 
@@ -45,73 +39,65 @@ macro_rules! counters {
     ($name:ident, $source:ident, $table:literal) => {
         static $name: Counters = Counters {
             table: &$source,
-            next: Statement::new(concat!(
-                "UPDATE snowflake_ids.",
-                $table,
-                " AS k SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
-                      WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
-                          AND k.last_value OPERATOR(pg_catalog.<) $3",
-                " RETURNING k.last_value"
-            )),
-            first: Statement::new(concat!(
-                "INSERT INTO snowflake_ids.",
-                $table,
-                " AS k (series, key, last_value) VALUES ($1, $2, $4)
-                      ON CONFLICT (series, key) DO UPDATE SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
-                      WHERE k.last_value OPERATOR(pg_catalog.<) $3",
-                " RETURNING k.last_value"
-            )),
-            next_dated: Statement::new(concat!(
-                "UPDATE snowflake_ids.",
-                $table,
-                " AS k SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) p.label THEN $4
-                               ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
-                          period = GREATEST(k.period, p.label)
-                      FROM ",
-                label!("$5", "$6"),
-                " AS p
-                      WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
-                          AND (k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) p.label)",
-                returning!()
-            )),
-            first_dated: Statement::new(concat!(
-                "INSERT INTO snowflake_ids.",
-                $table,
-                " AS k (series, key, last_value, period) SELECT $1, $2, $4, p.label FROM ",
-                label!("$5", "$6"),
-                " AS p
-                      ON CONFLICT (series, key) DO UPDATE
+            next: Statement::new(
+                concat!(
+                    "UPDATE snowflake_ids.",
+                    $table,
+                    " AS k SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) ",
+                    period!(),
+                    " THEN $4 ELSE k.last_value OPERATOR(pg_catalog.+) 1 END, period = GREATEST(k.period, ",
+                    period!(),
+                    ") WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                          AND (k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) ",
+                    period!(),
+                    ")",
+                    returning!()
+                ),
+            ),
+            first: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period) VALUES ($1, $2, $4, ",
+                    period!(),
+                    ") ON CONFLICT (series, key) DO UPDATE
                       SET last_value = CASE WHEN k.period OPERATOR(pg_catalog.<) EXCLUDED.period THEN $4
                               ELSE k.last_value OPERATOR(pg_catalog.+) 1 END,
                           period = GREATEST(k.period, EXCLUDED.period)
                       WHERE k.last_value OPERATOR(pg_catalog.<) $3 OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
-                returning!()
-            )),
-            set: Statement::new(concat!(
-                "INSERT INTO snowflake_ids.",
-                $table,
-                " AS k (series, key, last_value, period) SELECT $1, $2, $3, p.label FROM ",
-                label!("$5", "$6"),
-                " AS p
-                      ON CONFLICT (series, key) DO UPDATE
+                    returning!()
+                ),
+            ),
+            set: Statement::new(
+                concat!(
+                    "INSERT INTO snowflake_ids.",
+                    $table,
+                    " AS k (series, key, last_value, period) VALUES ($1, $2, $3, ",
+                    period!(),
+                    ") ON CONFLICT (series, key) DO UPDATE
                       SET last_value = EXCLUDED.last_value, period = GREATEST(k.period, EXCLUDED.period)
                       WHERE $4 OR k.last_value OPERATOR(pg_catalog.<=) EXCLUDED.last_value
                           OR k.period OPERATOR(pg_catalog.<) EXCLUDED.period",
-                returning!()
-            )),
-            raise: Statement::new(concat!(
-                "UPDATE snowflake_ids.",
-                $table,
-                " AS k SET last_value = $3
+                    returning!()
+                ),
+            ),
+            raise: Statement::new(
+                concat!(
+                    "UPDATE snowflake_ids.",
+                    $table,
+                    " AS k SET last_value = $3
                       WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
                           AND k.last_value OPERATOR(pg_catalog.<) $3"
-            )),
-            read: Statement::new(concat!(
-                "SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
+                ),
+            ),
+            read: Statement::new(
+                concat!(
+                    "SELECT k.last_value, k.period OPERATOR(pg_catalog.-) '1970-01-01'::pg_catalog.date
                      FROM snowflake_ids.",
-                $table,
-                " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2"
-            )),
+                    $table,
+                    " AS k WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2"
+                ),
+            ),
         };
     };
 }
@@ -123,8 +109,6 @@ struct Counters {
     next: Statement,
     /// Takes the next number of a counter that may not exist yet.
     first: Statement,
-    next_dated: Statement,
-    first_dated: Statement,
     set: Statement,
     raise: Statement,
     read: Statement,
@@ -196,52 +180,25 @@ pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Un
     Ok(found)
 }
 
-/// Takes the next number of a key that has a counter. Returns None if the key has no counter, or no number left.
-pub fn next(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    let counters = counters_of(key.key_type());
-    match series.reset {
-        None => {
-            let arguments = [series.id.into(), datum(key), series.max_value.into()];
-            counters.next.first(&arguments, undated)
-        }
-        Some(reset) => counters.next_dated.first(&all_terms(series, key, reset), number),
-    }
+/// Takes the next number of a key that has a counter. `day` is the first day of a dated series' period. Returns None if the
+/// key has no counter, or no number left.
+pub fn next(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
+    counters_of(key.key_type()).next.first(&terms(series, key, day), number)
 }
 
 /// Takes the next number of a key, and creates the key's counter if necessary. Returns None if no number is left.
-pub fn first(series: &Series, key: &Key) -> Result<Option<Number>, SpiError> {
-    let counters = counters_of(key.key_type());
-    match series.reset {
-        None => {
-            let arguments = [series.id.into(), datum(key), series.max_value.into(), series.start.into()];
-            counters.first.first(&arguments, undated)
-        }
-        Some(reset) => counters.first_dated.first(&all_terms(series, key, reset), number),
-    }
+pub fn first(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
+    counters_of(key.key_type()).first.first(&terms(series, key, day), number)
 }
 
-fn all_terms<'a>(series: &'a Series, key: &Key, reset: Reset) -> [DatumWithOid<'a>; 6] {
-    [
-        series.id.into(),
-        datum(key),
-        series.max_value.into(),
-        series.start.into(),
-        reset.name().into(),
-        series.time_zone.as_str().into(),
-    ]
+fn terms<'a>(series: &Series, key: &Key, day: Option<i32>) -> [DatumWithOid<'a>; 5] {
+    [series.id.into(), datum(key), series.max_value.into(), series.start.into(), day.into()]
 }
 
 /// Sets the counter of a key to a value. Without `force`, refuses a value below the key's last number of this period.
 /// Returns whether the counter was set.
-pub fn set(series: &Series, key: &Key, value: i64, force: bool) -> Result<bool, SpiError> {
-    let arguments = [
-        series.id.into(),
-        datum(key),
-        value.into(),
-        force.into(),
-        series.reset.map(Reset::name).into(),
-        series.time_zone.as_str().into(),
-    ];
+pub fn set(series: &Series, key: &Key, day: Option<i32>, value: i64, force: bool) -> Result<bool, SpiError> {
+    let arguments = [series.id.into(), datum(key), value.into(), force.into(), day.into()];
     Ok(counters_of(key.key_type()).set.first(&arguments, number)?.is_some())
 }
 
@@ -300,10 +257,6 @@ pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
         Key::Text(bytes) => TextOut::of_bytes(bytes).into(),
         Key::Uuid(uuid) => pgrx::Uuid::from_bytes(uuid.to_be_bytes()).into(),
     }
-}
-
-fn undated(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
-    Ok(Number { number: row.get::<i64>(1)?.unwrap_or_default(), day: 0 })
 }
 
 pub(super) fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {

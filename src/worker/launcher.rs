@@ -72,7 +72,7 @@ impl Launcher {
             self.look_at_tags();
             self.pool.retry();
         }
-        let pool_due = self.pool.round(usize::from(self.leases.is_short()));
+        let pool_due = self.pool.round(usize::from(self.leases.launch.is_short()));
         let due = [self.high_water_marks.round(), lease_due, pool_due, self.samples.round()]
             .into_iter()
             .flatten()
@@ -81,14 +81,11 @@ impl Launcher {
     }
 
     fn look_at_tags(&self) {
-        if !server::in_recovery() {
-            let dropped =
-                registries::databases().into_iter().filter(|database| !database::may_exist(*database));
-            dropped.for_each(registries::forget);
-        }
         if server::in_recovery() {
             return;
         }
+        let dropped = registries::databases().into_iter().filter(|database| !database::may_exist(*database));
+        dropped.for_each(registries::forget);
         slot::forget_dropped_databases(self.segments, database::may_exist);
     }
 }

@@ -9,7 +9,7 @@ use crate::lease;
 use crate::pg::clock::uptime;
 use crate::pg::wait::Event;
 use crate::pg::worker;
-use crate::registry::call::RegistryCaller;
+use crate::registry::call::{Libpq, RegistryCaller};
 use crate::shared::generator::shared;
 use crate::shared::leases::{Leases, leases};
 use host::LeaseServer;
@@ -31,7 +31,7 @@ pub fn run(task: LeaseTask, database: u32) {
     }
     connect(leases, database);
     leases.arrivals.fetch_add(1, AcqRel);
-    let mut server = LeaseServer { shared, leases, caller: RegistryCaller::default() };
+    let mut server = LeaseServer { shared, leases, caller: RegistryCaller::new(Libpq) };
     match task {
         LeaseTask::Look => report(leases, server.look()),
         LeaseTask::Serve => serve(server),

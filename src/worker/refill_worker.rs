@@ -2,12 +2,11 @@
 //! that the database can be dropped, renamed or copied.
 
 mod host;
-mod tables;
 
 use super::saved_ranges;
 use crate::pg::process::PerProcess;
 use crate::pg::{libpq, worker};
-use crate::registry::call::RegistryCaller;
+use crate::registry::call::{Libpq, RegistryCaller};
 use crate::segment::transaction_tags;
 use crate::shared::segments::segments;
 use crate::shared::worker_slot::WorkerSlot;
@@ -45,7 +44,7 @@ pub fn run(worker_slot_number: u32, database: u32) {
     transaction_tags::keep_quiet(true);
     let saved_ranges = saved_ranges::of_database(database);
     let host = RefillServer { segments, worker_slot, database };
-    core::RefillWorker::new(&host, RegistryCaller::default(), saved_ranges).run();
+    core::RefillWorker::new(&host, RegistryCaller::new(Libpq), saved_ranges).run();
 }
 
 /// Returns the time that this process may still run; None without a limit. If no time is left, marks the time slice as cut

@@ -6,9 +6,8 @@ use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
 use crate::registry::lease::{Holder, capacity};
 use crate::registry::wire::{
-    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS,
-    MAX_TIMEOUT, MAX_WANTS, RegistryName, Request, RequestBody, ReserveRequest, Response, ResponseBody,
-    VERSION, cut, said,
+    Entry, LeaseError, LeaseRequest, Leased, MAX_REGISTRIES, MAX_TEXT_CHARS, MAX_TIMEOUT, RegistryName,
+    Request, RequestBody, ReserveRequest, Response, ResponseBody, VERSION, cut, said,
 };
 use crate::sequence::definition::check_tag;
 use crate::sequence::reservation::{Demand, Share};
@@ -66,7 +65,7 @@ impl Request {
         request.map(|request| request.check().map(|()| request)).transpose()
     }
 
-    /// Checks that all values are within bounds.
+    /// Checks that all values are within bounds. The lengths of lists were checked when the lists were read.
     pub fn check(&self) -> Result<(), RequestError> {
         if let Some(RegistryName { identity, .. }) = &self.registry {
             short(identity, "registry")?;
@@ -81,15 +80,11 @@ impl RequestBody {
         match self {
             Self::Introduce | Self::ReserveNumbers(_) => Ok(()),
             Self::Tags { after } => after.as_deref().map_or(Ok(()), is_tag),
-            Self::HandOver { rows, received, share } => {
-                bound(rows.len().max(received.len()) <= MAX_ROWS, "number of rows", "65536 or less")?;
+            Self::HandOver { received, share, .. } => {
                 received.iter().try_for_each(|received| is_tag(&received.tag))?;
                 share.map_or(Ok(()), is_share)
             }
-            Self::Reserve(wants) => {
-                bound(wants.len() <= MAX_WANTS, "number of tags", "1024 or less")?;
-                wants.iter().try_for_each(ReserveRequest::check)
-            }
+            Self::Reserve(wants) => wants.iter().try_for_each(ReserveRequest::check),
             Self::Lease(demand) => demand.check(),
             Self::Renew { worker, entry, .. } => {
                 let layout = entry.check()?;
@@ -151,7 +146,6 @@ impl Entry {
 impl LeaseRequest {
     fn check(&self) -> Result<(), RequestError> {
         let layout = self.entry.check()?;
-        bound(self.except.len() <= MAX_EXCEPT, "number of exceptions", "65536 or less")?;
         // The capacity may be lower than the layout's: another layout of the server may have fewer worker ids.
         let some = 1..=capacity(&layout);
         bound(some.contains(&self.capacity), "number of worker ids", "no more than the layout has")?;

@@ -4,7 +4,7 @@
 use crate::guard::{Guard, holds};
 use crate::registry::error::{ConnectionError, RegistryError};
 use crate::registry::hosts;
-use crate::registry::link::{Endpoint, EndpointStatus, Registry, RegistryLink};
+use crate::registry::link::{Endpoint, EndpointStatus};
 use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, ResponseBody};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -83,8 +83,20 @@ struct KeptConnection<C> {
     host: usize,
 }
 
-impl<N: Network> RegistryLink for RegistryClient<N> {
-    fn ask(
+impl<N: Network> RegistryClient<N> {
+    /// Returns a client without connections.
+    pub fn new(network: N) -> Self {
+        Self { network, kept: Vec::new(), first_hosts: HashMap::new() }
+    }
+
+    /// Returns the status of a registry.
+    pub fn status(&self, endpoint: &Endpoint) -> N::Status {
+        self.network.status(endpoint)
+    }
+
+    /// Sends a request to a registry, waits for the response within `limit`, and records the outcome in the status. After an
+    /// error, the registry may have served the request nevertheless.
+    pub fn ask(
         &mut self,
         endpoint: &Endpoint,
         ask: RequestBody,
@@ -97,36 +109,10 @@ impl<N: Network> RegistryLink for RegistryClient<N> {
         answer
     }
 
-    fn status(&self, endpoint: &Endpoint) -> impl EndpointStatus {
-        self.network.status(endpoint)
-    }
-}
-
-/// A registry with its client and the time limit for each response.
-pub struct ConnectedRegistry<'a, N: Network>(pub &'a mut RegistryClient<N>, pub &'a Endpoint, pub Duration);
-
-impl<N: Network> Registry for ConnectedRegistry<'_, N> {
-    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
-        RegistryLink::ask(self.0, self.1, ask, self.2)
-    }
-}
-
-impl<N: Network + Default> Default for RegistryClient<N> {
-    fn default() -> Self {
-        Self::new(N::default())
-    }
-}
-
-impl<N: Network> RegistryClient<N> {
-    /// Returns a client without connections.
-    pub fn new(network: N) -> Self {
-        Self { network, kept: Vec::new(), first_hosts: HashMap::new() }
-    }
-
     /// Records the outcome of a request. Logs a fault if it is new, or if the registry was healthy before. The view of
     /// registries shows every fault.
     fn record(&self, endpoint: &Endpoint, error: Option<&RegistryError>, took: Duration) {
-        let status = self.network.status(endpoint);
+        let status = self.status(endpoint);
         match error {
             // The process stopped waiting, which says nothing about the registry's health.
             Some(RegistryError::Failed(ConnectionError::GivenUp)) => status.given_up(),
@@ -143,7 +129,7 @@ impl<N: Network> RegistryClient<N> {
     }
 
     /// Sends a request to the registry of a foreign server, and fails if another registry than `seen` answers. Records
-    /// nothing in the status. After an error, the registry may have served the request nevertheless.
+    /// nothing in the status.
     pub fn ask_server(
         &mut self,
         server: &str,
@@ -297,15 +283,13 @@ pub struct RegistryTransaction<N: Network> {
     limit: Duration,
 }
 
-/// A response is durable only after the commit. After an error the transaction cannot continue.
-impl<N: Network> Registry for RegistryTransaction<N> {
-    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
+impl<N: Network> RegistryTransaction<N> {
+    /// Sends a request. A response is durable only after the commit. After an error the transaction cannot continue.
+    pub fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
         let message = Message::new(Some(&self.seen), ask, self.limit)?;
         self.kept.ask(&self.network, &message, self.limit)
     }
-}
 
-impl<N: Network> RegistryTransaction<N> {
     /// Commits the transaction. After an error, the registry may have committed nevertheless.
     pub fn commit(mut self) -> Result<(), ConnectionError> {
         self.run(RemoteStatement::Commit, "")

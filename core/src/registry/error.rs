@@ -47,19 +47,43 @@ impl SqlError {
     fn is_conflict(&self) -> bool {
         [b"55P03", b"40001", b"40P01"].contains(&&self.code)
     }
+
+    /// Returns whether a lock was not granted in time.
+    pub fn is_lock_timeout(&self) -> bool {
+        self.code == *b"55P03"
+    }
+
+    fn kind(&self) -> Kind {
+        match &self.code {
+            b"42501" => Kind::Denied,
+            b"25006" => Kind::ReadOnly,
+            _ => Kind::NotReady,
+        }
+    }
 }
 
+const LOOK_AT_ITS_LOG: &str = "See the log of the registry's server.";
+const SAME_VERSION: &str = "Install the same version of the extension on both servers.";
+const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, and that the foreign server has its host and port. Ids are issued again as \
+                                  soon as the registry answers.";
+
 /// The reason why a statement on another server has no result.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(Unreachable, hint = "{CHECK_THAT_IT_RUNS}")]
 pub enum ConnectionError {
     /// The connection failed. The text is libpq's message.
     #[error("it cannot be reached: {0}")]
+    #[explain(for_others = briefly("it cannot be reached"))]
     Unreachable(String),
     /// The host name cannot be resolved.
     #[error("it cannot be reached: {0}")]
+    #[explain(hint = "Set the host of the foreign server to a name that this server can look up, or to an \
+                      address: ALTER SERVER ... OPTIONS (SET host '...').")]
+    #[explain(for_others = briefly("it cannot be reached"))]
     NoAddress(String),
     /// The server rejected the connection. The fields are its SQLSTATE and libpq's message.
     #[error("it cannot be reached: {1}")]
+    #[explain(hint_with = hint_of_rejection(.0).to_owned(), for_others = briefly("it cannot be reached"))]
     Rejected([u8; 5], String),
     /// The server gave no response within this time. The connection is closed.
     #[error("it did not answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
@@ -69,57 +93,130 @@ pub enum ConnectionError {
     GivenUp,
     /// The connection broke during the request. The server may have served the request.
     #[error("the connection broke: {0}")]
+    #[explain(for_others = briefly("the connection broke"))]
     Lost(String),
     /// The response is too long. The connection is closed.
     #[error("its answer is longer than the limit of {} bytes", wire::MAX_BYTES)]
+    #[explain(hint = "{SAME_VERSION}")]
     TooLong,
     /// The server reported an SQL error. The statement had no effect, and the connection stays usable.
     #[error("it failed with SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
+    #[explain(kind_with = .0.kind(), detail_with = .0.detail.clone(), hint_with = hint_of_refusal(.0).to_owned())]
     Refused(SqlError),
 }
 
+/// The message without libpq's words, which contain the server's address. Such an error has no DETAIL.
+fn briefly(message: &str) -> Option<(String, String)> {
+    Some((message.to_owned(), String::new()))
+}
+
+/// The hint for a statement that the registry refused.
+fn hint_of_refusal(SqlError { code, message, hint, .. }: &SqlError) -> &str {
+    match code {
+        // The message names the function that the role may not call.
+        b"42501" if message.contains("registry_take_over") => {
+            "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the user mapping."
+        }
+        b"42501" => {
+            "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping. \
+             To hand tags over, also GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text)."
+        }
+        b"42883" | b"3F000" => {
+            "Run CREATE EXTENSION snowflake_ids in the database that the foreign server names."
+        }
+        b"25006" => {
+            "Name the registry's primary and standbys as hosts of the foreign server, with target_session_attrs 'read-write'."
+        }
+        _ => hint.as_deref().unwrap_or(LOOK_AT_ITS_LOG),
+    }
+}
+
+/// The hint for a connection that the registry's server rejected.
+fn hint_of_rejection(code: &[u8; 5]) -> &'static str {
+    match code {
+        b"28P01" => {
+            "Set the password of the user mapping to the password of the role on the registry: ALTER USER MAPPING ... OPTIONS (SET password \
+             '...')."
+        }
+        b"28000" => {
+            "On the registry's server, check that the role of the user mapping exists and may log in, and that pg_hba.conf has \
+             a line for it, the database and this server's address."
+        }
+        b"3D000" => {
+            "Set the database of the foreign server to the database of the registry: ALTER SERVER ... OPTIONS (SET dbname '...')."
+        }
+        b"42501" => "On the registry, GRANT CONNECT ON DATABASE to the role of the user mapping.",
+        b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
+        b"57P03" => "Wait until the registry's server has started; ids are then issued again.",
+        _ => LOOK_AT_ITS_LOG,
+    }
+}
+
 /// The reason why a registry gives no response, or cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+#[explain(NotReady)]
 pub enum RegistryError {
     /// The connection or the statement failed.
     #[error(transparent)]
+    #[explain(transparent)]
     Failed(#[from] ConnectionError),
     /// The registry is this database, and its transaction failed.
     #[error("{}", .0.message)]
+    #[explain(hint = "See the server's log for the reason. Ids are issued again when the table can be \
+                      written to.")]
     Here(SqlError),
     /// The foreign server or its user mapping is missing or not usable.
     #[error("{}", .0.message)]
+    #[explain(kind_with = if .0.code == *b"42704" { Kind::Undefined } else { .0.kind() })]
+    #[explain(detail_with = .0.detail.clone(), hint_with = .0.hint.as_deref().unwrap_or(
+        "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a Citus cluster: \
+         CALL snowflake_ids.use_citus() on the coordinator."
+    ).to_owned())]
     NoServer(SqlError),
     /// The server is not the expected registry.
     #[error(transparent)]
+    #[explain(transparent)]
     Stranger(#[from] Stranger),
     /// The registry uses another version of the protocol.
     #[error("it uses version {0} of the protocol, not {version}", version = wire::VERSION)]
+    #[explain(hint = "{SAME_VERSION}")]
     Version(u32),
     /// The clocks of the registry and this server differ by this much.
     #[error("the clocks of this server and its registry differ by {}", human(*.0))]
+    #[explain(hint = "Synchronise the clocks of all servers with one time service.")]
     Clocks(Duration),
     /// The response is not valid.
     #[error("its answer is not valid: {0}")]
+    #[explain(hint = "{SAME_VERSION}")]
     Garbled(String),
     /// The registry was not asked, because the previous request has just failed.
     #[error("the previous request to it has just failed")]
+    #[explain(hint = "{CHECK_THAT_IT_RUNS}")]
     Before,
     /// The registry has another version of the extension. The field is that version.
     #[error("it has another version of the extension")]
+    #[explain(detail = "The registry has version {0}, and this server has version {RELEASE}.")]
+    #[explain(hint = "Install the same version on both servers. Servers that already use the registry are \
+                      not affected.")]
     Release(String),
     /// The foreign server points to this database itself.
     #[error("it is this database itself")]
+    #[explain(BadArgument, detail = "The foreign server points to this database.")]
+    #[explain(hint = "To make this database its own registry, SELECT snowflake_ids.use_local_registry().")]
     Itself,
     /// The difference between the clocks is above the limit.
     #[error(transparent)]
+    #[explain(transparent)]
     Skew(Skew),
     /// The server already leases its worker id from another registry. The field is the database that uses the other
     /// registry.
     #[error("this server leases its worker id from another registry, for database \"{0}\"")]
+    #[explain(detail = "Two registries could lease the same worker id to two servers.")]
+    #[explain(hint = "Use that registry in this database, too.")]
     Elsewhere(String),
     /// The registry's row of this tag cannot be used.
     #[error("segment tag \"{0}\" there cannot be used")]
+    #[explain(detail_with = .1.detail(), hint_with = .1.hint(.0))]
     Unfit(String, Unfit),
 }
 
@@ -142,11 +239,6 @@ impl Complaint {
 }
 
 impl ConnectionError {
-    /// Returns whether libpq could not connect. The message of such an error contains the server's address.
-    fn is_of_connecting(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::NoAddress(_) | Self::Rejected(..))
-    }
-
     /// Parses libpq's message about a failed connection. The client asks libpq for verbose errors, which contain the
     /// SQLSTATE and a source location. The source location is removed.
     pub fn of_connecting(lines: &str) -> Self {
@@ -221,127 +313,13 @@ impl RegistryError {
 
     /// Returns the message for users that must not see the registry's address.
     pub fn briefly(&self) -> String {
-        match self {
-            Self::Failed(ConnectionError::Lost(_)) => "the connection broke".to_owned(),
-            Self::Failed(error) if error.is_of_connecting() => "it cannot be reached".to_owned(),
-            other => other.to_string(),
-        }
+        self.for_others().map_or_else(|| self.to_string(), |(message, _)| message)
     }
 
     /// Returns the complaint for the registry's status.
     pub fn complaint(&self) -> Complaint {
-        let (why, briefly) = (self.to_string(), self.briefly());
-        Complaint { briefly: Some(briefly).filter(|briefly| *briefly != why), why, hint: self.hint() }
-    }
-
-    /// Returns the kind of the error for a caller that cannot continue without the response.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Failed(ConnectionError::Refused(SqlError { code, .. }))
-            | Self::NoServer(SqlError { code, .. }) => match code {
-                b"42501" => Kind::Denied,
-                b"25006" => Kind::ReadOnly,
-                b"42704" if matches!(self, Self::NoServer(_)) => Kind::Undefined,
-                _ => Kind::NotReady,
-            },
-            Self::Failed(_) => Kind::Unreachable,
-            Self::Itself => Kind::BadArgument,
-            _ => Kind::NotReady,
-        }
-    }
-
-    /// Returns the DETAIL; empty if there is none.
-    pub fn detail(&self) -> String {
-        match self {
-            Self::Failed(ConnectionError::Refused(error)) | Self::NoServer(error) => {
-                error.detail.clone().unwrap_or_default()
-            }
-            Self::Release(version) => {
-                format!("The registry has version {version}, and this server has version {RELEASE}.")
-            }
-            Self::Itself => "The foreign server points to this database.".to_owned(),
-            Self::Skew(skew) => skew.detail().unwrap_or_default(),
-            Self::Elsewhere(_) => "Two registries could lease the same worker id to two servers.".to_owned(),
-            Self::Unfit(_, unfit) => unfit.detail(),
-            _ => String::new(),
-        }
-    }
-
-    /// Returns the HINT.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Failed(ConnectionError::Refused(SqlError { code, message, hint, .. })) => match code {
-                // The message names the function that the role may not call.
-                b"42501" if message.contains("registry_take_over") => {
-                    "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the \
-                     user mapping."
-                }
-                b"42501" => {
-                    "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the \
-                     user mapping. To hand tags over, also GRANT EXECUTE ON FUNCTION \
-                     snowflake_ids.registry_take_over(text)."
-                }
-                b"42883" | b"3F000" => {
-                    "Run CREATE EXTENSION snowflake_ids in the database that the foreign server names."
-                }
-                b"25006" => {
-                    "Name the registry's primary and standbys as hosts of the foreign server, with target_session_attrs \
-                     'read-write'."
-                }
-                _ => hint.as_deref().unwrap_or("See the log of the registry's server."),
-            },
-            Self::Failed(ConnectionError::TooLong) | Self::Version(_) | Self::Garbled(_) => {
-                "Install the same version of the extension on both servers."
-            }
-            Self::Failed(ConnectionError::NoAddress(_)) => {
-                "Set the host of the foreign server to a name that this server can look up, or to an address: ALTER SERVER ... OPTIONS \
-                 (SET host '...')."
-            }
-            Self::Failed(ConnectionError::Rejected(code, _)) => match code {
-                b"28P01" => {
-                    "Set the password of the user mapping to the password of the role on the registry: ALTER USER MAPPING ... OPTIONS (SET password \
-                     '...')."
-                }
-                b"28000" => {
-                    "On the registry's server, check that the role of the user mapping exists and may log in, and that \
-                     pg_hba.conf has a line for it, the database and this server's address."
-                }
-                b"3D000" => {
-                    "Set the database of the foreign server to the database of the registry: ALTER SERVER ... OPTIONS (SET dbname '...')."
-                }
-                b"42501" => "On the registry, GRANT CONNECT ON DATABASE to the role of the user mapping.",
-                b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
-                b"57P03" => "Wait until the registry's server has started; ids are then issued again.",
-                _ => "See the log of the registry's server.",
-            },
-            Self::Failed(_) | Self::Before => {
-                "Check that the registry runs, and that the foreign server has its host and port. Ids are issued again as \
-                 soon as the registry answers."
-            }
-            Self::Here(_) => "See the server's log for the reason. Ids are issued again when the table can be written to.",
-            Self::Clocks(_) => "Synchronise the clocks of all servers with one time service.",
-            Self::NoServer(error) => error.hint.as_deref().unwrap_or(
-                "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a \
-                 Citus cluster: CALL snowflake_ids.use_citus() on the coordinator.",
-            ),
-            Self::Stranger(Stranger::Another) => {
-                "If this change is intended, raise the tags on the new registry above all ids in use with snowflake_ids.segment_raise; then \
-                 call snowflake_ids.use_registry here again."
-            }
-            Self::Stranger(Stranger::Former { .. }) => {
-                "Stop the former primary, and set the host of the foreign server to the promoted server."
-            }
-            Self::Release(_) => {
-                "Install the same version on both servers. Servers that already use the registry are not affected."
-            }
-            Self::Itself => {
-                "To make this database its own registry, SELECT snowflake_ids.use_local_registry()."
-            }
-            Self::Elsewhere(_) => "Use that registry in this database, too.",
-            Self::Skew(skew) => return skew.hint().unwrap_or_default(),
-            Self::Unfit(tag, unfit) => return unfit.hint(tag),
-        }
-        .to_owned()
+        let briefly = self.for_others().map(|(message, _)| message);
+        Complaint { why: self.to_string(), briefly, hint: self.hint().unwrap_or_default() }
     }
 }
 
@@ -350,16 +328,12 @@ impl RegistryError {
 pub enum UnusableRegistry {
     /// The registry gives no response, or must not be used.
     #[error("cannot use registry \"{0}\": {1}")]
-    #[explain(kind_with = _1.kind(), detail_with = Some(_1.detail()).filter(|detail| !detail.is_empty()))]
-    #[explain(hint_with = Some(_1.hint()).filter(|hint| !hint.is_empty()), for_others = for_others(_0, _1))]
+    #[explain(transparent = 1, for_others = _1.for_others().map(|(message, detail)| {
+        (format!("cannot use registry \"{}\": {message}", _0), detail)
+    }))]
     Failed(String, RegistryError),
     /// Two foreign servers point to the same registry.
     #[error("registry \"{0}\" is the same database as another registry in the list")]
     #[explain(BadArgument, detail = "Two of the foreign servers point to the same database.")]
     Same(String),
-}
-
-fn for_others(server: &str, error: &RegistryError) -> Option<(String, String)> {
-    let briefly = error.complaint().briefly?;
-    Some((format!("cannot use registry \"{server}\": {briefly}"), error.detail()))
 }

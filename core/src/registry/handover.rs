@@ -9,7 +9,7 @@ mod rows;
 mod seeded;
 mod take_over;
 
-pub use host::{NodeTables, Registries, RegistryTags, RolledBackTag, Standing};
+pub use host::{Node, NodeTables, Registries, RegistryTags, RolledBackTag, Standing};
 pub use rows::tag_of;
 pub use seeded::Seeded;
 pub use take_over::take_over;
@@ -27,15 +27,15 @@ use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
 /// Makes this database use the registries of these foreign servers, and hands its tags over to them.
-pub fn join<H: NodeTables, N: Network>(
+pub fn join<H: Node, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     servers: &[String],
 ) -> Result<(), H::Error> {
     if holds(Guard::HandOverLocks) {
-        here.lock()?;
+        here.tables().lock()?;
     }
-    let former = here.endpoints()?;
+    let former = here.tables().endpoints()?;
     let mut endpoints: Vec<Endpoint> = Vec::new();
     // The names of the previously used registries are still stored, so `introduce` recognizes a former primary of such
     // a registry.
@@ -53,12 +53,12 @@ pub fn join<H: NodeTables, N: Network>(
     {
         return Err(unusable(server, RegistryError::Elsewhere(database)).into());
     }
-    here.set_endpoints(&endpoints)?;
+    here.tables().set_endpoints(&endpoints)?;
     hand_over(here, there, &endpoints)?;
     // The highest id of each tag is recorded. If a registry is later restored to a state before the hand-over, the record
     // reveals this.
     if holds(Guard::HandOverRecorded) {
-        here.record_all()?;
+        here.tables().record_all()?;
     }
     let first = endpoints.first().map(|endpoint| &endpoint.seen.identity);
     for endpoint in former.iter().filter(|endpoint| Some(&endpoint.seen.identity) != first) {
@@ -70,13 +70,13 @@ pub fn join<H: NodeTables, N: Network>(
 /// Makes this database its own registry again. Returns false if the database already is its own registry. Calls `unheard`
 /// with the error of each registry that does not answer. Tags that exist only at such a registry keep their old local
 /// definitions.
-pub fn leave<H: NodeTables, N: Network>(
+pub fn leave<H: Node, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     unheard: impl FnMut(UnusableRegistry),
 ) -> Result<bool, H::Error> {
-    here.lock()?;
-    let endpoints = here.endpoints()?;
+    here.tables().lock()?;
+    let endpoints = here.tables().endpoints()?;
     if endpoints.is_empty() {
         return Ok(false);
     }
@@ -84,14 +84,14 @@ pub fn leave<H: NodeTables, N: Network>(
     for endpoint in &endpoints {
         here.give_up_lease(endpoint)?;
     }
-    here.set_endpoints(&[])?;
+    here.tables().set_endpoints(&[])?;
     here.switch(false)?;
     Ok(true)
 }
 
 /// Makes every registry in use create or raise a tag, so that new ids are above `highest`, the highest id in a column.
 /// Returns false if no registry is in use.
-pub fn seed<H: NodeTables, N: Network>(
+pub fn seed<H: Node, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     tag: &str,
@@ -100,22 +100,22 @@ pub fn seed<H: NodeTables, N: Network>(
     // Without this lock, another session could change the registries in use meanwhile. The tag would then not be raised in
     // the new registry, or in the local table.
     if holds(Guard::AttachKeepsEndpoints) {
-        here.keep_endpoints()?;
+        here.tables().keep_endpoints()?;
     }
-    let endpoints = here.endpoints()?;
+    let endpoints = here.tables().endpoints()?;
     // `reset` is null, because a tag that restarts each period would issue the column's ids again.
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let begun = there.begin(&endpoints)?;
     // The received ids are read after the transactions at the registries have begun. If a registry is restored after this
     // read, its transaction fails.
-    let received = if endpoints.is_empty() { Vec::new() } else { here.received(Some(tag))? };
+    let received = if endpoints.is_empty() { Vec::new() } else { here.tables().received(Some(tag))? };
     give(begun, &rows, &received)?;
     Ok(!endpoints.is_empty())
 }
 
 /// Asks a foreign server for the name of its registry, and checks that this server can use the registry.
-fn introduce<H: NodeTables, N: Network>(
+fn introduce<H: Node, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     former: &[Endpoint],
@@ -147,7 +147,7 @@ fn introduce<H: NodeTables, N: Network>(
 /// Raises each registry's tags to the highest ids of this database and of all other registries. Fails if a registry's
 /// row is below ids that were received from that registry, as after a restore from a backup. A raise would hide the
 /// restore from other nodes.
-fn hand_over<H: NodeTables, N: Network>(
+fn hand_over<H: Node, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     endpoints: &[Endpoint],
@@ -160,7 +160,7 @@ fn hand_over<H: NodeTables, N: Network>(
     }
     // Complete rows come first: a tag's first row can create the tag, and later rows only raise it.
     rows.extend(all_tags(here)?);
-    let received = here.received(None)?;
+    let received = here.tables().received(None)?;
     rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
     // A high-water mark of rolled-back transactions counts only while the tag has the same generation.
     let high_water_marks = here.high_water_marks()?;
@@ -183,11 +183,11 @@ fn hand_over<H: NodeTables, N: Network>(
 }
 
 /// Returns all rows of this database's own table of tags, ordered by tag.
-fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error> {
+fn all_tags<H: Node>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error> {
     let mut found: Vec<Box<RawValue>> = Vec::new();
     loop {
         let last = found.last().and_then(|row| tag_of(row));
-        let page = here.tags(last.as_deref())?;
+        let page = here.tables().tags(last.as_deref())?;
         if page.is_empty() {
             return Ok(found);
         }
@@ -197,13 +197,13 @@ fn all_tags<H: NodeTables>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error>
 
 /// Creates or raises the local rows of all tags whose ids registries have sent. The rows get the registries' definitions,
 /// and continue above all ids that the registries have reserved.
-fn take_back<H: NodeTables, N: Network>(
+fn take_back<H: Node, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     endpoints: &[Endpoint],
     mut unheard: impl FnMut(UnusableRegistry),
 ) -> Result<(), H::Error> {
-    let received = here.received(None)?;
+    let received = here.tables().received(None)?;
     let names: BTreeSet<&str> = received.iter().map(|(_, ReceivedTag { tag, .. })| tag.as_str()).collect();
     let mut known = BTreeSet::new();
     for endpoint in endpoints {
@@ -216,7 +216,7 @@ fn take_back<H: NodeTables, N: Network>(
                 // because each registry has only the ids of its own share.
                 let is_first = |row: &&&RawValue| tag_of(row).is_some_and(|name| known.insert(name));
                 let first: Vec<&RawValue> = rows.iter().filter(is_first).copied().collect();
-                pages(&first).try_for_each(|rows| here.define(rows))?;
+                pages(&first).try_for_each(|rows| here.tables().define(rows))?;
                 take(here, &rows)?;
             }
             Err(error) => unheard(error),
@@ -232,6 +232,6 @@ fn take_back<H: NodeTables, N: Network>(
 }
 
 /// Raises the tags in the local table to these rows.
-fn take<H: NodeTables>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
-    pages(rows).try_for_each(|rows| take_over(here, rows, &[], None).map(drop))
+fn take<H: Node>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
+    Ok(pages(rows).try_for_each(|rows| take_over(here.tables(), rows, &[], None).map(drop))?)
 }

@@ -45,11 +45,12 @@ pub fn with_addresses(options: &[Setting], name: &str, addresses: &[String]) -> 
 fn split(options: &[Setting]) -> Option<Vec<Vec<Setting>>> {
     let [hosts, addresses, ports] = LISTS.map(|name| elements(options, name));
     let count = addresses.as_ref().or(hosts.as_ref()).map_or(1, Vec::len);
-    if count == 1 {
+    // A single port applies to all hosts.
+    let ports = ports.map(|ports| if ports.len() == 1 { ports.repeat(count) } else { ports });
+    let lists = [hosts, addresses, ports].map(Option::unwrap_or_default);
+    if count == 1 || lists.iter().any(|list| !list.is_empty() && list.len() != count) {
         return None;
     }
-    let lists =
-        [fit(hosts, count)?, fit(addresses, count)?, fit(ports.map(|ports| repeated(ports, count)), count)?];
     let others: Vec<_> = options.iter().filter(|(name, _)| !LISTS.contains(&name.as_str())).collect();
     let one = |index: usize| {
         let its_own = LISTS.into_iter().zip(&lists).filter_map(|(name, list)| {
@@ -66,18 +67,4 @@ fn split(options: &[Setting]) -> Option<Vec<Vec<Setting>>> {
 fn elements<'a>(options: &'a [Setting], name: &str) -> Option<Vec<&'a str>> {
     let (_, value) = options.iter().rfind(|(key, value)| key == name && !value.is_empty())?;
     Some(value.split(',').collect())
-}
-
-/// Returns one port per host. A single port applies to all hosts.
-fn repeated(ports: Vec<&str>, count: usize) -> Vec<&str> {
-    match ports[..] {
-        [port] => vec![port; count],
-        _ => ports,
-    }
-}
-
-/// Returns the list if it has one element per host, or an empty list if there is no list. None if the number of elements is
-/// wrong.
-fn fit(list: Option<Vec<&str>>, count: usize) -> Option<Vec<&str>> {
-    list.map_or(Some(Vec::new()), |list| (list.len() == count).then_some(list))
 }

@@ -1,13 +1,8 @@
 //! Leases of worker ids: the search for a worker id among the registry's rows.
 //!
-//! A row of the registry identifies the holder of a worker id by a random *lease token*. The row also has an *expiry*:
-//! the holder may issue only ids of ticks before that instant. The next holder begins at or after the expiry. So two
-//! holders never issue the same id, even if the first holder is paused, has no network or has a wrong clock. Clocks
-//! only decide when a worker id is free.
-//!
-//! Each change of a row is a compare-and-swap on the lease token. The server first writes the next token into its state
-//! file, as the *pending token*. If the server stops before the registry's response arrives, the server later recognizes its
-//! own row by that token.
+//! The holder issues only ids of ticks before the expiry, and the next holder begins at or after the expiry. So two holders
+//! never issue the same id, even if the first holder is paused, has no network or has a wrong clock. Clocks only decide
+//! when a worker id is free. `docs/architecture.md` describes lease tokens and pending tokens.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;

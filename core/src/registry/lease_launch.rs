@@ -1,9 +1,8 @@
 //! The start of the lease worker, a background worker that leases the server's worker id. The lease worker connects to a
 //! database that uses a registry, or that is a registry.
 //!
-//! The server's state file names this database, except on a new server, a copy or a promoted standby. On such a server
-//! the launcher surveys all databases once: a lease worker in each database finds out if the database uses a registry or
-//! is a registry.
+//! If the state file does not name this database, the launcher surveys all databases once: a lease worker in each database
+//! finds out if the database uses a registry or is a registry.
 
 mod renewal;
 

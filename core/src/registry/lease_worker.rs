@@ -1,10 +1,8 @@
 //! The lease worker, which leases a worker id for its server from the registry, renews the lease and notices its loss.
 //! The registry is in the worker's database, or on another server that this database uses.
 //!
-//! The worker may die between any two calls of the traits. Each request sets a new lease token in the registry's row. The
-//! worker first writes that token into the state file, as the *pending token*. If the worker dies before the response, the
-//! next worker recognizes the server's row by the pending token. Requests of sessions stay pending until a worker has
-//! answered them.
+//! The worker may die between any two calls of the traits: see "Leases" in `docs/architecture.md`. Requests of sessions stay
+//! pending until a worker has answered them.
 
 mod acquire;
 mod host;
@@ -14,7 +12,7 @@ pub use host::{LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryLocati
 pub use requests::LeaseRequests;
 
 use crate::clock::UnixMicros;
-use crate::error::ended;
+use crate::error::{Explain, ended};
 use crate::guard::{Guard, holds};
 use crate::ids::position::Position;
 use crate::registry::error::{RegistryError, SqlError, Unregistered};
@@ -110,7 +108,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let Some(endpoint) = &self.endpoint else { return own_trouble(error) };
         let detail =
             format!("Registry \"{}\", which leases worker ids, failed: {}", endpoint.server, error.briefly());
-        LeaseError::yet(ended(detail), error.hint())
+        LeaseError::yet(ended(detail), error.hint().unwrap_or_default())
     }
 
     fn step(&mut self) -> Result<LeaseStep, StepError> {
@@ -212,7 +210,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 return Err(RegistryError::Before.into());
             }
         }
-        let answer = self.host.registry(self.endpoint.as_ref(), now).ask(ask)?;
+        let answer = self.host.ask(self.endpoint.as_ref(), ask, now)?;
         if let Some(endpoint) = &self.endpoint {
             self.registry_clock = Some(answer.clock);
             if answer.registry.timeline > endpoint.seen.timeline {
@@ -272,7 +270,7 @@ pub fn own_trouble(error: &RegistryError) -> LeaseError {
     let code = String::from_utf8_lossy(code);
     let detail =
         format!("Access to the table snowflake_ids.worker_lease failed with SQLSTATE {code}: {message}.");
-    LeaseError::yet(detail, error.hint())
+    LeaseError::yet(detail, error.hint().unwrap_or_default())
 }
 
 /// Returns whether a lease is from this registry. `endpoint`: None for this server's own registry.

@@ -1,19 +1,10 @@
-//! Traits for requests to a registry, which is in this database or on another server.
+//! The registries on other servers that a database uses, and their status.
 
-use crate::registry::error::{Complaint, RegistryError};
+use crate::registry::error::Complaint;
 use crate::registry::failover::Health;
-use crate::registry::wire::{self, RequestBody, Response};
+use crate::registry::wire;
 use crate::sequence::reservation::Share;
 use std::time::Duration;
-
-/// A registry that serves requests for worker ids, for ids of tags (named id ranges) and for hand-overs.
-pub trait Registry {
-    /// Sends a request and waits for the response.
-    ///
-    /// # Errors
-    /// [`RegistryError`]. The registry may have served the request nevertheless.
-    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError>;
-}
 
 /// A registry on another server that this database uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,23 +22,6 @@ impl Endpoint {
     pub fn share(&self, of: usize) -> Option<Share> {
         u32::try_from(of).ok().filter(|of| *of > 1).map(|of| Share { index: self.position, of })
     }
-}
-
-/// The registries of a database and their status, for the refill worker.
-pub trait RegistryLink {
-    /// Sends a request to a registry, waits for the response within `limit`, and records the outcome.
-    ///
-    /// # Errors
-    /// [`RegistryError`]. The registry may have served the request nevertheless.
-    fn ask(
-        &mut self,
-        endpoint: &Endpoint,
-        ask: RequestBody,
-        limit: Duration,
-    ) -> Result<Response, RegistryError>;
-
-    /// Returns the status of a registry.
-    fn status(&self, endpoint: &Endpoint) -> impl EndpointStatus;
 }
 
 /// The status of one registry, which all processes of the server share. Records nothing if shared memory has no free slot.

@@ -3,8 +3,8 @@
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReserveRequest;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{HighWaterMark, Outcome};
-use crate::sequence::tag_rows::{Create, LockWait, TagRows, reserve};
+use crate::sequence::reservation::{HighWaterMark, Outcome, Share};
+use crate::sequence::tag_rows::{LockWait, TagRows, reserve};
 
 /// The tables of a registry, within a transaction.
 pub trait TagRegistry: TagRows {
@@ -38,7 +38,7 @@ fn reserve_one<R: TagRegistry>(
 ) -> Result<Outcome, R::Error> {
     let Some(tag) = rows.tag(&want.tag) else { return Ok(Outcome::Unknown) };
     let unfit = want.demand.unfit_to_create().filter(|_| want.create && holds(Guard::Dropped));
-    let create = if want.create && unfit.is_none() { Create::Yes(want.demand.share) } else { Create::No };
+    let create = (want.create && unfit.is_none()).then(|| want.demand.share.unwrap_or(Share::ALL));
     // Only a transaction that holds the row lock raises the high-water mark. So the mark is read under the lock.
     let outcome = reserve(rows, &tag, create, lock_wait, |rows, row| {
         let high_water_mark = row.high_water_mark(rows.high_water_mark(&tag));

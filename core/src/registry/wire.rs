@@ -48,13 +48,19 @@ impl RegistryName {
 }
 
 /// The reason why a registry is not the registry that was seen before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
+#[explain(NotReady)]
 pub enum Stranger {
     /// The registry has another identity.
     #[error("it is another registry than before, or was restored from a dump")]
+    #[explain(hint = "If this change is intended, raise the tags on the new registry above all ids in use \
+                      with snowflake_ids.segment_raise; then call snowflake_ids.use_registry here again.")]
     Another,
     /// The registry is a former primary: a later timeline was seen before.
     #[error("it is a former primary: it is on timeline {timeline}, but timeline {seen} was seen before")]
+    #[explain(
+        hint = "Stop the former primary, and set the host of the foreign server to the promoted server."
+    )]
     Former {
         /// The registry's timeline.
         timeline: u32,
@@ -89,17 +95,17 @@ pub enum RequestBody {
     /// Hands tags over. The registry creates missing tags, and raises tags whose row is lower.
     HandOver {
         /// The rows of the tags.
-        #[serde(deserialize_with = "bounded::rows")]
+        #[serde(deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")]
         rows: Vec<Box<RawValue>>,
         /// The highest ids that the node received from this registry. If the registry's row of a tag is lower or missing,
         /// the registry was restored from a backup. The registry then takes over no tag.
-        #[serde(default, deserialize_with = "bounded::rows")]
+        #[serde(default, deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")]
         received: Vec<ReceivedTag>,
         /// The share of the registry. None if the registry is the only one.
         share: Option<Share>,
     },
     /// Reserves ids of these tags.
-    Reserve(#[serde(deserialize_with = "bounded::wants")] Vec<ReserveRequest>),
+    Reserve(#[serde(deserialize_with = "bounded::at_most::<_, _, MAX_WANTS>")] Vec<ReserveRequest>),
     /// Reserves numbers of a dense series. Only nodes with version 0.2 send this.
     ReserveNumbers(Box<RawValue>),
     /// Leases a worker id.
@@ -174,7 +180,7 @@ pub struct LeaseRequest {
     /// The token of the present lease.
     pub token: Option<i64>,
     /// Worker ids that the server cannot use now, even if they are free.
-    #[serde(deserialize_with = "bounded::exceptions")]
+    #[serde(deserialize_with = "bounded::at_most::<_, _, MAX_EXCEPT>")]
     pub except: Vec<u32>,
     /// The number of worker ids that may be chosen. This number is lower than the layout's own number if another layout
     /// of the server has fewer worker ids.
@@ -270,7 +276,7 @@ pub enum ResponseBody {
         version: String,
     },
     /// A page of tags, ordered by tag. Empty after the last page.
-    Tags(#[serde(deserialize_with = "bounded::rows")] Vec<Box<RawValue>>),
+    Tags(#[serde(deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")] Vec<Box<RawValue>>),
     /// None: the tags were taken over. Some: the first tag that could not be taken over.
     HandedOver(Option<(String, Unfit)>),
     /// The outcome for each tag.

@@ -4,7 +4,7 @@
 //! the row has not changed since the choice. So two servers never get the same worker id.
 
 use crate::clock::UnixMicros;
-use crate::error::{Explain, excerpt};
+use crate::error::{Explain, excerpt, sentence};
 use crate::guard::{Guard, holds};
 use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_clock};
 use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
@@ -22,16 +22,13 @@ const MAX_HELD: u64 = 64;
 pub trait WorkerRows {
     /// The error of a failed statement or a lock timeout.
     type Error;
-    /// Returns the highest worker id in the datacenter's rows. Also returns the time of the latest id that any other server
-    /// with a valid lease has reported.
+    /// Summarises the rows of a datacenter for a server. `own`: tokens of rows that are left out of [`Overview::held`].
     fn overview(
         &mut self,
         entry: &Entry,
+        own: [Option<i64>; 2],
         now: UnixMicros,
-    ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
-    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but`: tokens of rows that
-    /// are left out of the count.
-    fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
+    ) -> Result<Overview, Self::Error>;
     /// Returns the rows of a datacenter, ordered by worker id. If `all` is false, only the rows with the tokens `own`.
     fn rows(
         &mut self,
@@ -71,6 +68,17 @@ pub trait WorkerRows {
     fn timeline(&self) -> u32;
 }
 
+/// A summary of a datacenter's rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overview {
+    /// The highest worker id.
+    pub highest: Option<u32>,
+    /// The time of the latest id that any other server with a valid lease has reported.
+    pub latest: Option<UnixMicros>,
+    /// The number of the requesting server's worker ids that are not free yet.
+    pub held: u64,
+}
+
 /// A worker id and its holder, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldWorker {
@@ -97,9 +105,9 @@ pub struct LeaseLimits {
 
 /// Limits the values of another server's request, which any authorized role may have written. `timeline`: the registry's
 /// timeline.
-pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody {
+pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
     match ask {
-        RequestBody::Lease(mut request) => {
+        RequestBody::Lease(request) => {
             bound(&mut request.entry, now);
             // A server prefers the worker id that it already has. The preference is ignored if another server may hold this
             // worker id.
@@ -107,18 +115,12 @@ pub fn bounded(ask: RequestBody, now: UnixMicros, timeline: u32) -> RequestBody 
             request.preferred =
                 asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
             request.former = request.former.filter(|former| former.expiry > now);
-            RequestBody::Lease(request)
         }
-        RequestBody::Renew { worker, token, mut entry } => {
-            bound(&mut entry, now);
-            RequestBody::Renew { worker, token, entry }
-        }
+        RequestBody::Renew { entry, .. } => bound(entry, now),
         // A release takes effect now at the earliest, so that it cannot move the end of an expired lease further into the
         // past.
-        RequestBody::Release { datacenter, worker, token, from } => {
-            RequestBody::Release { datacenter, worker, token, from: from.max(now) }
-        }
-        other => other,
+        RequestBody::Release { from, .. } => *from = now.max(*from),
+        _ => {}
     }
 }
 
@@ -140,13 +142,13 @@ pub fn lease<R: WorkerRows>(
     now: UnixMicros,
 ) -> Result<Leased, R::Error> {
     let LeaseRequest { entry, policy, capacity, .. } = request;
-    let (highest, latest) = rows.overview(entry, now)?;
+    let own = request.tokens();
+    let Overview { highest, latest, held } = rows.overview(entry, own, now)?;
     if let Err(skew) = check_clock(entry.now, now, latest, request.max_clock_skew) {
-        let detail = format!("{}. {}", capitalized(&skew.to_string()), skew.detail().unwrap_or_default());
+        let detail = format!("{}. {}", sentence(&skew.to_string()), skew.detail().unwrap_or_default());
         return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
     }
-    let own = request.tokens();
-    if rows.held(entry, own, now)? >= MAX_HELD {
+    if held >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
     // A worker id above all rows never had a holder, so the rows need not be read.
@@ -349,9 +351,4 @@ fn too_many_held() -> LeaseError {
         "Find out why this server leases so many worker ids. On the registry, release the worker ids that this server does not use: SELECT \
          snowflake_ids.worker_release(worker_id, datacenter_id).",
     )
-}
-
-fn capitalized(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -5,35 +5,24 @@
 //! is a member, and to PUBLIC.
 
 use crate::error::{Explain, excerpt};
+use crate::named_enum::named_enum;
 use std::fmt;
 
-/// A privilege that a role may hold on a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Privilege {
-    /// Ownership, which includes all other privileges. The owner may change the tag, drop it, and grant privileges on it.
-    Owner,
-    /// The privilege to take ids.
-    Usage,
-    /// The privilege to see the last id taken, and the tag's row in the status view.
-    Select,
-    /// The privilege to take ids, and to move the tag's position.
-    Update,
+named_enum! {
+    /// A privilege that a role may hold on a tag, as GRANT spells it. Lists have this order.
+    pub enum Privilege {
+        /// Ownership, which includes all other privileges. The owner may change the tag, drop it, and grant privileges on it.
+        Owner = "OWNER",
+        /// The privilege to take ids.
+        Usage = "USAGE",
+        /// The privilege to see the last id taken, and the tag's row in the status view.
+        Select = "SELECT",
+        /// The privilege to take ids, and to move the tag's position.
+        Update = "UPDATE",
+    }
 }
 
 impl Privilege {
-    /// All privileges, in the order in which they are written.
-    pub const ALL: [Self; 4] = [Self::Owner, Self::Usage, Self::Select, Self::Update];
-
-    /// Returns the name as GRANT spells it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Owner => "OWNER",
-            Self::Usage => "USAGE",
-            Self::Select => "SELECT",
-            Self::Update => "UPDATE",
-        }
-    }
-
     const fn bit(self) -> u8 {
         1 << self as u8
     }
@@ -53,6 +42,16 @@ pub enum Action {
 }
 
 impl Action {
+    /// Returns the privilege that is named after the action.
+    pub const fn privilege(self) -> Privilege {
+        match self {
+            Self::Take => Privilege::Usage,
+            Self::Look => Privilege::Select,
+            Self::Move => Privilege::Update,
+            Self::Own => Privilege::Owner,
+        }
+    }
+
     /// Returns the privileges that allow the action. Any single one is enough. Sequences have the same rules: USAGE and
     /// UPDATE allow nextval, and each of SELECT, USAGE and UPDATE allows reading.
     pub const fn suffices(self) -> &'static [Privilege] {
@@ -118,17 +117,6 @@ impl Privileges {
     /// Returns true if the set contains this privilege.
     pub const fn has(self, one: Privilege) -> bool {
         self.0 & one.bit() != 0
-    }
-
-    /// Returns true if the set contains the privilege that a call of `has_segment_privilege` uses as the name of this
-    /// action.
-    pub const fn names(self, action: Action) -> bool {
-        match action {
-            Action::Take => self.has(Privilege::Usage),
-            Action::Look => self.has(Privilege::Select),
-            Action::Move => self.has(Privilege::Update),
-            Action::Own => self.has(Privilege::Owner),
-        }
     }
 
     /// Returns true if the set allows this action.

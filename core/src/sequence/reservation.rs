@@ -137,11 +137,14 @@ impl SavedRange {
 pub struct Share {
     /// The share's number, from 0.
     pub index: u32,
-    /// The number of shares, 2 or more.
+    /// The number of shares: 2 or more, or 1 for all ids.
     pub of: u32,
 }
 
 impl Share {
+    /// All ids.
+    pub const ALL: Self = Self { index: 0, of: 1 };
+
     /// Returns true if all ids that leave `remainder` when divided by `increment` belong to the share.
     pub fn holds(self, increment: i64, remainder: i64) -> bool {
         let of = i64::from(self.of.max(1));
@@ -167,100 +170,73 @@ pub enum Outcome {
     Garbled(String),
 }
 
-/// Reason why a row must not be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Reason why a row must not be used. The messages are texts of a DETAIL.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Unfit {
-    /// The row records lower ids than were received from it: the registry was restored from an older state.
-    SetBack {
-        /// The highest id received.
-        received: i64,
-        /// The highest id that the row records.
-        max_id: i64,
-        /// True if the received id belongs to a later period.
-        later: bool,
-    },
-    /// The registry's row and this server's tag, which was handed over to the registry, have different periods.
-    Period {
-        /// True if the row has periods.
-        dated: bool,
-    },
+    /// The row records lower ids than were received from it: the registry was restored from an older state. `later`: true
+    /// if the received id belongs to a later period.
+    #[error("{}", set_back(*received, *max_id, *later))]
+    SetBack { received: i64, max_id: i64, later: bool },
+    /// The registry's row and this server's tag, which was handed over to the registry, have different periods. `dated`: true
+    /// if the row has periods.
+    #[error("{}", if *dated {
+        "On the registry, the tag starts over each day, month or year; on this server, it does not, or does so at other times."
+    } else {
+        "On the registry, the tag never starts over; on this server, it does."
+    })]
+    Period { dated: bool },
     /// The row has periods now and had none when ids were received, or the reverse. Received numbers would be issued
-    /// again.
-    Redated {
-        /// True if the row has periods now.
-        dated: bool,
-    },
+    /// again. `dated`: true if the row has periods now.
+    #[error("{}", if *dated {
+        "The tag now starts over each day, month or year; it did not when ids were received from it before."
+    } else {
+        "The tag no longer starts over; it did when ids were received from it before."
+    })]
+    Redated { dated: bool },
     /// The row is gone, although ids were received from it. A new row would give these ids to other servers.
-    Dropped {
-        /// The highest id received.
-        received: i64,
-    },
+    #[error("The registry no longer has the tag; ids up to {received} were received from it before.")]
+    Dropped { received: i64 },
     /// The server reports ids that are too far above the row to be plausible.
+    #[error(
+        "This server has handed out ids up to {high_water_mark}, but the registry's row records ids only up to {max_id}. The gap \
+         is larger than two segments."
+    )]
     #[serde(rename = "Floor")]
     HighWaterMark {
-        /// The highest id that the server has handed out.
         #[serde(rename = "floor")]
         high_water_mark: i64,
-        /// The highest id that the row records.
         max_id: i64,
     },
-    /// The row's period is far from the server's clock.
-    Clock {
-        /// The first day of the period.
-        day: i32,
-        /// The server's clock.
-        clock: UnixMicros,
-    },
+    /// The row's period is far from the server's clock. `day`: the first day of the period.
+    #[error(
+        "The tag's period begins at {}, but the clock of this server shows {clock}.",
+        UnixMicros::of_day(*day)
+    )]
+    Clock { day: i32, clock: UnixMicros },
     /// The row's ids do not belong to this registry's share.
-    Share {
-        /// The registry's share.
-        share: Share,
-        /// The row's increment.
-        increment: i64,
-        /// The row's remainder.
-        remainder: i64,
-    },
+    #[error(
+        "The registry is at position {} of {} registries, counted from 0, so its ids must leave remainder {} when divided by \
+         {}; the row has increment {increment} and remainder {remainder}.",
+        share.index, share.of, share.index, share.of
+    )]
+    Share { share: Share, increment: i64, remainder: i64 },
+}
+
+fn set_back(received: i64, max_id: i64, later: bool) -> String {
+    if later {
+        format!("Ids of a later period, up to {received}, were received from this registry before.")
+    } else {
+        format!(
+            "Ids up to {received} were received from this registry before, but the registry's row records ids only up to {max_id}."
+        )
+    }
 }
 
 impl Unfit {
     /// Returns the text of a DETAIL, with the figures.
     pub fn detail(&self) -> String {
-        match self {
-            Self::SetBack { received, later: true, .. } => {
-                format!("Ids of a later period, up to {received}, were received from this registry before.")
-            }
-            Self::SetBack { received, max_id, .. } => {
-                format!(
-                    "Ids up to {received} were received from this registry before, but the registry's row records ids only up to {max_id}."
-                )
-            }
-            Self::Period { dated: true } => {
-                "On the registry, the tag starts over each day, month or year; on this server, it does not, or does so at other times.".to_owned()
-            }
-            Self::Period { dated: false } => "On the registry, the tag never starts over; on this server, it does.".to_owned(),
-            Self::Redated { dated: true } => {
-                "The tag now starts over each day, month or year; it did not when ids were received from it before."
-                    .to_owned()
-            }
-            Self::Redated { dated: false } => {
-                "The tag no longer starts over; it did when ids were received from it before.".to_owned()
-            }
-            Self::Dropped { received } => {
-                format!("The registry no longer has the tag; ids up to {received} were received from it before.")
-            }
-            Self::HighWaterMark { high_water_mark, max_id } => format!(
-                "This server has handed out ids up to {high_water_mark}, but the registry's row records ids only up to {max_id}. The gap is larger \
-                 than two segments."
-            ),
-            Self::Clock { day, clock } => format!(
-                "The tag's period begins at {}, but the clock of this server shows {clock}.",
-                UnixMicros::of_day(*day)
-            ),
-            Self::Share { share: Share { index, of }, increment, remainder } => format!(
-                "The registry is at position {index} of {of} registries, counted from 0, so its ids must leave remainder {index} when divided by {of}; the \
-                 row has increment {increment} and remainder {remainder}."
-            ),
-        }
+        self.to_string()
     }
 
     /// Returns the text of a HINT.
@@ -329,10 +305,9 @@ impl Reserved {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
         let sane = 1..=MAX_STEP;
-        let last = increment.checked_mul(i64::from(count) - 1).and_then(|length| first.checked_add(length));
         if !sane.contains(&i64::from(count)) || !sane.contains(&increment) || prefetch_at > count {
             Err("an impossible number of ids")
-        } else if first < 0 || last.is_none_or(|last| last > self.max_value) {
+        } else if first < 0 || !range.is_representable() || range.last() > self.max_value {
             Err("impossible ids")
         } else if !self.pace.is_sane() {
             Err("an impossible pace")

@@ -118,10 +118,8 @@ pub struct TakenIds {
 /// Reason why a taker got no ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Miss {
-    /// Both buffers are used up.
+    /// Both buffers are used up, or the period of their ids has ended.
     Empty,
-    /// The period of the buffered ids has ended.
-    Over,
     /// The buffers belong to another tag now, or to none.
     Gone,
 }
@@ -194,20 +192,16 @@ impl Segment {
             if self.slot_generation.0.load(Ordering::Relaxed) != slot_generation {
                 return Err(Miss::Gone);
             }
-            let found = self.stock(seen).ok_or(Miss::Empty).and_then(|(generation, used, supply)| {
-                if supply.period.is_over(clock) { Err(Miss::Over) } else { Ok((generation, used, supply)) }
-            });
-            let (generation, used, supply) = match found {
-                Ok(stock) => stock,
+            let stock = self.stock(seen).filter(|(.., supply)| !supply.period.is_over(clock));
+            let Some((generation, used, supply)) = stock else {
                 // The range may have been replaced since the cursor was loaded. A miss is valid only if the cursor has
                 // not moved.
-                Err(miss) => match self.cursor.0.load(Ordering::Acquire) {
-                    same if same == seen => return Err(miss),
-                    moved => {
-                        seen = moved;
-                        continue;
-                    }
-                },
+                let moved = self.cursor.0.load(Ordering::Acquire);
+                if moved == seen {
+                    return Err(Miss::Empty);
+                }
+                seen = moved;
+                continue;
             };
             let count = want.get().min(supply.range.count - used);
             let claimed = cursor(generation, used + count);

@@ -1,9 +1,8 @@
 //! The table of tags: reading a row, and reserving the row's next ids.
 
 use crate::guard::{Guard, holds};
-use crate::sequence::definition::Definition;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{Demand, Outcome, Reserved, Share, TagRow, Unfit};
+use crate::sequence::reservation::{Demand, Outcome, Share, TagRow, Unfit};
 use crate::sequence::segment::Period;
 
 /// The treatment of a row that another transaction has locked.
@@ -15,43 +14,15 @@ pub enum LockWait {
     Wait,
 }
 
-/// The treatment of an unknown tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Create {
-    /// The tag is not created.
-    No,
-    /// The tag is created, with the ids of this share if several registries serve it.
-    Yes(Option<Share>),
-}
-
-/// A row as stored in the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredRow {
-    /// The properties of the tag's ids.
-    pub definition: Definition,
-    /// The current period by the server's clock and the row's time zone. Never earlier than the period that the row
-    /// stores.
-    pub period: Period,
-    /// True if the period that the row stores has ended.
-    pub is_over: bool,
-    /// True if the row may lack ids that the previous primary reserved.
-    pub may_lag: bool,
-    /// See [`TagRow`].
-    pub format: String,
-    /// See [`TagRow`].
-    pub version: i64,
-    /// See [`TagRow`].
-    pub tag_generation: i64,
-}
-
-impl StoredRow {
-    /// Returns the row for the current period.
-    pub fn now(self) -> TagRow {
-        let Self { definition, period, is_over, may_lag, format, version, tag_generation } = self;
-        let definition = if is_over { definition.restarted() } else { definition };
+impl TagRow {
+    /// Returns the row for the current period. `is_over`: true if the period that the table stores has ended. `may_lag`:
+    /// true if the table may lack ids that the previous primary reserved.
+    #[must_use]
+    pub fn now(self, is_over: bool, may_lag: bool) -> Self {
+        let definition = if is_over { self.definition.restarted() } else { self.definition };
         let definition =
             if may_lag && holds(Guard::SkipAhead) { definition.skipped_ahead() } else { definition };
-        TagRow { definition, period, format, version, tag_generation }
+        Self { definition, ..self }
     }
 }
 
@@ -61,8 +32,9 @@ pub trait TagRows {
     type Error;
 
     /// Reads a row, and locks it until the end of the transaction. None if the row does not exist, or is locked and
-    /// `wait` is [`LockWait::Skip`].
-    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<StoredRow>, Self::Error>;
+    /// `wait` is [`LockWait::Skip`]. The period of the row is the current one by the server's clock and the row's time
+    /// zone, and never earlier than the stored period: see [`TagRow::now`].
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, Self::Error>;
     /// Returns true if the tag exists, or an open transaction may create it. Does not wait.
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
     /// Creates a tag if it does not exist. The tag's ids are this registry's share.
@@ -77,11 +49,11 @@ pub trait TagRows {
 }
 
 /// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees all changes that other
-/// transactions committed.
+/// transactions committed. An unknown tag is created with the ids of the share `create`, if there is one.
 pub fn reserve<R: TagRows>(
     rows: &mut R,
     tag: &Tag,
-    create: Create,
+    create: Option<Share>,
     wait: LockWait,
     demand: impl FnOnce(&mut R, &TagRow) -> Result<Demand, Unfit>,
 ) -> Result<Outcome, R::Error> {
@@ -91,15 +63,15 @@ pub fn reserve<R: TagRows>(
         row = match create {
             // If another transaction is creating the tag, a creation here would wait for that transaction.
             // `LockWait::Skip` therefore does not create the tag.
-            Create::Yes(share) if !is_taken || wait == LockWait::Wait => {
-                rows.create(tag, share.unwrap_or(Share { index: 0, of: 1 }))?;
+            Some(share) if !is_taken || wait == LockWait::Wait => {
+                rows.create(tag, share)?;
                 rows.read(tag, wait)?
             }
             _ if !is_taken => return Ok(Outcome::Unknown),
             _ => None,
         };
     }
-    let Some(row) = row.map(StoredRow::now) else { return Ok(Outcome::Locked) };
+    let Some(row) = row else { return Ok(Outcome::Locked) };
     let outcome = match demand(rows, &row) {
         Ok(demand) => row.reserve(&demand, rows.new_version()),
         Err(unfit) => Outcome::Unfit(unfit),
@@ -108,11 +80,4 @@ pub fn reserve<R: TagRows>(
         rows.write(tag, reserved.supply.range.last(), row.period, reserved.version)?;
     }
     Ok(outcome)
-}
-
-/// Gives reserved ids back to the row. None of these ids may have been published. Changes nothing if the row has
-/// changed since the reservation.
-pub fn give_back<R: TagRows>(rows: &mut R, tag: &Tag, reserved: &Reserved) -> Result<(), R::Error> {
-    let range = reserved.supply.range;
-    rows.set_back(tag, range.first.saturating_sub(1), range.last(), reserved.version)
 }

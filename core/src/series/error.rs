@@ -4,7 +4,7 @@ use super::key::KeyType;
 use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
 use crate::error::{EXCERPT_CHARS, Explain};
-use crate::sequence::privilege::{Action, Privilege};
+use crate::sequence::privilege::Action;
 use crate::series::serial::FormatError;
 
 /// Reason why a series does not exist, or gives no number.
@@ -247,7 +247,7 @@ fn leave_out(argument: &str) -> String {
 fn lacks(action: Action, role: &str) -> String {
     match action {
         Action::Own => format!("Role \"{role}\" neither owns the series nor manages series."),
-        _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(action)),
+        _ => format!("Role \"{role}\" does not have privilege {} on it.", action.privilege()),
     }
 }
 
@@ -258,7 +258,7 @@ fn who_grants(action: Action) -> String {
         }
         _ => format!(
             "Ask the owner of the series, or a role that manages series, to grant {} with snowflake_ids.series_grant.",
-            wanted(action)
+            action.privilege()
         ),
     }
 }
@@ -270,13 +270,4 @@ fn no_tag(registry: Option<&str>) -> String {
         }
         None => "The section is a segment tag, and has no row in snowflake_ids.segment.".into(),
     }
-}
-
-fn wanted(action: Action) -> &'static str {
-    match action {
-        Action::Move => Privilege::Update,
-        Action::Look => Privilege::Select,
-        Action::Take | Action::Own => Privilege::Usage,
-    }
-    .name()
 }

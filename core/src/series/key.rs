@@ -3,37 +3,19 @@
 use super::limits::MAX_KEY_BYTES;
 use crate::error::{TooLong, check_length};
 use crate::ids::uuid::IdOrUuid;
+use crate::named_enum::named_enum;
 use smallvec::SmallVec;
-use std::fmt;
 
-/// The type of a series' keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum KeyType {
-    /// The SQL type bigint.
-    Bigint,
-    /// The SQL type text.
-    Text,
-    /// The SQL type uuid.
-    Uuid,
-}
-
-impl KeyType {
-    /// All types.
-    pub const ALL: [Self; 3] = [Self::Bigint, Self::Text, Self::Uuid];
-
-    /// Returns the name of the type in SQL.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Bigint => "bigint",
-            Self::Text => "text",
-            Self::Uuid => "uuid",
-        }
-    }
-}
-
-impl fmt::Display for KeyType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+named_enum! {
+    /// The type of a series' keys, with its name in SQL.
+    #[derive(Hash)]
+    pub enum KeyType {
+        /// The SQL type bigint.
+        Bigint = "bigint",
+        /// The SQL type text.
+        Text = "text",
+        /// The SQL type uuid.
+        Uuid = "uuid",
     }
 }
 

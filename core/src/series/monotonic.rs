@@ -1,13 +1,6 @@
 //! Monotonic series. The last number of each key is in shared memory. Taking a number needs no lock. (The scheme is that
 //! of `WeChat`'s seqsvr: the keys of a section share one stored maximum.)
 //!
-//! | module | holds |
-//! | --- | --- |
-//! | `hash` | the section of a key, and the key's position in memory |
-//! | `section` | the numbers that a section's keys may have |
-//! | `bucket` | the numbers of some keys, in 128 bytes |
-//! | `keys` | all keys: taking the next number of a key |
-//!
 //! A hash divides the keys of a series into sections. Each **section** has its own segment tag (a named id range), and
 //! takes one range of numbers at a time from the tag's buffers. The next number of a key is its last number plus the
 //! increment, but at least the first number of the range. If the range ends before that number, the section needs the
@@ -35,4 +28,4 @@ mod section;
 pub use bucket::Bucket;
 pub use hash::{Hash, section_of};
 pub use keys::{KeyMiss, Keys, MAX_SLOTS, SectionRef};
-pub use section::{Section, SectionBounds, SectionNeed, Supplied};
+pub use section::{Section, SectionBounds, SectionNeed};

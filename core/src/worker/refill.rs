@@ -3,7 +3,7 @@
 //! the database can be dropped, renamed and copied.
 //!
 //! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and
-//! [`Database`] is its tables. [`RegistryLink`] is the connection to registries. [`SavedRangeSource`] holds the ranges
+//! [`Tables`] is its database. [`Network`] is the connection to registries. [`SavedRangeSource`] holds the ranges
 //! that were saved at the last server stop.
 
 mod host;
@@ -13,12 +13,13 @@ mod registry;
 mod remote;
 mod task;
 
-pub use host::{Database, Received, RefillHost, SavedRangeSource, Tables, TransactionError};
+pub use host::{Received, RefillHost, SavedRangeSource, Tables};
 pub use memory::{RefillSettings, SharedMemory};
 pub use task::RefillTask;
 
+use crate::registry::client::{Network, RegistryClient};
 use crate::registry::failover::{self, BACKOFF, Health};
-use crate::registry::link::{Endpoint, EndpointStatus, RegistryLink};
+use crate::registry::link::{Endpoint, EndpointStatus};
 use crate::registry::wire::RequestBody;
 use crate::sequence::reservation::Outcome;
 use crate::sequence::slot::TagSlot;
@@ -36,18 +37,18 @@ const RETRY: Duration = Duration::from_millis(20);
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// The refill worker.
-pub struct RefillWorker<'h, H, L, C> {
+pub struct RefillWorker<'h, H, N: Network, C> {
     refill: Refill<'h, H, C>,
-    remote: Remote<L>,
+    remote: Remote<N>,
     /// True if the last round found registries on other servers in use.
     is_remote: bool,
 }
 
-impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H, L, C> {
+impl<'h, H: RefillHost, N: Network, C: SavedRangeSource> RefillWorker<'h, H, N, C> {
     /// Returns a new worker.
-    pub fn new(host: &'h H, link: L, saved_range: C) -> Self {
+    pub fn new(host: &'h H, client: RegistryClient<N>, saved_range: C) -> Self {
         let refill = Refill { host, saved_range, turn: Cell::new(0) };
-        Self { refill, remote: Remote::new(link), is_remote: false }
+        Self { refill, remote: Remote::new(client), is_remote: false }
     }
 
     /// Runs until there was no request for a while, or until other databases need the worker slot.
@@ -169,7 +170,7 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
     ) -> Option<Duration> {
         let Self { refill, remote, .. } = self;
         let healths: Vec<Health> =
-            endpoints.iter().map(|endpoint| remote.link.status(endpoint).health()).collect();
+            endpoints.iter().map(|endpoint| remote.client.status(endpoint).health()).collect();
         let waited_for = tasks
             .iter()
             .any(|task| task.state().segment.buffer_states().left() == 0 && task.state().wanted() > 0);
@@ -197,11 +198,11 @@ impl<'h, H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillWorker<'h, H
         let limit = limit(self.refill.host, endpoints.len());
         for endpoint in &endpoints {
             if failover::is_to_be_probed(
-                self.remote.link.status(endpoint).health(),
+                self.remote.client.status(endpoint).health(),
                 self.refill.host.uptime(),
             ) {
-                // The link records the outcome.
-                drop(self.remote.link.ask(endpoint, RequestBody::Reserve(Vec::new()), limit));
+                // The client records the outcome.
+                drop(self.remote.client.ask(endpoint, RequestBody::Reserve(Vec::new()), limit));
             }
         }
     }

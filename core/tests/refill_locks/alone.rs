@@ -1,24 +1,46 @@
 //! A server that uses no registry.
 
-use snowflake_ids_core::registry::error::{Complaint, RegistryError};
+use snowflake_ids_core::registry::client::{Network, Options, RemoteStatement};
+use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError};
 use snowflake_ids_core::registry::failover::Health;
-use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus, RegistryLink};
-use snowflake_ids_core::registry::wire::{RequestBody, Response};
+use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus};
 use std::time::Duration;
 
+#[derive(Clone)]
 pub struct Alone;
 
-impl RegistryLink for Alone {
-    fn ask(&mut self, _: &Endpoint, ask: RequestBody, _: Duration) -> Result<Response, RegistryError> {
-        panic!("{ask:?} is asked of a registry");
-    }
+impl Network for Alone {
+    type Connection = ();
+    type Status = Nothing;
 
-    fn status(&self, _: &Endpoint) -> impl EndpointStatus {
+    fn uptime(&self) -> Duration {
+        Duration::ZERO
+    }
+    fn options(&self, server: &str) -> Result<Options, RegistryError> {
+        panic!("registry {server} is asked");
+    }
+    fn open(&self, _: &Options, _: Duration) -> Result<(), ConnectionError> {
+        Ok(())
+    }
+    fn is_good(&self, (): &mut ()) -> bool {
+        false
+    }
+    fn run(
+        &self,
+        (): &mut (),
+        statement: RemoteStatement,
+        _: &str,
+        _: Duration,
+    ) -> Result<String, ConnectionError> {
+        panic!("{statement:?} is run at a registry");
+    }
+    fn status(&self, _: &Endpoint) -> Nothing {
         Nothing
     }
+    fn log(&self, _: &str) {}
 }
 
-struct Nothing;
+pub struct Nothing;
 
 impl EndpointStatus for Nothing {
     fn health(&self) -> Health {

@@ -10,14 +10,13 @@ use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::error::UnusableRegistry;
 use snowflake_ids_core::registry::handover::{
-    self, NodeTables, Registries, RegistryTags, RolledBackTag, Seeded, Standing,
+    self, Node, NodeTables, Registries, RegistryTags, RolledBackTag, Seeded, Standing,
 };
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::ReceivedTag;
 use snowflake_ids_core::sequence::clock_sweep;
 use snowflake_ids_core::sequence::definition::Definition;
-use snowflake_ids_core::sequence::reservation::Share;
-use snowflake_ids_core::sequence::tag_rows::StoredRow;
+use snowflake_ids_core::sequence::reservation::{Share, TagRow};
 use snowflake_ids_core::worker::refill::Received;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -153,11 +152,10 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
         }
         Err(_) => return,
     }
-    if !seeded.is_empty() && here.tx.lock(Lock::Received, false).is_err() {
+    if !seeded.0.is_empty() && here.tx.lock(Lock::Received, false).is_err() {
         return;
     }
-    let recorded = seeded.settle(|tag, highest| {
-        let tag = *tag;
+    for (tag, highest) in seeded.0.clone() {
         here.tx.change(move |store| {
             for endpoint in store.endpoints.clone() {
                 let what = Received { reached: (0, highest), version: 0 };
@@ -165,9 +163,7 @@ fn attach(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, above: i64) {
                 record_received(store, &endpoint.seen.identity, tag, what).version = 0;
             }
         });
-        Ok::<(), Locked>(())
-    });
-    recorded.unwrap();
+    }
     here.tx.commit_and(|world| {
         world.record(|| format!("node {node} attached {} up to {highest}", TAGS[tag]));
         world.ledger.attach(node, tag, highest - ATTACHED + 1..=highest);
@@ -229,7 +225,7 @@ impl Tx<'_> {
 impl RegistryTags for Tx<'_> {
     type Error = Locked;
 
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Locked> {
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Locked> {
         let mut found = Vec::new();
         for name in tags {
             self.env().turn();
@@ -251,7 +247,7 @@ impl RegistryTags for Tx<'_> {
             self.raise(tag, max_id, share);
             let fits = increment.zip(remainder).filter(|(by, left)| share.holds(*by, *left));
             if let Some((increment, remainder)) = fits.filter(|_| is_new) {
-                self.define(tag, increment, remainder);
+                self.redefine(tag, increment, remainder);
             }
         }
         Ok(())
@@ -270,28 +266,12 @@ impl RegistryTags for Tx<'_> {
 }
 
 impl Tx<'_> {
-    fn define(&mut self, tag: Tag, increment: i64, remainder: i64) {
+    fn redefine(&mut self, tag: Tag, increment: i64, remainder: i64) {
         self.change(move |store| {
             if let Some(line) = store.rows.get_mut(&tag) {
                 (line.definition.increment, line.definition.remainder) = (increment, remainder);
             }
         });
-    }
-}
-
-impl RegistryTags for Here<'_> {
-    type Error = Locked;
-
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Locked> {
-        self.tx.read_all(tags)
-    }
-
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Locked> {
-        self.tx.put(rows, share)
-    }
-
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Locked> {
-        self.tx.standings(rows)
     }
 }
 
@@ -302,53 +282,49 @@ impl From<UnusableRegistry> for Locked {
     }
 }
 
-impl NodeTables for Here<'_> {
+impl NodeTables for Tx<'_> {
     fn lock(&mut self) -> Result<(), Locked> {
-        self.tx.env().turn();
-        self.tx.lock(Lock::Received, true)?;
-        (0..TAGS.len()).try_for_each(|tag| self.tx.lock(Lock::Row(tag), true))
+        self.env().turn();
+        self.lock(Lock::Received, true)?;
+        (0..TAGS.len()).try_for_each(|tag| self.lock(Lock::Row(tag), true))
     }
 
     fn keep_endpoints(&mut self) -> Result<(), Locked> {
-        self.tx.env().turn();
-        self.tx.lock(Lock::Received, false)
+        self.env().turn();
+        self.lock(Lock::Received, false)
     }
 
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
-        self.tx.env().turn();
-        Ok(self.tx.look(|store| store.endpoints.clone()))
+        self.env().turn();
+        Ok(self.look(|store| store.endpoints.clone()))
     }
 
     fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), Locked> {
-        self.tx.env().turn();
+        self.env().turn();
         let endpoints = endpoints.to_vec();
-        self.tx.change(move |store| store.endpoints.clone_from(&endpoints));
+        self.change(move |store| store.endpoints.clone_from(&endpoints));
         Ok(())
     }
 
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Locked> {
-        self.tx.env().turn();
-        Ok(self.tx.page(after))
+        self.env().turn();
+        Ok(self.page(after))
     }
 
     fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Locked> {
-        self.tx.env().turn();
+        self.env().turn();
         let recorded = |((identity, tag), received): (&(String, Tag), &Received)| {
             (identity.clone(), ReceivedTag { tag: TAGS[*tag].to_owned(), reached: received.reached })
         };
-        let mut found: Vec<_> = self.tx.look(|store| store.received.iter().map(recorded).collect());
+        let mut found: Vec<_> = self.look(|store| store.received.iter().map(recorded).collect());
         found.retain(|(_, received)| only.is_none_or(|only| received.tag == only));
         Ok(found)
     }
 
-    fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Locked> {
-        Ok(Vec::new())
-    }
-
     fn record_all(&mut self) -> Result<(), Locked> {
-        self.tx.env().turn();
-        let highest: Vec<i64> = self.tx.look(|store| (0..TAGS.len()).map(|tag| store.highest(tag)).collect());
-        self.tx.change(move |store| {
+        self.env().turn();
+        let highest: Vec<i64> = self.look(|store| (0..TAGS.len()).map(|tag| store.highest(tag)).collect());
+        self.change(move |store| {
             for endpoint in store.endpoints.clone() {
                 for (tag, max_id) in highest.iter().enumerate().filter(|(_, max_id)| **max_id > 0) {
                     let what = Received { reached: (0, *max_id), version: 0 };
@@ -360,12 +336,25 @@ impl NodeTables for Here<'_> {
     }
 
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Locked> {
-        self.tx.env().turn();
+        self.env().turn();
         for row in rows {
             let (tag, Handed { increment, remainder, .. }) = Handed::of(row);
-            self.tx.define(tag, increment.unwrap(), remainder.unwrap());
+            self.redefine(tag, increment.unwrap(), remainder.unwrap());
         }
         Ok(())
+    }
+}
+
+impl<'e> Node for Here<'e> {
+    type Tables = Tx<'e>;
+    type Error = Locked;
+
+    fn tables(&mut self) -> &mut Tx<'e> {
+        &mut self.tx
+    }
+
+    fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Locked> {
+        Ok(Vec::new())
     }
 
     fn leases_for(&mut self, _: &str) -> Result<Option<String>, Locked> {

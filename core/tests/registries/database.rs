@@ -7,11 +7,11 @@ use snowflake_ids_core::registry::tags::TagRegistry;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, may_lag};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, TagRow, may_lag};
 use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::tag_rows::{LockWait, StoredRow, TagRows};
+use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::series::serial::NumberFormat;
-use snowflake_ids_core::worker::refill::{self, Received, TransactionError};
+use snowflake_ids_core::worker::refill::{self, Received};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -52,20 +52,20 @@ impl Line {
 
     /// The row's definition, as a cluster on a timeline sees it.
     pub fn definition_on(&self, cluster: i64, timeline: u32) -> Definition {
-        self.stored(cluster, timeline).now().definition
+        self.stored(cluster, timeline).definition
     }
 
-    fn stored(&self, cluster: i64, timeline: u32) -> StoredRow {
+    fn stored(&self, cluster: i64, timeline: u32) -> TagRow {
         let written = i32::try_from(self.timeline).ok();
-        StoredRow {
+        let lags = may_lag(Some(self.cluster), written, (cluster, i32::try_from(timeline).unwrap()));
+        let row = TagRow {
             definition: self.definition,
             period: Period::FOREVER,
-            is_over: false,
-            may_lag: may_lag(Some(self.cluster), written, (cluster, i32::try_from(timeline).unwrap())),
             format: NumberFormat::default_for(None).to_string(),
             version: self.version,
             tag_generation: 1,
-        }
+        };
+        row.now(false, lags)
     }
 }
 
@@ -174,7 +174,7 @@ impl<'e> Tx<'e> {
     }
 
     /// The row as the transaction's server sees it.
-    pub fn stored(&self, tag: Tag) -> Option<StoredRow> {
+    pub fn stored(&self, tag: Tag) -> Option<TagRow> {
         self.look(|store| store.rows.get(&tag).map(|line| line.stored(self.cluster, self.timeline)))
     }
 
@@ -247,7 +247,7 @@ pub fn tag_of(tag: &directory::Tag) -> Tag {
 impl TagRows for Tx<'_> {
     type Error = Locked;
 
-    fn read(&mut self, tag: &directory::Tag, wait: LockWait) -> Result<Option<StoredRow>, Locked> {
+    fn read(&mut self, tag: &directory::Tag, wait: LockWait) -> Result<Option<TagRow>, Locked> {
         self.env.turn();
         let tag = tag_of(tag);
         if self.look(|store| !store.rows.contains_key(&tag)) {
@@ -327,11 +327,6 @@ impl refill::Tables for Tx<'_> {
         Some(SOURCE)
     }
 
-    fn uses_registries(&mut self) -> Result<bool, Locked> {
-        self.env.turn();
-        Ok(self.look(|store| !store.endpoints.is_empty()))
-    }
-
     fn is_clustered(&mut self) -> Result<bool, Locked> {
         Ok(false)
     }
@@ -339,11 +334,6 @@ impl refill::Tables for Tx<'_> {
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Locked> {
         self.env.turn();
         Ok(self.look(|store| store.endpoints.clone()))
-    }
-
-    fn is_used(&mut self, identity: &str) -> Result<bool, Locked> {
-        self.env.turn();
-        Ok(self.look(|store| store.endpoints.iter().any(|endpoint| endpoint.seen.identity == identity)))
     }
 
     fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Locked> {
@@ -406,29 +396,6 @@ impl TagRegistry for Tx<'_> {
 
     fn high_water_mark(&mut self, _: &directory::Tag) -> Option<HighWaterMark> {
         None
-    }
-}
-
-/// A database as seen by a process of its server.
-pub struct Connected<'e>(pub &'e Env<'e>);
-
-impl<'e> refill::Database for Connected<'e> {
-    type Tables = Tx<'e>;
-
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>,
-    ) -> Result<T, TransactionError> {
-        let mut tx = Tx::begin(self.0, 20);
-        match work(&mut tx) {
-            Ok(done) => {
-                tx.commit();
-                Ok(done)
-            }
-            Err(Locked) => {
-                Err(TransactionError { code: 0, message: "it is locked".to_owned(), is_lock_timeout: true })
-            }
-        }
     }
 }
 

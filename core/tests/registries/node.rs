@@ -1,9 +1,10 @@
 //! A node: a database of a cluster, with buffers, sessions and the shipped refill worker.
 
-use super::database::{Connected, SOURCE, Store, tag_of};
+use super::database::{Locked, SOURCE, Store, Tx, tag_of};
 use super::network::Net;
 use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
 use snowflake_ids_core::registry::client::RegistryClient;
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::sequence::directory;
@@ -280,7 +281,7 @@ fn take(env: &Env<'_>, node: usize, live: &Rc<Live>, tag: Tag, want: NonZeroU32)
 
 /// The refill worker.
 fn refill(env: &Env<'_>, node: usize, live: Rc<Live>) {
-    let host = Host { env, node, database: Connected(env), live: live.clone() };
+    let host = Host { env, node, live: live.clone() };
     let link = RegistryClient::new(Net { env, live });
     let (text, database) = env.with(|world| {
         let node = &world.nodes[node];
@@ -294,7 +295,6 @@ fn refill(env: &Env<'_>, node: usize, live: Rc<Live>) {
 struct Host<'e> {
     env: &'e Env<'e>,
     node: usize,
-    database: Connected<'e>,
     live: Rc<Live>,
 }
 
@@ -330,10 +330,17 @@ impl SharedMemory for Host<'_> {
 
 impl<'e> RefillHost for Host<'e> {
     type Slot = Slot;
-    type Database = Connected<'e>;
+    type Tables = Tx<'e>;
 
-    fn database(&self) -> &Connected<'e> {
-        &self.database
+    fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>) -> Result<T, SqlError> {
+        let mut tx = Tx::begin(self.env, 20);
+        match work(&mut tx) {
+            Ok(done) => {
+                tx.commit();
+                Ok(done)
+            }
+            Err(Locked) => Err(SqlError::new(*b"55P03", "it is locked")),
+        }
     }
 
     fn settings(&self) -> RefillSettings {

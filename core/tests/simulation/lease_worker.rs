@@ -14,11 +14,11 @@ use snowflake_ids_core::registry::lease_launch::{DatabaseUse, Lapse, LeaseTask, 
 use snowflake_ids_core::registry::lease_worker::{
     LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryLocation, Round,
 };
-use snowflake_ids_core::registry::link::{Endpoint, Registry as Asked};
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{
     self, LeaseError, RegistryName as Name, Request, RequestBody, Response,
 };
-use snowflake_ids_core::registry::worker_ids::{LeaseLimits, bounded};
+use snowflake_ids_core::registry::worker_ids::{LeaseLimits, bound_request};
 use snowflake_ids_core::sequence::tickets;
 use snowflake_ids_core::server::issuer::Issuer;
 use std::cell::Cell;
@@ -122,10 +122,15 @@ impl LeaseHost for LeaseServer<'_> {
         })
     }
 
-    fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Asked + 'a> {
+    fn ask(
+        &mut self,
+        endpoint: Option<&Endpoint>,
+        ask: RequestBody,
+        now: UnixMicros,
+    ) -> Result<Response, RegistryError> {
         match endpoint {
-            Some(endpoint) => Box::new(SharedRegistry { server: self, endpoint }),
-            None => Box::new(Own { server: self, now }),
+            Some(endpoint) => self.ask_shared(endpoint, ask),
+            None => self.ask_own(ask, now),
         }
     }
 
@@ -149,38 +154,26 @@ impl LeaseHost for LeaseServer<'_> {
     }
 }
 
-/// The registry in the server's own database.
-struct Own<'a> {
-    server: &'a LeaseServer<'a>,
-    now: UnixMicros,
-}
-
-impl Asked for Own<'_> {
-    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
-        let (host, registry) = (self.server.host, self.server.database.registry.borrow().clone());
+impl LeaseServer<'_> {
+    /// Asks the registry in the server's own database.
+    fn ask_own(&self, ask: RequestBody, now: UnixMicros) -> Result<Response, RegistryError> {
+        let (host, registry) = (self.host, self.database.registry.borrow().clone());
         host.call();
         let registry = registry.ok_or(ConnectionError::Silent(Duration::ZERO))?;
         let locked = |Locked| RegistryError::Here(SqlError::new(*b"55P03", "rows are locked"));
         let said = registry
-            .serve(host.server.timeline.get(), &ask, &LeaseLimits::default(), self.now, &|| host.call())
+            .serve(host.server.timeline.get(), &ask, &LeaseLimits::default(), now, &|| host.call())
             .map_err(locked)?;
         host.call();
-        Ok(Response { registry: registry.name(), clock: self.now, said })
+        Ok(Response { registry: registry.name(), clock: now, said })
     }
-}
 
-/// The servers' common registry.
-struct SharedRegistry<'a> {
-    server: &'a LeaseServer<'a>,
-    endpoint: &'a Endpoint,
-}
-
-impl Asked for SharedRegistry<'_> {
-    fn ask(&mut self, ask: RequestBody) -> Result<Response, RegistryError> {
-        let LeaseServer { host, failed, .. } = self.server;
+    /// Asks the servers' common registry.
+    fn ask_shared(&self, endpoint: &Endpoint, ask: RequestBody) -> Result<Response, RegistryError> {
+        let LeaseServer { host, failed, .. } = self;
         let (sim, live) = (&host.sim, &host.live);
         let timeout = Duration::from_secs(1);
-        let registry = Some(self.endpoint.seen.clone());
+        let registry = Some(endpoint.seen.clone());
         let request = Request { version: wire::VERSION, registry, timeout, ask };
         let number = live.sent.get() + 1;
         live.sent.set(number);
@@ -211,7 +204,7 @@ pub struct Sent {
 
 /// Serves one request in a registry process, even if the sender is gone.
 pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
-    let request = Request::accept(&sent.text).unwrap().unwrap();
+    let mut request = Request::accept(&sent.text).unwrap().unwrap();
     let now = UnixMicros(sim.now() + registry.offset.get());
     let stop = || {
         if sim.chance.once_in(3) {
@@ -220,9 +213,9 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
     };
     // The registry sends no errors back, as if they were lost. It does not respond to a request for another registry, either.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
-    let ask = bounded(request.ask, now, 1);
+    bound_request(&mut request.ask, now, 1);
     let limits = LeaseLimits { taken: Vec::new(), longest: Duration::from_micros(FORMER.cast_unsigned()) };
-    let Some(Ok(said)) = meant.then(|| registry.serve(1, &ask, &limits, now, &stop)) else { return };
+    let Some(Ok(said)) = meant.then(|| registry.serve(1, &request.ask, &limits, now, &stop)) else { return };
     if is_lost(sim, sent.cut_off) {
         return;
     }

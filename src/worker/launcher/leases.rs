@@ -26,7 +26,7 @@ use std::time::Duration;
 pub struct LeaseLauncher {
     /// The lease worker that was started, and the value of `arrivals` at its start.
     lease_worker: Option<(DynamicBackgroundWorker, u64)>,
-    launch: Launch,
+    pub launch: Launch,
     renewal: Renewal,
 }
 
@@ -90,11 +90,6 @@ impl LeaseLauncher {
             LaunchAction::Wait(due) => due,
         };
         [renewal_due, due].into_iter().flatten().min()
-    }
-
-    /// Returns whether a lease worker waits for a free worker process (`max_worker_processes`).
-    pub fn is_short(&self) -> bool {
-        self.launch.is_short()
     }
 
     /// Processes the report of a lease worker that has ended, and frees its slot.
@@ -210,15 +205,9 @@ fn out_of_reach(board: &Board, database: u32) -> LeaseError {
     } else {
         ("", "See the server's log for the reason.")
     };
+    let name = worker::transaction(|| database::name(database)).ok().flatten().unwrap_or_default();
     LeaseError::yet(
-        format!(
-            "The background worker could not search database \"{}\" for a registry{why}.",
-            name_of(database)
-        ),
+        format!("The background worker could not search database \"{name}\" for a registry{why}."),
         hint,
     )
-}
-
-fn name_of(database: u32) -> String {
-    worker::transaction(|| database::name(database)).ok().flatten().unwrap_or_default()
 }

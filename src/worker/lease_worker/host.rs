@@ -5,7 +5,7 @@ use crate::lease;
 use crate::pg::clock::uptime;
 use crate::pg::{guc, report, server};
 use crate::registry::call::RegistryCaller;
-use crate::registry::serve::{OwnRegistry, in_transaction, is_registry};
+use crate::registry::serve::{ask_here, in_transaction, is_registry};
 use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::Leases;
@@ -14,7 +14,6 @@ use crate::store::{citus, registry as store, worker as worker_rows};
 use crate::worker::log;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
-use snowflake_ids_core::registry::client::ConnectedRegistry;
 use snowflake_ids_core::registry::error::RegistryError;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::lease::Lease;
@@ -22,8 +21,8 @@ use snowflake_ids_core::registry::lease_launch::DatabaseUse;
 use snowflake_ids_core::registry::lease_worker::{
     LeaseEvent, LeaseHost, LeaseSettings, RegistryLocation, own_trouble,
 };
-use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus as _, Registry, RegistryLink as _};
-use snowflake_ids_core::registry::wire::{LeaseError, RegistryName};
+use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus as _};
+use snowflake_ids_core::registry::wire::{LeaseError, RegistryName, RequestBody, Response};
 use snowflake_ids_core::server::issuer::Compared;
 use snowflake_ids_core::{Explain, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
@@ -97,12 +96,15 @@ impl LeaseHost for LeaseServer {
         Ok(found.unwrap_or(RegistryLocation::Nowhere))
     }
 
-    fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Registry + 'a> {
+    fn ask(
+        &mut self,
+        endpoint: Option<&Endpoint>,
+        ask: RequestBody,
+        now: UnixMicros,
+    ) -> Result<Response, RegistryError> {
         match endpoint {
-            Some(endpoint) => {
-                Box::new(ConnectedRegistry(&mut self.caller, endpoint, settings::registry_timeout()))
-            }
-            None => Box::new(OwnRegistry(now)),
+            Some(endpoint) => self.caller.ask(endpoint, ask, settings::registry_timeout()),
+            None => ask_here(ask, now),
         }
     }
 

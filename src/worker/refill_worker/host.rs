@@ -1,6 +1,5 @@
 //! The server's side of the core's refill worker: the worker's process and shared memory.
 
-use super::tables::TablesHere;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::TagText;
 use crate::pg::wait::Event;
@@ -11,9 +10,13 @@ use crate::shared::registries;
 use crate::shared::segments::Segments;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
+use crate::store::segment::TagTables;
+use crate::store::tables::SEGMENT;
 use crate::worker::log;
 use crate::worker::rest::rest;
 use pgrx::PgLogLevel;
+use pgrx::spi::SpiError;
+use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::sequence::directory::{Tag, TagKey};
 use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached};
 use snowflake_ids_core::worker::refill::{RefillHost, RefillSettings, RefillTask, SharedMemory};
@@ -60,10 +63,17 @@ impl SharedMemory for RefillServer {
 
 impl RefillHost for RefillServer {
     type Slot = Slot;
-    type Database = TablesHere;
+    type Tables = TagTables;
 
-    fn database(&self) -> &TablesHere {
-        &TablesHere
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut TagTables) -> Result<T, SpiError>,
+    ) -> Result<T, SqlError> {
+        let done = worker::transaction(|| match SEGMENT.find() {
+            Some(source) => source.as_owner(|| work(&mut TagTables(Some(source)))),
+            None => work(&mut TagTables(None)),
+        });
+        done?.map_err(|error| SqlError::new(*b"XX000", error.to_string()))
     }
 
     fn settings(&self) -> RefillSettings {

@@ -5,8 +5,7 @@ use crate::registry::client::{Network, RegistryClient, RegistryTransaction};
 use crate::registry::error::{RegistryError, UnusableRegistry};
 use crate::registry::link::Endpoint;
 use crate::registry::wire::{ReceivedTag, RegistryName, RequestBody, Response};
-use crate::sequence::reservation::{HighWaterMark, Share, Unfit};
-use crate::sequence::tag_rows::StoredRow;
+use crate::sequence::reservation::{HighWaterMark, Share, TagRow, Unfit};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +16,7 @@ pub trait RegistryTags {
     type Error;
 
     /// Reads and locks the existing rows of these tags, ordered by tag. The locks last until the transaction ends.
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, StoredRow)>, Self::Error>;
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Self::Error>;
     /// Creates missing tags with this share, and raises tags whose row is lower. `rows`: in JSON, one row for each tag.
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
     /// Returns this table's present state of the tags in `rows`, ordered by tag.
@@ -51,7 +50,7 @@ impl Standing {
 }
 
 /// The tables of a database that uses registries, or begins to use them. All calls are in one transaction.
-pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
+pub trait NodeTables: RegistryTags {
     /// Prevents other sessions from reserving ids or recording received ids until the transaction ends.
     fn lock(&mut self) -> Result<(), Self::Error>;
     /// Prevents changes of the registries in use until the transaction ends. Several transactions can hold this lock at
@@ -66,12 +65,23 @@ pub trait NodeTables: RegistryTags<Error: From<UnusableRegistry>> {
     /// Returns the highest received id of each tag, or of the tag `only`, ordered by tag. Each entry has the identity of its
     /// registry.
     fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
-    /// Returns the highest ids that rolled-back transactions of this database handed out.
-    fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Self::Error>;
     /// Records the highest id of each tag, as if it had been received from each registry in use.
     fn record_all(&mut self) -> Result<(), Self::Error>;
     /// Gives existing tags the definitions of these rows. `rows`: in JSON, one row for each tag.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
+}
+
+/// A server, one of whose databases begins or stops using registries.
+pub trait Node {
+    /// The tables of that database.
+    type Tables: NodeTables;
+    /// The reason why the database cannot begin or stop.
+    type Error: From<UnusableRegistry> + From<<Self::Tables as RegistryTags>::Error>;
+
+    /// Returns the tables of the database.
+    fn tables(&mut self) -> &mut Self::Tables;
+    /// Returns the highest ids that rolled-back transactions of the database handed out.
+    fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Self::Error>;
     /// Returns the database for which the server already leases its worker id from another registry than `identity`. None if
     /// there is no such database.
     fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Self::Error>;

@@ -4,7 +4,7 @@ use super::host::{Begun, Registries, unusable};
 use crate::clock::UnixMicros;
 use crate::registry::client::Network;
 use crate::registry::error::{RegistryError, UnusableRegistry};
-use crate::registry::link::{Endpoint, Registry};
+use crate::registry::link::Endpoint;
 use crate::registry::wire::{MAX_BYTES, PAGE_BYTES, ReceivedTag, RequestBody, ResponseBody};
 use crate::sequence::reservation::{Reached, Share, Unfit};
 use serde::Deserialize;

@@ -9,16 +9,11 @@ use crate::guard::{Guard, holds};
 /// issues none of these ids. The second time is at commit. The commit also records that ids up to the column's highest
 /// id are in use. A registry that is later restored to a state before the raise is then refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seeded<T>(Vec<(T, i64)>);
+pub struct Seeded<T>(pub Vec<(T, i64)>);
 
 impl<T> Seeded<T> {
     /// No tags.
     pub const NONE: Self = Self(Vec::new());
-
-    /// Returns whether there are no tags.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 
     /// Adds a tag that the registries have raised above `highest`. A rollback to a savepoint does not remove the tag.
     pub fn add(&mut self, tag: T, highest: i64, discard: impl FnOnce(&T)) {
@@ -28,12 +23,6 @@ impl<T> Seeded<T> {
         self.0.push((tag, highest));
     }
 
-    /// Records the highest id of each tag. Called just before the commit, because the record blocks every session that
-    /// receives ids of such a tag.
-    pub fn settle<E>(&self, mut record: impl FnMut(&T, i64) -> Result<(), E>) -> Result<(), E> {
-        self.0.iter().try_for_each(|(tag, highest)| record(tag, *highest))
-    }
-
     /// Discards buffered ids after the commit. Ids that registries send from now on are compared with the record.
     pub fn committed(&mut self, mut discard: impl FnMut(&T)) {
         for (tag, _) in std::mem::take(&mut self.0) {
@@ -41,10 +30,5 @@ impl<T> Seeded<T> {
                 discard(&tag);
             }
         }
-    }
-
-    /// Forgets all tags, after a rollback or once all work is done.
-    pub fn forget(&mut self) {
-        self.0 = Vec::new();
     }
 }

@@ -44,8 +44,7 @@ fn compare<T: RegistryTags>(
     // The rows of all tags are locked here, in the order of the tags, so that two hand-overs never deadlock.
     let tags = rows.iter().filter_map(|row| tag_of(row));
     let tags = tags.chain(received.iter().map(|received| received.tag.clone())).collect();
-    let found: FxHashMap<String, TagRow> =
-        tables.read_all(&tags)?.into_iter().map(|(tag, row)| (tag, row.now())).collect();
+    let found: FxHashMap<String, TagRow> = tables.read_all(&tags)?.into_iter().collect();
     let unfit = |ReceivedTag { tag, reached }: &ReceivedTag| {
         Some((tag.clone(), TagRow::unfit_since(found.get(tag), *reached)?))
     };

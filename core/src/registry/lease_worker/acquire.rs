@@ -149,7 +149,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             self.ask(ask)
         } else if former.origin.is_none() {
             let now = self.state.believed_now();
-            self.host.registry(None, now).ask(ask).map(|answer| answer.said).map_err(StepError::Registry)
+            self.host.ask(None, ask, now).map(|answer| answer.said).map_err(StepError::Registry)
         } else {
             return;
         };

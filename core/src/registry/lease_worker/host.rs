@@ -5,8 +5,8 @@ use crate::clock::UnixMicros;
 use crate::registry::error::RegistryError;
 use crate::registry::failover::Health;
 use crate::registry::lease::{Lease, Policy};
-use crate::registry::link::{Endpoint, Registry};
-use crate::registry::wire::{LeaseError, MAX_LEASE, RegistryName};
+use crate::registry::link::Endpoint;
+use crate::registry::wire::{LeaseError, MAX_LEASE, RegistryName, RequestBody, Response};
 use crate::server::issuer::Issuer;
 use crate::server::issuer::{Compared, IssuerError};
 use std::time::Duration;
@@ -23,8 +23,14 @@ pub trait LeaseHost {
     fn database(&self) -> u32;
     /// Finds the registry that this database uses. Fails only if a statement in this database fails.
     fn find(&mut self) -> Result<RegistryLocation, RegistryError>;
-    /// Returns the registry of an endpoint. None: returns this database's own registry, with `now` as its clock.
-    fn registry<'a>(&'a mut self, endpoint: Option<&'a Endpoint>, now: UnixMicros) -> Box<dyn Registry + 'a>;
+    /// Sends a request to a registry, and waits for the response. `endpoint`: None for this database's own registry, with `now`
+    /// as its clock. After an error, the registry may have served the request nevertheless.
+    fn ask(
+        &mut self,
+        endpoint: Option<&Endpoint>,
+        ask: RequestBody,
+        now: UnixMicros,
+    ) -> Result<Response, RegistryError>;
     /// Returns the last failure of the registry, and the number of failures.
     fn health(&self, endpoint: &Endpoint) -> Health;
     /// Records that a registry is on a later timeline than last seen.

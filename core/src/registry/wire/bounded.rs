@@ -49,25 +49,8 @@ pub fn outcomes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Outcom
     at_most::<Box<RawValue>, D, MAX_WANTS>(deserializer).map(|told| told.into_iter().map(read).collect())
 }
 
-/// Deserializes a list of at most [`MAX_WANTS`] elements.
-pub fn wants<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    at_most::<T, D, MAX_WANTS>(deserializer)
-}
-
-/// Deserializes a list of at most [`MAX_EXCEPT`] elements.
-pub fn exceptions<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    at_most::<T, D, MAX_EXCEPT>(deserializer)
-}
-
-/// Deserializes a list of at most [`MAX_ROWS`] elements.
-pub fn rows<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
-    at_most::<T, D, MAX_ROWS>(deserializer)
-}
-
 /// Deserializes a list, and fails at the first element beyond the limit. A list needs many times more memory than its text.
-fn at_most<'de, T: Deserialize<'de>, D: Deserializer<'de>, const MOST: usize>(
+pub fn at_most<'de, T: Deserialize<'de>, D: Deserializer<'de>, const MOST: usize>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     struct List<T, const MOST: usize>(PhantomData<T>);

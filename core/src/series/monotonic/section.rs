@@ -44,18 +44,6 @@ const _: () = assert!(size_of::<Section>() == 128 && align_of::<Section>() == 64
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionBounds(u64);
 
-/// The result of giving a section another range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Supplied {
-    /// The section's keys continue in the range.
-    Yes,
-    /// The range is not above the section's current range, and was dropped.
-    Below,
-    /// The range is too far from the section's origin, or has another increment. The section must be shut, and then
-    /// opened again with the range.
-    Far,
-}
-
 /// The step that is needed before a section can give more numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionNeed {
@@ -188,24 +176,25 @@ impl Section {
     pub fn take_up(&self, owner: u64, range: &Range) {
         if self.owner() == 0 {
             self.open(owner, range);
-        } else if self.extend(range) == Supplied::Far {
+        } else if !self.extend(range) {
             self.shut();
         }
     }
 
-    /// Gives the section its next range.
-    pub fn extend(&self, range: &Range) -> Supplied {
+    /// Gives the section its next range. A range that is not above the current range is dropped. Returns false if the range
+    /// is too far from the section's origin, or has another increment: the section must be shut, and opened again.
+    pub fn extend(&self, range: &Range) -> bool {
         let had = self.bounds();
         // If several registries are in use, the range may be lower because another registry supplied it. Numbers of
         // another registry have another remainder.
         if range.first <= self.number(had.high()) {
-            return Supplied::Below;
+            return true;
         }
-        let Some((first, last)) = self.offsets(range) else { return Supplied::Far };
+        let Some((first, last)) = self.offsets(range) else { return false };
         // If the two ranges do not adjoin, the numbers between them belong to another server.
         let low = if first - had.high() == 1 { had.low() } else { first };
         self.front.bounds.store(SectionBounds::new(low, last).0, Ordering::Release);
-        Supplied::Yes
+        true
     }
 
     fn offsets(&self, range: &Range) -> Option<(u32, u32)> {

@@ -2,6 +2,7 @@
 
 use super::memory::{RefillSettings, SharedMemory};
 use super::task::RefillTask;
+use crate::registry::error::SqlError;
 use crate::registry::link::Endpoint;
 use crate::registry::wire;
 use crate::sequence::directory::Tag;
@@ -14,11 +15,17 @@ use std::time::Duration;
 pub trait RefillHost: SharedMemory {
     /// The slot of a tag.
     type Slot: TagSlot;
-    /// The worker's database.
-    type Database: Database;
+    /// The tables of the worker's database, within a transaction.
+    type Tables: Tables;
 
-    /// Returns the worker's database.
-    fn database(&self) -> &Self::Database;
+    /// Runs a transaction with the rights of the tables' owner, and commits it durably. Rolls back if `work` fails.
+    ///
+    /// # Errors
+    /// The transaction was rolled back.
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
+    ) -> Result<T, SqlError>;
     /// Returns the present settings.
     fn settings(&self) -> RefillSettings;
     /// Returns the tags of the worker's database that have unanswered requests.
@@ -60,34 +67,15 @@ pub trait SavedRangeSource {
     fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
 }
 
-/// The database that a worker is connected to.
-pub trait Database {
-    /// The tables of the database, within a transaction.
-    type Tables: Tables;
-
-    /// Runs a transaction with the rights of the tables' owner, and commits it durably. Rolls back if `work` fails.
-    ///
-    /// # Errors
-    /// The transaction was rolled back.
-    fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as TagRows>::Error>,
-    ) -> Result<T, TransactionError>;
-}
-
 /// The tables of the extension, within a transaction. Each call is a statement.
 pub trait Tables: TagRows {
     /// Returns the table of tags. None if the extension was dropped. No other method may be called in that case.
     fn source(&mut self) -> Option<u32>;
-    /// Returns whether ids come from registries on other servers.
-    fn uses_registries(&mut self) -> Result<bool, Self::Error>;
     /// Returns whether this server is in a cluster whose nodes share a registry. Other nodes may then issue the same ids as
     /// this database's own table.
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
-    /// Returns the registries in use, in order.
+    /// Returns the registries in use, in order. Empty if the database is its own registry.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
-    /// Returns whether the registry with this identity is in use.
-    fn is_used(&mut self, identity: &str) -> Result<bool, Self::Error>;
     /// Records the timeline of a registry if it is later than the last seen one.
     fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
     /// Locks the table of received ids until the transaction ends. Fails after a timeout if a session that changes the
@@ -109,15 +97,4 @@ pub struct Received {
     pub reached: Reached,
     /// The version of the registry's row after that reservation.
     pub version: i64,
-}
-
-/// The error of a failed transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TransactionError {
-    /// The SQLSTATE, packed as Postgres does it.
-    pub code: i32,
-    /// The message, for the log.
-    pub message: String,
-    /// True if a lock was not granted in time.
-    pub is_lock_timeout: bool,
 }

@@ -1,11 +1,11 @@
 //! This database's own table of tags as a registry.
 
-use super::host::{Database, RefillHost, SavedRangeSource, Tables};
+use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
 use super::task::RefillTask;
 use crate::guard::{Guard, holds};
-use crate::sequence::reservation::{Outcome, Reserved};
-use crate::sequence::tag_rows::{Create, LockWait, TagRows, give_back, reserve};
+use crate::sequence::reservation::{Outcome, Reserved, Share};
+use crate::sequence::tag_rows::{LockWait, TagRows, reserve};
 
 pub struct LocalRegistry<'w, 'h, H, C> {
     pub refill: &'w Refill<'h, H, C>,
@@ -24,7 +24,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
         wait: LockWait,
     ) -> Result<Reservation, <T as TagRows>::Error> {
         let Some(source) = tables.source() else { return Ok(Ok(vec![None; tasks.len()])) };
-        if tables.uses_registries()? {
+        if !tables.endpoints()?.is_empty() {
             return Ok(Err(RefillError::Elsewhere));
         }
         if tables.is_clustered()? {
@@ -33,7 +33,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
         let Refill { host, saved_range, .. } = self.refill;
         let mut outcomes = Vec::with_capacity(tasks.len());
         for task in tasks {
-            let create = if task.creates() { Create::Yes(None) } else { Create::No };
+            let create = task.creates().then_some(Share::ALL);
             outcomes.push(if source == task.source {
                 Some(reserve(tables, &task.tag, create, wait, |_, row| {
                     let left = saved_range.of(task.source, &task.tag);
@@ -45,7 +45,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
         }
         // The first check was made before the rows were locked. No session can start to use registries while the rows are
         // locked.
-        let is_elsewhere = holds(Guard::StillLocal) && tables.uses_registries()?;
+        let is_elsewhere = holds(Guard::StillLocal) && !tables.endpoints()?.is_empty();
         Ok(if is_elsewhere { Err(RefillError::Elsewhere) } else { Ok(outcomes) })
     }
 }
@@ -63,8 +63,7 @@ impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegist
 
     /// Reserves ids for all tasks in one transaction.
     fn reserve(&mut self, tasks: &[&RefillTask<'_, H::Slot>], wait: LockWait) -> Reservation {
-        let database = self.refill.host.database();
-        let reserved = database.transaction(|tables| self.reserve_in(tables, tasks, wait));
+        let reserved = self.refill.host.transaction(|tables| self.reserve_in(tables, tasks, wait));
         let reserved = reserved.map_err(RefillError::Here)?;
         self.is_elsewhere |= matches!(reserved, Err(RefillError::Elsewhere));
         reserved
@@ -73,8 +72,11 @@ impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegist
     /// Gives ids back; after an error, the ids become a gap. The slot may belong to another tag by now: only the row's
     /// version decides whether the ids can be given back.
     fn give_back(&self, task: &RefillTask<'_, H::Slot>, reserved: &Reserved) {
-        let given = self.refill.host.database().transaction(|tables| match tables.source() {
-            Some(source) if source == task.source => give_back(tables, &task.tag, reserved),
+        let range = reserved.supply.range;
+        let given = self.refill.host.transaction(|tables| match tables.source() {
+            Some(source) if source == task.source => {
+                tables.set_back(&task.tag, range.first.saturating_sub(1), range.last(), reserved.version)
+            }
             _ => Ok(()),
         });
         drop(given);

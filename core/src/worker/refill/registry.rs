@@ -1,6 +1,6 @@
 //! Refill of tags from one registry: this database's own table of tags, or another server.
 
-use super::host::{Database, RefillHost, SavedRangeSource, Tables, TransactionError};
+use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::task::RefillTask;
 use crate::guard::{Guard, holds};
 use crate::registry::error::{RegistryError, SqlError};
@@ -16,9 +16,9 @@ pub enum RefillError {
     /// The registry gave no response.
     Away(RegistryError),
     /// A transaction on this database's own table of tags failed.
-    Here(TransactionError),
+    Here(SqlError),
     /// A local transaction that reads or writes received ids failed.
-    Unnoted(TransactionError),
+    Unnoted(SqlError),
     /// The ids come from registries on other servers.
     Elsewhere,
     /// The server belongs to a cluster and does not use the cluster's registry yet.
@@ -33,7 +33,7 @@ impl RefillError {
         match self {
             Self::Away(error) => error.is_of_tag(),
             // A lock timeout concerns the whole table.
-            Self::Here(failed) => !failed.is_lock_timeout,
+            Self::Here(failed) => !failed.is_lock_timeout(),
             _ => false,
         }
     }
@@ -226,11 +226,13 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
                 Some(code) => failed(code, "reserve ids of a registry", &error.to_string()),
                 None => Trouble::Registry,
             },
-            RefillError::Here(error) | RefillError::Unnoted(error) if error.is_lock_timeout => {
+            RefillError::Here(error) | RefillError::Unnoted(error) if error.is_lock_timeout() => {
                 Trouble::RowLocked
             }
-            RefillError::Here(error) => failed(error.code, "reserve ids", &error.message),
-            RefillError::Unnoted(error) => failed(error.code, "record ids that it received", &error.message),
+            RefillError::Here(error) => failed(error.sqlstate(), "reserve ids", &error.message),
+            RefillError::Unnoted(error) => {
+                failed(error.sqlstate(), "record ids that it received", &error.message)
+            }
             RefillError::Unregistered => return task.answer(Answer::NoRegistry),
             RefillError::Elsewhere | RefillError::Paused => return,
         };
@@ -240,15 +242,13 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
     /// Runs a transaction that reads or writes received ids.
     pub fn transaction<T>(
         &self,
-        work: impl FnOnce(
-            &mut <H::Database as Database>::Tables,
-        ) -> Result<T, <<H::Database as Database>::Tables as TagRows>::Error>,
+        work: impl FnOnce(&mut H::Tables) -> Result<T, <H::Tables as TagRows>::Error>,
     ) -> Result<T, RefillError> {
-        let there = |tables: &mut <H::Database as Database>::Tables| match tables.source() {
+        let there = |tables: &mut H::Tables| match tables.source() {
             Some(_) => work(tables).map(Some),
             None => Ok(None),
         };
-        let done = self.host.database().transaction(there).map_err(RefillError::Unnoted)?;
+        let done = self.host.transaction(there).map_err(RefillError::Unnoted)?;
         let gone = || {
             RefillError::Away(RegistryError::NoServer(SqlError::new(*b"42704", "the extension was dropped")))
         };

@@ -8,11 +8,12 @@ use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
 use super::task::RefillTask;
 use crate::clock::UnixMicros;
-use crate::error::ended;
+use crate::error::{Explain, ended};
 use crate::guard::{Guard, holds};
+use crate::registry::client::{Network, RegistryClient};
 use crate::registry::error::{Complaint, RegistryError};
 use crate::registry::failover::BACKOFF;
-use crate::registry::link::{Endpoint, EndpointStatus, RegistryLink};
+use crate::registry::link::{Endpoint, EndpointStatus};
 use crate::registry::wire::{self, MAX_WANTS, RequestBody, ReserveRequest, Response, ResponseBody, cut};
 use crate::sequence::definition::MAX_TAG_CHARS;
 use crate::sequence::reservation::Outcome;
@@ -33,17 +34,17 @@ const LOCKED_HERE: &str = "its ids cannot be recorded here, because a transactio
 const LOCKED_HERE_HINT: &str = "End that transaction. To find it: SELECT pid FROM pg_locks WHERE granted AND relation = 'snowflake_ids.received'::regclass.";
 
 /// The connection to other servers, and the worker's memory of earlier rounds.
-pub struct Remote<L> {
-    pub link: L,
+pub struct Remote<N: Network> {
+    pub client: RegistryClient<N>,
     /// The uptime of the last wait for a locked row.
     waited: Duration,
     /// The uptime at which received ids were last lost, because they could not be recorded.
     lost: Option<Duration>,
 }
 
-impl<L: RegistryLink> Remote<L> {
-    pub fn new(link: L) -> Self {
-        Self { link, waited: Duration::ZERO, lost: None }
+impl<N: Network> Remote<N> {
+    pub fn new(client: RegistryClient<N>) -> Self {
+        Self { client, waited: Duration::ZERO, lost: None }
     }
 }
 
@@ -52,15 +53,15 @@ pub fn limit(host: &impl RefillHost, endpoints: usize) -> Duration {
     host.settings().registry_timeout / if endpoints > 1 { FRACTION } else { 1 }
 }
 
-pub struct RemoteRegistry<'w, 'h, H, L, C> {
+pub struct RemoteRegistry<'w, 'h, H, N: Network, C> {
     pub refill: &'w Refill<'h, H, C>,
-    pub remote: &'w mut Remote<L>,
+    pub remote: &'w mut Remote<N>,
     pub endpoint: &'w Endpoint,
     pub endpoints: usize,
 }
 
-impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot>
-    for RemoteRegistry<'_, '_, H, L, C>
+impl<H: RefillHost, N: Network, C: SavedRangeSource> RefillRegistry<H::Slot>
+    for RemoteRegistry<'_, '_, H, N, C>
 {
     const MOST: usize = MAX_WANTS;
 
@@ -91,7 +92,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot
         if wait == LockWait::Wait {
             self.remote.waited = self.uptime();
         }
-        let status = self.remote.link.status(self.endpoint);
+        let status = self.remote.client.status(self.endpoint);
         match &reserved {
             Ok(outcomes) => {
                 let wrong = tasks.iter().zip(outcomes).filter(|(task, outcome)| self.is_wrong(task, outcome));
@@ -102,7 +103,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot
             Err(RefillError::Away(error)) if error.is_conflict() && tasks.len() == 1 => {
                 status.complain(&Complaint::new(LOCKED, LOCKED_HINT));
             }
-            Err(RefillError::Unnoted(failed)) if failed.is_lock_timeout => {
+            Err(RefillError::Unnoted(failed)) if failed.is_lock_timeout() => {
                 status.complain(&Complaint::new(LOCKED_HERE, LOCKED_HERE_HINT));
             }
             Err(_) => {}
@@ -111,7 +112,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RefillRegistry<H::Slot
     }
 }
 
-impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_, H, L, C> {
+impl<H: RefillHost, N: Network, C: SavedRangeSource> RemoteRegistry<'_, '_, H, N, C> {
     fn uptime(&self) -> Duration {
         self.refill.host.uptime()
     }
@@ -128,7 +129,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         })?;
         let demands: Vec<_> = wants.iter().map(|want| want.demand.clone()).collect();
         let limit = limit(*host, self.endpoints);
-        let answer = self.remote.link.ask(self.endpoint, RequestBody::Reserve(wants), limit);
+        let answer = self.remote.client.ask(self.endpoint, RequestBody::Reserve(wants), limit);
         let Response { registry, clock, said } = answer.map_err(RefillError::Away)?;
         let ResponseBody::Reserved(mut outcomes) = said else {
             return Err(self.garbled(RegistryError::other_kind()));
@@ -196,7 +197,8 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
             }
             // A session that changes the registries in use waits for the locks of these rows, so the result stays true until
             // the commit.
-            Ok(!holds(Guard::StillUsed) || tables.is_used(&seen.identity)?)
+            let is_it = |endpoint: &Endpoint| endpoint.seen.identity == seen.identity;
+            Ok(!holds(Guard::StillUsed) || tables.endpoints()?.iter().any(is_it))
         });
         self.remote.lost = recorded.is_err().then(|| self.uptime());
         recorded
@@ -213,7 +215,7 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
             }
             // An invalid outcome does not affect other tags.
             Outcome::Garbled(why) => {
-                let hint = RegistryError::Garbled(String::new()).hint();
+                let hint = RegistryError::Garbled(String::new()).hint().unwrap_or_default();
                 self.complain(task, &format!("is described in an invalid way: {why}"), hint);
             }
             // The registry has no ids of the tag now. The outcome is also `Locked` if the registries in use have changed.
@@ -232,14 +234,14 @@ impl<H: RefillHost, L: RegistryLink, C: SavedRangeSource> RemoteRegistry<'_, '_,
         // The complaint is also shown to users who wait for other tags. These users may have no right to see this tag.
         let briefly = Some("a row of a segment tag there must not be used".to_owned());
         let complaint = Complaint { briefly, ..Complaint::new(why, hint) };
-        self.remote.link.status(self.endpoint).complain(&complaint);
+        self.remote.client.status(self.endpoint).complain(&complaint);
         let (why, hint) = (ended(complaint.why), complaint.hint);
         self.refill.host.say_once(format!("registry \"{}\": {why} {hint}", self.endpoint.server));
     }
 
     /// Records an invalid response as a failure of the registry.
     fn garbled(&self, error: RegistryError) -> RefillError {
-        let (status, complaint) = (self.remote.link.status(self.endpoint), error.complaint());
+        let (status, complaint) = (self.remote.client.status(self.endpoint), error.complaint());
         if status.is_news(&complaint) {
             let (server, why) = (&self.endpoint.server, &complaint.why);
             self.refill.host.say_once(format!("snowflake_ids got no ids of registry \"{server}\": {why}"));

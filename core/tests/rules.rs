@@ -8,7 +8,7 @@ use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
-use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, Overview, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, WorkerRows};
 use snowflake_ids_core::server::issuer::IssuerMemory;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{
@@ -70,8 +70,11 @@ struct Rows {
 impl WorkerRows for Rows {
     type Error = ();
 
-    fn overview(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<Overview, ()> {
-        Ok(Overview { highest: Some(0), ..Overview::default() })
+    fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
+        Ok((Some(0), None))
+    }
+    fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
+        Ok(0)
     }
     fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
         Ok(vec![std::mem::replace(&mut self.seen, self.now)])
@@ -124,8 +127,11 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     impl WorkerRows for Empty {
         type Error = ();
 
-        fn overview(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<Overview, ()> {
-            Ok(Overview::default())
+        fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
+            Ok((None, None))
+        }
+        fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
+            Ok(0)
         }
         fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
             Ok(Vec::new())

@@ -133,7 +133,6 @@ static DEFINITION: Statement = Statement::of_many(
 /// Takes a lock that conflicts with the lock of a session that changes the registries in use.
 static LOCK_RECEIVED: Statement = Statement::new("LOCK TABLE snowflake_ids.received IN ROW EXCLUSIVE MODE");
 
-
 /// In a default, 17 characters stand before the tag, `segment_nextval('`, and 8 behind it, `'::text)`.
 static TAG_OF_DEFAULT: Statement = Statement::new(
     "SELECT r.tag

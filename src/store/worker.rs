@@ -12,7 +12,7 @@ use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::Entry;
-use snowflake_ids_core::registry::worker_ids::{HeldWorker, Overview, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
 use snowflake_ids_core::server::state::{Chosen, First};
 
 static INSERT: Statement = Statement::new(
@@ -35,13 +35,9 @@ static LOCK: Statement = Statement::new(
      WHERE datacenter_id = $1 AND worker_id = $2 FOR UPDATE",
 );
 
-/// The highest worker id of a datacenter, the latest time in ids of other clusters that hold leases in this datacenter, and the
-/// number of worker ids that this server holds or has not used up.
+/// The highest worker id of a datacenter, and the latest time in ids of other clusters that hold leases in this datacenter.
 static OVERVIEW: Statement = Statement::new(
-    "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3),
-            count(*) FILTER (WHERE expires_at > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
-                AND host = $5 AND port IS NOT DISTINCT FROM $6 AND data_directory = $7
-                AND NOT coalesce(token IN ($8, $9), false))
+    "SELECT max(worker_id), max(last_time) FILTER (WHERE expires_at > $2 AND system_identifier <> $3)
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1",
 );
 
@@ -69,6 +65,13 @@ static HOLDERS: Statement = Statement::new(
     "SELECT worker_id, convert_to(coalesce(left(host, 255), '?'), 'UTF8'), port, expires_at
      FROM snowflake_ids.worker_lease WHERE datacenter_id = $1 AND worker_id BETWEEN 0 AND $2 AND expires_at > $4
      ORDER BY worker_id LIMIT $3",
+);
+
+static CACHE: Statement = Statement::new(
+    "SELECT count(*) FROM snowflake_ids.worker_lease
+     WHERE datacenter_id = $1 AND expires_at > $2 AND released_at IS NULL AND system_identifier = $3 AND timeline = $4
+         AND host = $5 AND port IS NOT DISTINCT FROM $6 AND data_directory = $7
+         AND NOT coalesce(token IN ($8, $9), false)",
 );
 
 static OTHERS: Statement = Statement::new(
@@ -126,9 +129,14 @@ impl WorkerRows for Rows {
     fn overview(
         &mut self,
         entry: &Entry,
-        own: [Option<i64>; 2],
         now: UnixMicros,
-    ) -> Result<Overview, SpiError> {
+    ) -> Result<(Option<u32>, Option<UnixMicros>), SpiError> {
+        let arguments = [number(entry.datacenter), stamp(now).into(), entry.holder.system_identifier.into()];
+        let read = |row: &SpiHeapTupleData<'_>| Ok((worker_of(row)?, instant(row, 2)?));
+        Ok(OVERVIEW.first(&arguments, read)?.unwrap_or_default())
+    }
+
+    fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, SpiError> {
         let Holder { system_identifier, timeline, host, port, directory, .. } = &entry.holder;
         let arguments = [
             number(entry.datacenter),
@@ -138,14 +146,11 @@ impl WorkerRows for Rows {
             legible(host).into(),
             (*port).into(),
             legible(directory).into(),
-            own[0].into(),
-            own[1].into(),
+            but[0].into(),
+            but[1].into(),
         ];
-        let read = |row: &SpiHeapTupleData<'_>| {
-            let held = row.get::<i64>(3)?.unwrap_or_default().cast_unsigned();
-            Ok(Overview { highest: worker_of(row)?, latest: instant(row, 2)?, held })
-        };
-        Ok(OVERVIEW.first(&arguments, read)?.unwrap_or_default())
+        let count = CACHE.first(&arguments, |row| row.get::<i64>(1))?.flatten().unwrap_or_default();
+        Ok(count.cast_unsigned())
     }
 
     fn rows(&mut self, datacenter: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, SpiError> {

@@ -83,7 +83,7 @@ pub enum ConnectionError {
     NoAddress(String),
     /// The server rejected the connection. The fields are its SQLSTATE and libpq's message.
     #[error("it cannot be reached: {1}")]
-    #[explain(hint_with = hint_of_rejection(.0).to_owned(), for_others = briefly("it cannot be reached"))]
+    #[explain(hint_with = hint_of_rejection(_0).to_owned(), for_others = briefly("it cannot be reached"))]
     Rejected([u8; 5], String),
     /// The server gave no response within this time. The connection is closed.
     #[error("it did not answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
@@ -101,7 +101,7 @@ pub enum ConnectionError {
     TooLong,
     /// The server reported an SQL error. The statement had no effect, and the connection stays usable.
     #[error("it failed with SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
-    #[explain(kind_with = .0.kind(), detail_with = .0.detail.clone(), hint_with = hint_of_refusal(.0).to_owned())]
+    #[explain(kind_with = _0.kind(), detail_with = _0.detail.clone(), hint_with = hint_of_refusal(_0).to_owned())]
     Refused(SqlError),
 }
 
@@ -167,8 +167,8 @@ pub enum RegistryError {
     Here(SqlError),
     /// The foreign server or its user mapping is missing or not usable.
     #[error("{}", .0.message)]
-    #[explain(kind_with = if .0.code == *b"42704" { Kind::Undefined } else { .0.kind() })]
-    #[explain(detail_with = .0.detail.clone(), hint_with = .0.hint.as_deref().unwrap_or(
+    #[explain(kind_with = if _0.code == *b"42704" { Kind::Undefined } else { _0.kind() })]
+    #[explain(detail_with = _0.detail.clone(), hint_with = _0.hint.as_deref().unwrap_or(
         "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a Citus cluster: \
          CALL snowflake_ids.use_citus() on the coordinator."
     ).to_owned())]
@@ -216,7 +216,7 @@ pub enum RegistryError {
     Elsewhere(String),
     /// The registry's row of this tag cannot be used.
     #[error("segment tag \"{0}\" there cannot be used")]
-    #[explain(detail_with = .1.detail(), hint_with = .1.hint(.0))]
+    #[explain(detail_with = _1.detail(), hint_with = _1.hint(_0))]
     Unfit(String, Unfit),
 }
 

@@ -22,13 +22,16 @@ const MAX_HELD: u64 = 64;
 pub trait WorkerRows {
     /// The error of a failed statement or a lock timeout.
     type Error;
-    /// Summarises the rows of a datacenter for a server. `own`: tokens of rows that are left out of [`Overview::held`].
+    /// Returns the highest worker id in the datacenter's rows. Also returns the time of the latest id that any other server
+    /// with a valid lease has reported.
     fn overview(
         &mut self,
         entry: &Entry,
-        own: [Option<i64>; 2],
         now: UnixMicros,
-    ) -> Result<Overview, Self::Error>;
+    ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
+    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but`: tokens of rows that
+    /// are left out of the count.
+    fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
     /// Returns the rows of a datacenter, ordered by worker id. If `all` is false, only the rows with the tokens `own`.
     fn rows(
         &mut self,
@@ -66,17 +69,6 @@ pub trait WorkerRows {
     ) -> Result<Vec<HeldWorker>, Self::Error>;
     /// Returns the timeline of the registry's server.
     fn timeline(&self) -> u32;
-}
-
-/// A summary of a datacenter's rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Overview {
-    /// The highest worker id.
-    pub highest: Option<u32>,
-    /// The time of the latest id that any other server with a valid lease has reported.
-    pub latest: Option<UnixMicros>,
-    /// The number of the requesting server's worker ids that are not free yet.
-    pub held: u64,
 }
 
 /// A worker id and its holder, for messages.
@@ -142,13 +134,13 @@ pub fn lease<R: WorkerRows>(
     now: UnixMicros,
 ) -> Result<Leased, R::Error> {
     let LeaseRequest { entry, policy, capacity, .. } = request;
-    let own = request.tokens();
-    let Overview { highest, latest, held } = rows.overview(entry, own, now)?;
+    let (highest, latest) = rows.overview(entry, now)?;
     if let Err(skew) = check_clock(entry.now, now, latest, request.max_clock_skew) {
         let detail = format!("{}. {}", sentence(&skew.to_string()), skew.detail().unwrap_or_default());
         return Ok(Leased::None(LeaseError::yet(detail, skew.hint().unwrap_or_default())));
     }
-    if held >= MAX_HELD {
+    let own = request.tokens();
+    if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
     // A worker id above all rows never had a holder, so the rows need not be read.

@@ -5,7 +5,7 @@
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::{Entry, RegistryName as Name, RequestBody, ResponseBody};
-use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, Overview, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, WorkerRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -193,23 +193,25 @@ impl WorkerRows for Transaction<'_> {
     fn overview(
         &mut self,
         entry: &Entry,
-        own: [Option<i64>; 2],
         now: UnixMicros,
-    ) -> Result<Overview, Locked> {
+    ) -> Result<(Option<u32>, Option<UnixMicros>), Locked> {
         (self.stop)();
         let rows = self.registry.rows.borrow();
         let ours = entry.holder.system_identifier;
         let others =
             |stored: &&Stored| stored.row.expiry > now && stored.entry.holder.system_identifier != ours;
         let latest = rows.values().filter(others).filter_map(|stored| stored.entry.last).max();
-        let held = |stored: &&Stored| {
+        Ok((rows.keys().next_back().copied(), latest))
+    }
+
+    fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Locked> {
+        let ours = |stored: &&Stored| {
             stored.row.expiry > now
                 && !stored.given_back
                 && stored.entry.holder == entry.holder
-                && !(stored.row.token.is_some() && own.contains(&stored.row.token))
+                && !(stored.row.token.is_some() && but.contains(&stored.row.token))
         };
-        let held = rows.values().filter(held).count() as u64;
-        Ok(Overview { highest: rows.keys().next_back().copied(), latest, held })
+        Ok(self.registry.rows.borrow().values().filter(ours).count() as u64)
     }
 
     fn rows(&mut self, _: u32, all: bool, own: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, Locked> {

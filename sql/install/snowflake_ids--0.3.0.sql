@@ -55,10 +55,6 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::chang
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::citus::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
 /* </end connected objects> */
 
@@ -68,10 +64,6 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metri
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::registry::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -96,6 +88,145 @@ CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::serie
 
 /* <begin connected objects> */
 CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::citus_judge
+CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
+	"nodes" text /* Text < '_ > */
+) RETURNS TABLE (
+	"node_id" INT,  /* i32 */
+	"node_name" TEXT,  /* String */
+	"node_port" INT,  /* i32 */
+	"group_id" INT,  /* i32 */
+	"worker_id" INT,  /* Option < i32 > */
+	"layout" TEXT,  /* Option < String > */
+	"registry" TEXT,  /* Option < String > */
+	"version" TEXT,  /* Option < String > */
+	"problem" TEXT,  /* Option < String > */
+	"may_pass" bool  /* bool */
+)
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::citus_may_join
+CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::in_transaction_block
+CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::registry_identity
+CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::registry_look
+CREATE  FUNCTION snowflake_ids_internal."registry_look"(
+	"server" text /* Text < '_ > */
+) RETURNS TEXT /* Result < String, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_look_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::citus::registry_timeline
+CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::check_registered
+CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'check_registered_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::keep_from_replication
+CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_changed
+CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_health
+CREATE  FUNCTION snowflake_ids_internal."registry_health"(
+	"position" INT /* i32 */
+) RETURNS TABLE (
+	"calls" bigint,  /* i64 */
+	"failures" bigint,  /* i64 */
+	"failures_in_a_row" bigint,  /* i64 */
+	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"last_duration" interval,  /* Option < Interval > */
+	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
+	"error" TEXT,  /* Option < String > */
+	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
+)
+STRICT VOLATILE PARALLEL SAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_health_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_is_busy
+CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_join
+CREATE  FUNCTION snowflake_ids_internal."registry_join"(
+	"servers" text /* Text < '_ > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_join_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_leave
+CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::registry::registry_seed
+CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
+	"tag" text, /* TagArg < '_ > */
+	"highest" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE 
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -202,12 +333,6 @@ CREATE  FUNCTION snowflake_ids_internal."worker_choose_another"(
 VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'worker_choose_another_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_changed
-CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1745,8 +1870,8 @@ AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
 CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" text, /* Text < '_ > */
+	"series" text, /* Option < Text < '_ > > */
+	"key" text, /* Option < Text < '_ > > */
 	"value" bigint /* i64 */
 ) RETURNS bool /* Result < bool, ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE 
@@ -1757,8 +1882,8 @@ AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
 CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" uuid, /* Uuid */
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid, /* Option < Uuid > */
 	"value" bigint /* i64 */
 ) RETURNS bool /* Result < bool, ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE 
@@ -1769,11 +1894,11 @@ AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
 CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Text < '_ > */
-	"key" bigint, /* i64 */
+	"series" text, /* Option < Text < '_ > > */
+	"key" bigint, /* Option < i64 > */
 	"value" bigint /* i64 */
 ) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_raise_wrapper';
 /* </end connected objects> */
@@ -1961,69 +2086,6 @@ COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_judge
-CREATE  FUNCTION snowflake_ids_internal."citus_judge"(
-	"nodes" text /* Text < '_ > */
-) RETURNS TABLE (
-	"node_id" INT,  /* i32 */
-	"node_name" TEXT,  /* String */
-	"node_port" INT,  /* i32 */
-	"group_id" INT,  /* i32 */
-	"worker_id" INT,  /* Option < i32 > */
-	"layout" TEXT,  /* Option < String > */
-	"registry" TEXT,  /* Option < String > */
-	"version" TEXT,  /* Option < String > */
-	"problem" TEXT,  /* Option < String > */
-	"may_pass" bool  /* bool */
-)
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_judge_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::in_transaction_block
-CREATE  FUNCTION snowflake_ids_internal."in_transaction_block"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'in_transaction_block_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_timeline
-CREATE  FUNCTION snowflake_ids_internal."registry_timeline"() RETURNS bigint /* Option < i64 > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_timeline_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::citus_may_join
-CREATE  FUNCTION snowflake_ids_internal."citus_may_join"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'citus_may_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_look
-CREATE  FUNCTION snowflake_ids_internal."registry_look"(
-	"server" text /* Text < '_ > */
-) RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_look_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::citus::snowflake_ids_internal::registry_identity
-CREATE  FUNCTION snowflake_ids_internal."registry_identity"() RETURNS TEXT /* Option < String > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_identity_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
 CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
 	"relation" oid, /* pg_sys :: Oid */
@@ -2103,76 +2165,6 @@ CREATE  FUNCTION snowflake_ids."layout_check"(
 VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_check_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_health
-CREATE  FUNCTION snowflake_ids_internal."registry_health"(
-	"position" INT /* i32 */
-) RETURNS TABLE (
-	"calls" bigint,  /* i64 */
-	"failures" bigint,  /* i64 */
-	"failures_in_a_row" bigint,  /* i64 */
-	"last_answer" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"last_duration" interval,  /* Option < Interval > */
-	"last_failure" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
-	"error" TEXT,  /* Option < String > */
-	"retry_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
-)
-STRICT VOLATILE PARALLEL SAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_health_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_leave
-CREATE  FUNCTION snowflake_ids_internal."registry_leave"() RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_leave_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::check_registered
-CREATE  FUNCTION snowflake_ids_internal."check_registered"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'check_registered_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_join
-CREATE  FUNCTION snowflake_ids_internal."registry_join"(
-	"servers" text /* Text < '_ > */
-) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_join_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_seed
-CREATE  FUNCTION snowflake_ids_internal."registry_seed"(
-	"tag" text, /* TagArg < '_ > */
-	"highest" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::registry_is_busy
-CREATE  FUNCTION snowflake_ids_internal."registry_is_busy"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'registry_is_busy_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::registry::snowflake_ids_internal::keep_from_replication
-CREATE FUNCTION snowflake_ids_internal.keep_from_replication() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'keep_from_replication_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4779,13 +4771,13 @@ COMMENT ON COLUMN snowflake_ids.series_key.last_value IS 'the last number of the
 -- requires:
 --   registry_serve
 --   registry_take_over
---   snowflake_ids_internal::registry_join
---   snowflake_ids_internal::registry_leave
---   snowflake_ids_internal::registry_seed
---   snowflake_ids_internal::registry_is_busy
---   snowflake_ids_internal::registry_health
---   snowflake_ids_internal::keep_from_replication
---   snowflake_ids_internal::registry_changed
+--   registry_join
+--   registry_leave
+--   registry_seed
+--   registry_is_busy
+--   registry_health
+--   keep_from_replication
+--   registry_changed
 --   generators
 --   series
 --   segments
@@ -4973,8 +4965,8 @@ COMMENT ON VIEW snowflake_ids.registry_status IS 'the registries in use, and the
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::registry_identity
---   snowflake_ids_internal::registry_timeline
+--   registry_identity
+--   registry_timeline
 --   registries
 --   series
 --   status_view

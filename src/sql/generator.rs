@@ -96,8 +96,8 @@ mod snowflake_ids_internal {
         let (is_own, now) = (layout == shared.layout, SystemClock.now());
         let issuer = issuer(shared);
         let place = if is_own { None } else { issuer.host.lock().slot_of(&layout) };
-        let issues = place.map_or(&shared.generator, |place| &shared.slots[place].generator);
-        let snapshot = (is_own || place.is_some()).then(|| issues.snapshot());
+        let generator = place.map_or(&shared.generator, |place| &shared.slots[place].generator);
+        let snapshot = (is_own || place.is_some()).then(|| generator.snapshot());
         let last = snapshot.and_then(|seen| Some((seen.last?, seen.node_bits)));
         let made = last.map(|(position, _)| layout.instant_of(position));
         let high_water_mark = snapshot.map(|seen| seen.limit).filter(|limit| *limit > Position::ZERO);
@@ -107,7 +107,7 @@ mod snowflake_ids_internal {
             "in recovery".into()
         } else if let Some(misfit) = misfit {
             misfit
-        } else if let Some(obstacle) = issuer.obstacle_in(&layout, issues) {
+        } else if let Some(obstacle) = issuer.obstacle_in(&layout, generator) {
             obstacle
         } else if high_water_mark.is_some() {
             "ready".into()

@@ -73,17 +73,17 @@ const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, and that the for
 pub enum ConnectionError {
     /// The connection failed. The text is libpq's message.
     #[error("it cannot be reached: {0}")]
-    #[explain(for_others = briefly("it cannot be reached"))]
+    #[explain(for_others = Some(briefly("it cannot be reached")))]
     Unreachable(String),
     /// The host name cannot be resolved.
     #[error("it cannot be reached: {0}")]
     #[explain(hint = "Set the host of the foreign server to a name that this server can look up, or to an \
                       address: ALTER SERVER ... OPTIONS (SET host '...').")]
-    #[explain(for_others = briefly("it cannot be reached"))]
+    #[explain(for_others = Some(briefly("it cannot be reached")))]
     NoAddress(String),
     /// The server rejected the connection. The fields are its SQLSTATE and libpq's message.
     #[error("it cannot be reached: {1}")]
-    #[explain(hint_with = hint_of_rejection(_0).to_owned(), for_others = briefly("it cannot be reached"))]
+    #[explain(hint_with = hint_of_rejection(*_0).to_owned(), for_others = Some(briefly("it cannot be reached")))]
     Rejected([u8; 5], String),
     /// The server gave no response within this time. The connection is closed.
     #[error("it did not answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
@@ -93,7 +93,7 @@ pub enum ConnectionError {
     GivenUp,
     /// The connection broke during the request. The server may have served the request.
     #[error("the connection broke: {0}")]
-    #[explain(for_others = briefly("the connection broke"))]
+    #[explain(for_others = Some(briefly("the connection broke")))]
     Lost(String),
     /// The response is too long. The connection is closed.
     #[error("its answer is longer than the limit of {} bytes", wire::MAX_BYTES)]
@@ -106,8 +106,8 @@ pub enum ConnectionError {
 }
 
 /// The message without libpq's words, which contain the server's address. Such an error has no DETAIL.
-fn briefly(message: &str) -> Option<(String, String)> {
-    Some((message.to_owned(), String::new()))
+fn briefly(message: &str) -> (String, String) {
+    (message.to_owned(), String::new())
 }
 
 /// The hint for a statement that the registry refused.
@@ -132,8 +132,8 @@ fn hint_of_refusal(SqlError { code, message, hint, .. }: &SqlError) -> &str {
 }
 
 /// The hint for a connection that the registry's server rejected.
-fn hint_of_rejection(code: &[u8; 5]) -> &'static str {
-    match code {
+fn hint_of_rejection(code: [u8; 5]) -> &'static str {
+    match &code {
         b"28P01" => {
             "Set the password of the user mapping to the password of the role on the registry: ALTER USER MAPPING ... OPTIONS (SET password \
              '...')."

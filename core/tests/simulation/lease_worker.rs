@@ -130,7 +130,7 @@ impl LeaseHost for LeaseServer<'_> {
     ) -> Result<Response, RegistryError> {
         match endpoint {
             Some(endpoint) => self.ask_shared(endpoint, ask),
-            None => self.ask_own(ask, now),
+            None => self.ask_own(&ask, now),
         }
     }
 
@@ -156,13 +156,13 @@ impl LeaseHost for LeaseServer<'_> {
 
 impl LeaseServer<'_> {
     /// Asks the registry in the server's own database.
-    fn ask_own(&self, ask: RequestBody, now: UnixMicros) -> Result<Response, RegistryError> {
+    fn ask_own(&self, ask: &RequestBody, now: UnixMicros) -> Result<Response, RegistryError> {
         let (host, registry) = (self.host, self.database.registry.borrow().clone());
         host.call();
         let registry = registry.ok_or(ConnectionError::Silent(Duration::ZERO))?;
         let locked = |Locked| RegistryError::Here(SqlError::new(*b"55P03", "rows are locked"));
         let said = registry
-            .serve(host.server.timeline.get(), &ask, &LeaseLimits::default(), now, &|| host.call())
+            .serve(host.server.timeline.get(), ask, &LeaseLimits::default(), now, &|| host.call())
             .map_err(locked)?;
         host.call();
         Ok(Response { registry: registry.name(), clock: now, said })

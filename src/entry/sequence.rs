@@ -13,7 +13,7 @@ macro_rules! replacement {
         #[unsafe(no_mangle)]
         #[pg_guard]
         extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-            let $call = Call(call);
+            let $call = FunctionCall(call);
             $call.check($called);
             $given.unwrap_or_else(|error| raise(report(&error))).into()
         }
@@ -41,14 +41,14 @@ info!(pg_finfo_sequence_noted_wrapper);
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    let call = Call(call);
+    let call = FunctionCall(call);
     sequence::recorded_of_column(call.argument(0), call.argument(1)).into()
 }
 
 /// The server's call of one of these functions, with the arguments that `src/sql/sequence.sql` declares.
-struct Call(pg_sys::FunctionCallInfo);
+struct FunctionCall(pg_sys::FunctionCallInfo);
 
-impl Call {
+impl FunctionCall {
     fn is_of_identity(&self) -> bool {
         // SAFETY: the server made this call.
         unsafe { is_of_identity(self.0) }

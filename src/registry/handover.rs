@@ -15,7 +15,7 @@ use crate::store::segment;
 use crate::store::tables::SEGMENT;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::error::UnusableRegistry;
-use snowflake_ids_core::registry::handover::{self, Node, RolledBackTag};
+use snowflake_ids_core::registry::handover::{self, NodeServer, RolledBackTag};
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::{Clock, UnixMicros};
@@ -57,7 +57,7 @@ fn here<T>(work: impl FnOnce() -> Result<T, RegistryFailure>) -> Result<T, Regis
 /// This server, with the tables of this database.
 struct ThisServer(OwnTables);
 
-impl Node for ThisServer {
+impl NodeServer for ThisServer {
     type Tables = OwnTables;
     type Error = RegistryFailure;
 

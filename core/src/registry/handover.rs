@@ -9,7 +9,7 @@ mod rows;
 mod seeded;
 mod take_over;
 
-pub use host::{Node, NodeTables, Registries, RegistryTags, RolledBackTag, Standing};
+pub use host::{NodeServer, NodeTables, Registries, RegistryTags, RolledBackTag, Standing};
 pub use rows::tag_of;
 pub use seeded::Seeded;
 pub use take_over::take_over;
@@ -27,7 +27,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
 /// Makes this database use the registries of these foreign servers, and hands its tags over to them.
-pub fn join<H: Node, N: Network>(
+pub fn join<H: NodeServer, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     servers: &[String],
@@ -70,7 +70,7 @@ pub fn join<H: Node, N: Network>(
 /// Makes this database its own registry again. Returns false if the database already is its own registry. Calls `unheard`
 /// with the error of each registry that does not answer. Tags that exist only at such a registry keep their old local
 /// definitions.
-pub fn leave<H: Node, N: Network>(
+pub fn leave<H: NodeServer, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     unheard: impl FnMut(UnusableRegistry),
@@ -91,7 +91,7 @@ pub fn leave<H: Node, N: Network>(
 
 /// Makes every registry in use create or raise a tag, so that new ids are above `highest`, the highest id in a column.
 /// Returns false if no registry is in use.
-pub fn seed<H: Node, N: Network>(
+pub fn seed<H: NodeServer, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     tag: &str,
@@ -115,7 +115,7 @@ pub fn seed<H: Node, N: Network>(
 }
 
 /// Asks a foreign server for the name of its registry, and checks that this server can use the registry.
-fn introduce<H: Node, N: Network>(
+fn introduce<H: NodeServer, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     former: &[Endpoint],
@@ -147,7 +147,7 @@ fn introduce<H: Node, N: Network>(
 /// Raises each registry's tags to the highest ids of this database and of all other registries. Fails if a registry's
 /// row is below ids that were received from that registry, as after a restore from a backup. A raise would hide the
 /// restore from other nodes.
-fn hand_over<H: Node, N: Network>(
+fn hand_over<H: NodeServer, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     endpoints: &[Endpoint],
@@ -183,7 +183,7 @@ fn hand_over<H: Node, N: Network>(
 }
 
 /// Returns all rows of this database's own table of tags, ordered by tag.
-fn all_tags<H: Node>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error> {
+fn all_tags<H: NodeServer>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error> {
     let mut found: Vec<Box<RawValue>> = Vec::new();
     loop {
         let last = found.last().and_then(|row| tag_of(row));
@@ -197,7 +197,7 @@ fn all_tags<H: Node>(here: &mut H) -> Result<Vec<Box<RawValue>>, H::Error> {
 
 /// Creates or raises the local rows of all tags whose ids registries have sent. The rows get the registries' definitions,
 /// and continue above all ids that the registries have reserved.
-fn take_back<H: Node, N: Network>(
+fn take_back<H: NodeServer, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
     endpoints: &[Endpoint],
@@ -232,6 +232,6 @@ fn take_back<H: Node, N: Network>(
 }
 
 /// Raises the tags in the local table to these rows.
-fn take<H: Node>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
+fn take<H: NodeServer>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
     Ok(pages(rows).try_for_each(|rows| take_over(here.tables(), rows, &[], None).map(drop))?)
 }

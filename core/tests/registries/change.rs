@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::error::UnusableRegistry;
 use snowflake_ids_core::registry::handover::{
-    self, Node, NodeTables, Registries, RegistryTags, RolledBackTag, Seeded, Standing,
+    self, NodeServer, NodeTables, Registries, RegistryTags, RolledBackTag, Seeded, Standing,
 };
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::ReceivedTag;
@@ -345,7 +345,7 @@ impl NodeTables for Tx<'_> {
     }
 }
 
-impl<'e> Node for Here<'e> {
+impl<'e> NodeServer for Here<'e> {
     type Tables = Tx<'e>;
     type Error = Locked;
 

@@ -72,7 +72,7 @@ pub trait NodeTables: RegistryTags {
 }
 
 /// A server, one of whose databases begins or stops using registries.
-pub trait Node {
+pub trait NodeServer {
     /// The tables of that database.
     type Tables: NodeTables;
     /// The reason why the database cannot begin or stop.

@@ -2571,6 +2571,8 @@ BEGIN
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    -- Without this, unbind_sequence would give the sequence the type of its column, which may be narrower.
+    PERFORM snowflake_ids_internal.sequence_remember(sequence, 'bigint'::regtype, false, false, NULL);
 END
 $$;
 CREATE OR REPLACE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void
@@ -3801,9 +3803,9 @@ BEGIN
             PERFORM snowflake_ids.detach(relation, attribute);
         ELSE
             PERFORM snowflake_ids.attach(relation, attribute, kind);
+            -- The first call has already reported the other columns.
+            PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
         END IF;
-        -- The first call has already reported the other columns.
-        PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
 EXCEPTION WHEN OTHERS THEN

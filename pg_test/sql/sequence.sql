@@ -484,6 +484,13 @@ RESET escape_string_warning;
 \endif
 RESET quote_all_identifiers;
 DROP TABLE restarted;
+-- A bigint sequence of an integer column stays bigint.
+CREATE TABLE mixed (id integer);
+CREATE SEQUENCE mixed_id_seq OWNED BY mixed.id;
+SELECT snowflake_ids.bind_sequence('mixed_id_seq', 'segment', 'mixed');
+SELECT snowflake_ids.unbind_sequence('mixed_id_seq');
+SELECT seqtypid::regtype, seqmax FROM pg_sequence WHERE seqrelid = 'mixed_id_seq'::regclass;
+DROP TABLE mixed;
 DROP TABLE integer_borrower, integers, narrow_borrower, borrower, heir, owner_of;
 DROP DOMAIN small_number;
 DROP TABLE rows, people, adopted, narrow_ids, left_behind, begun, parts, several;

@@ -304,9 +304,9 @@ BEGIN
             PERFORM snowflake_ids.detach(relation, attribute);
         ELSE
             PERFORM snowflake_ids.attach(relation, attribute, kind);
+            -- The first call has already reported the other columns.
+            PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
         END IF;
-        -- The first call has already reported the other columns.
-        PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
 EXCEPTION WHEN OTHERS THEN

@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 pub struct Shmem<T> {
     /// The name of the block.
     name: &'static CStr,
-    /// Creates the value; None if the configuration does not allow it. Also called to measure the size.
+    /// Creates the value; None if the configuration does not allow it. Called first to measure the size, with arrays that are
+    /// empty. So `make` reads no element of an array, and the lengths depend on the configuration alone.
     make: fn(&mut Rest) -> Option<T>,
     place: AtomicPtr<T>,
 }

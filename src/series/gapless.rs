@@ -12,8 +12,9 @@ use snowflake_ids_core::series::{Key, Scope, SeriesError};
 
 /// Takes the next number of a key.
 pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
-    let (series, day) = (&cached.series, cached.day()?);
-    let taken = match key_table(cached)? {
+    let (series, table) = (&cached.series, key_table(cached)?);
+    let day = cached.day()?;
+    let taken = match table {
         Some(table) => table.next(series, key, day)?,
         None => match cached.counters.as_owner_qualified(|| store::next(series, key, day))? {
             None => first(cached, key, day)?,
@@ -34,12 +35,13 @@ fn first(cached: &CachedSeries, key: &Key, day: Option<i32>) -> Result<Option<Nu
 
 /// Sets a key's counter to a value. With `force`, the value may be lower than the key's last number.
 pub fn set(cached: &CachedSeries, key: &Key, value: i64, force: bool) -> Result<(), NoNumberError> {
+    let table = key_table(cached)?;
     let day = cached.day()?;
     let below = |last: Option<Number>| {
         let last = last.map_or(value, |last| last.number);
         SeriesError::Below { series: cached.shown(), key: shown_key(key), value, last }.into()
     };
-    if let Some(table) = key_table(cached)? {
+    if let Some(table) = table {
         let is_set = table.set(key, day, value, force)?;
         return if is_set { Ok(()) } else { Err(below(table.last(key)?)) };
     }

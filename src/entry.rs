@@ -2,8 +2,8 @@
 //!
 //! The functions that run for every row bypass pgrx's wrapper. The wrapper sets up an error handler and switches the memory
 //! context twice. These two steps take a fifth of the time that creating an id takes. The fast path of these functions needs
-//! no wrapper, because it allocates nothing and calls no server function that can fail. All other cases go to a function
-//! with pgrx's guard.
+//! no wrapper, because the fast path allocates nothing and calls no server function that can fail. All other cases go to a
+//! function with pgrx's guard.
 
 #![allow(unsafe_code, reason = "entries written by hand")]
 

@@ -1,4 +1,5 @@
-//! The server's side of the core's [`Issuer`]: access to the files, the clocks, the state lock and the settings.
+//! Implements the traits through which the core's [`Issuer`] reaches the files, the clocks, the state lock and the settings
+//! of this server.
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
@@ -28,8 +29,8 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 // These paths are relative to the data directory, which is the working directory of all server processes.
 const NEW: &str = "snowflake_ids.state.json.new";
 const REJECTED: &str = "snowflake_ids.state.json.rejected";
-/// The marker file shows that a state file was written. The marker file is in another folder than the state file, so that
-/// one mistake does not delete both files. Postgres keeps no table files in that folder.
+/// The marker file shows that a state file was written. The marker file is in another folder than the state file, so that one
+/// mistake does not delete both files. Postgres keeps no table files in `pg_logical`.
 const MARKER_FILE: &str = "pg_logical/snowflake_ids.witness";
 const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
@@ -37,7 +38,7 @@ const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snow
 /// The pause between two attempts to take the state lock.
 const RETRY: Duration = Duration::from_millis(1);
 
-/// This server as the issuer's host, for one call.
+/// This server as the [`Host`] of the issuer during one call.
 pub struct Server<'a> {
     shared: &'a Shared,
     started: Instant,
@@ -108,8 +109,8 @@ impl StateStore for Server<'_> {
         Ok(())
     }
 
-    /// Identifies the directory by its creation time. A copy has a different creation time, but a moved directory keeps its
-    /// creation time. If the file system stores no creation time, the inode identifies the directory.
+    /// Identifies the data directory by its creation time. A copy has a different creation time, but a moved directory keeps
+    /// its creation time. If the file system stores no creation time, the inode identifies the directory.
     fn data_directory(&self) -> io::Result<DataDirectory> {
         static HOME: OnceLock<DataDirectory> = OnceLock::new();
         if let Some(home) = HOME.get() {
@@ -122,8 +123,8 @@ impl StateStore for Server<'_> {
     }
 }
 
-/// Returns the inode and the creation time of a file. A copy of the file has a different inode and creation time. In
-/// file-system images, all files may have the creation time 1970, which is ignored.
+/// Returns the inode and the creation time of a file. A copy of the file has a different inode and creation time. In a
+/// file-system image, all files may have the creation time 0 (the start of 1970). This creation time is ignored.
 fn file_identity(of: &Metadata) -> FileIdentity {
     let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
     let born = born.filter(|born| !born.is_zero());

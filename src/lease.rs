@@ -17,7 +17,8 @@ const WAIT: Duration = Duration::from_secs(5);
 /// The separator between the parts of a [`LeaseError`] in shared memory.
 const SEPARATOR: char = '\u{1f}';
 
-/// Joins the parts into one text. The text may be cut off in shared memory, so the less important parts come last.
+/// Joins the parts of the error into one text. The text may be cut off in shared memory, so the less important parts come
+/// last.
 fn to_text(none: &LeaseError) -> String {
     let LeaseError { message, detail, hint, holders } = none;
     format!("{message}{SEPARATOR}{hint}{SEPARATOR}{detail}{SEPARATOR}{holders}")
@@ -29,8 +30,8 @@ fn from_text(text: &str) -> Option<LeaseError> {
     Some(LeaseError { message, detail, hint, holders })
 }
 
-/// Asks the lease worker for a worker id, and waits for its answer. With `other`, asks for a different worker id, because
-/// the clock is behind ids of the present worker id.
+/// Asks the lease worker for a worker id, and waits for the lease worker's answer. With `other`, asks for a different worker
+/// id, because the clock is behind ids of the present worker id.
 pub fn ask(shared: &Shared, other: bool) -> Result<(), LeaseError> {
     let Some(leases) = leases() else { return Err(silence()) };
     if other {
@@ -45,7 +46,7 @@ pub fn ask(shared: &Shared, other: bool) -> Result<(), LeaseError> {
     }
 }
 
-/// Requests a renewal even if it is not due yet, and then calls [`ask`].
+/// Requests a renewal of the lease even if the renewal is not due yet, and then calls [`ask`].
 pub fn renew(shared: &Shared) -> Result<(), LeaseError> {
     if let Some(leases) = leases() {
         leases.requests.ask_to_renew();
@@ -58,7 +59,7 @@ pub fn trouble() -> Option<LeaseError> {
     from_text(&leases()?.trouble.read().1)
 }
 
-/// Returns the foreign server whose registry leases the worker id; None if the worker id comes from this server.
+/// Returns the foreign server of the registry that leases the worker id; None if the worker id comes from this server.
 pub fn origin() -> Option<String> {
     Some(leases()?.origin.read().1).filter(|origin| !origin.is_empty())
 }
@@ -71,7 +72,7 @@ pub fn call(leases: &Leases) {
     }
 }
 
-/// Answers all callers that hold this ticket or an earlier one.
+/// Answers all callers that hold `ticket` or an earlier ticket.
 pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     let answer = if outcome.is_ok() { Answer::Supplied } else { Answer::Exhausted };
     record(leases, outcome.err().as_ref());
@@ -79,8 +80,8 @@ pub fn answer(leases: &Leases, ticket: u64, outcome: Result<(), LeaseError>) {
     leases.answered.broadcast();
 }
 
-/// Publishes a failure to get or renew a lease; None clears the failure. Sessions that time out show the failure in their
-/// error message.
+/// Publishes a failure to get or renew a lease; None clears the failure. A session that gets no worker id shows the failure
+/// in its error message.
 pub fn record(leases: &Leases, trouble: Option<&LeaseError>) {
     let former = leases.trouble.read().1;
     let text = trouble.map(to_text).unwrap_or_default();
@@ -110,7 +111,8 @@ fn silence() -> LeaseError {
     )
 }
 
-/// Returns the error for a missing lease worker. The usual cause is that all background workers of the server are in use.
+/// Returns the error for a missing lease worker. The usual cause is that the server already runs `max_worker_processes`
+/// background workers.
 pub fn no_worker() -> LeaseError {
     LeaseError::yet(
         "No background worker is running to lease a worker id: one is about to start, or all max_worker_processes are in use.",

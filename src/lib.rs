@@ -35,7 +35,7 @@ pub extern "C-unwind" fn _PG_init() {
     if !pg::server::preloading() {
         return;
     }
-    // Shared memory depends on the settings, so the settings come first.
+    // The sizes of the shared memory depend on the settings, so the settings are defined first.
     settings::define();
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     pg::shmem::request(pg::shmem::Wanted {
@@ -64,7 +64,7 @@ pub extern "C-unwind" fn _PG_init() {
     }
 }
 
-/// Forgets the last ids and numbers of this session. DISCARD SEQUENCES does the same for the server's own sequences.
+/// Forgets the last ids and numbers of this session. Called for DISCARD ALL, DISCARD SEQUENCES and RESET ALL.
 fn session_discarded() {
     snowflake::forget_last();
     segment::cache::forget_last();

@@ -1,5 +1,5 @@
-//! The session's cache of named generators. [`look_up`] reads a generator's row; the cached row is valid until an
-//! invalidation message for the table arrives.
+//! The session's cache of named generators. [`look_up`] reads a generator's row; the cached row is valid until one of the two
+//! counters in `AsOf` changes.
 
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Two counters of changes to the table of generators. The first counts invalidation messages. A session receives these
 /// messages only when it takes a lock, and a long statement may take no lock. The second counter counts committed changes in
-/// all databases. The counter is in shared memory, so every session sees a change immediately.
+/// all databases. The second counter is in shared memory, so every session sees a change immediately.
 type AsOf = (u64, u64);
 
 /// A named generator in the session's cache, with the ids that the session holds. The entry is never freed.
@@ -36,7 +36,7 @@ pub struct CachedGenerator {
     named: Cell<&'static Named>,
     /// The change counters at the time the row was read.
     as_of: Cell<AsOf>,
-    /// The server's generator or the slot that issues the layout's ids; None if not known yet.
+    /// The source of the layout's ids: the server's own generator or a slot. None if the source is not known yet.
     pub slot_ref: Cell<Option<SlotRef>>,
     /// The ids that the session took and has not handed out.
     pub session: Session,
@@ -47,9 +47,9 @@ type GeneratorsByName = FxHashMap<&'static [u8], &'static CachedGenerator>;
 static CACHE: PerProcess<RefCell<Option<GeneratorsByName>>> = PerProcess::new(RefCell::new(None));
 /// All definitions of generators that the process has read.
 static NAMED: PerProcess<RefCell<Option<Vec<&'static Named>>>> = PerProcess::new(RefCell::new(None));
-/// Number of invalidations of the table of generators.
+/// The number of invalidation messages for the table of generators.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
-/// True if this transaction changes generators.
+/// True if this transaction has changed generators.
 static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 impl CachedGenerator {
@@ -64,7 +64,7 @@ impl CachedGenerator {
         self.named.get()
     }
 
-    /// Returns true if the table is unchanged since the generator was looked up.
+    /// Returns true if the table of generators is unchanged since the generator was looked up.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.as_of.get() == as_of()
@@ -122,7 +122,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
     Ok(cached)
 }
 
-/// Checks that the bytes can be a generator's name, and returns the key for the table.
+/// Checks that the bytes can be a generator's name, and returns the name as the key for look-ups in the table of generators.
 pub fn checked(name: &[u8]) -> Result<Tag, NamedError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     named::check_name(name, chars)?;
@@ -136,7 +136,7 @@ pub fn unknown(name: &Tag) -> NamedError {
 /// Caches a generator that was found. Unknown names are not cached, because users may try any number of names and the cache
 /// never shrinks.
 fn keep(name: &Tag, named: &'static Named) -> &'static CachedGenerator {
-    // Never freed, so that call sites can cache the reference. A database has a limited number of generators.
+    // The entry is never freed, so that call sites can cache the reference. A database has a limited number of generators.
     let cached: &'static CachedGenerator = Box::leak(Box::new(CachedGenerator {
         name: name.as_bytes().into(),
         named: Cell::new(named),
@@ -189,21 +189,21 @@ pub fn changed() {
     CHANGED.set(true);
 }
 
-/// The longest time between the check of a new layout and the commit of that layout. The check verifies that new ids are
-/// above the old ids.
+/// The longest time between the check of a new layout and the commit of that layout. The check verifies that ids of the new
+/// layout are above ids of the old layout.
 pub const UNDER_WAY: Duration = Duration::from_hours(1);
 
 /// The time at which this transaction first changed a layout.
 static LAYOUT_CHANGED: PerProcess<Cell<Option<Duration>>> = PerProcess::new(Cell::new(None));
 
-/// Records that this transaction changes a generator's layout. Called just after the check that new ids are above the old
-/// ids.
+/// Records that this transaction changes a generator's layout. Called just after the check that ids of the new layout are
+/// above ids of the old layout.
 pub fn layout_changed() {
     LAYOUT_CHANGED.set(LAYOUT_CHANGED.get().or_else(|| Some(uptime())));
 }
 
-/// Refuses a commit that comes too late after the check. Until the commit, other sessions issue ids of the old layout, which
-/// must stay below the new ids.
+/// Refuses a commit that comes too long after the check of the new layout. Until the commit, other sessions issue ids of the
+/// old layout, and these ids must stay below ids of the new layout.
 fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
@@ -219,7 +219,8 @@ fn refuse_late() {
 }
 
 /// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not run the hooks above. Allows PREPARE
-/// TRANSACTION if this transaction has created the table: no other session has then cached generators of the table.
+/// TRANSACTION if this transaction has created the table of generators: no other session has then cached generators of that
+/// table.
 fn refuse_to_prepare() {
     if CHANGED.get() && !GENERATOR.find().is_some_and(Source::is_new) {
         let report = ErrorReport::new(

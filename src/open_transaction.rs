@@ -1,4 +1,4 @@
-//! The announcement of this process's transaction to readers of a safe position: see
+//! Announces this process's open transaction to sessions that read a safe position: see
 //! [`snowflake_ids_core::generator::safe_position`].
 
 use crate::pg::process::PerProcess;
@@ -14,8 +14,8 @@ static ANNOUNCED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 static HOOKS: Hooks = Hooks { committed, before_prepare: record, ended: end, ..Hooks::none() };
 
-/// Registers the hooks in all processes. A parallel worker may announce the leader's transaction, and the leader must then
-/// clear the announcement.
+/// Registers the hooks at server start, so that every process has them. A parallel worker may announce the leader's
+/// transaction, and the hooks of the leader must then clear the announcement.
 pub fn watch() {
     transaction::watch(&HOOKS);
 }
@@ -43,11 +43,11 @@ fn announce_first(shared: &Shared) {
     ANNOUNCED.set(true);
 }
 
-/// Records the transaction if it took positions and has an xid, so that it may have written rows.
+/// Records the transaction if it took positions and has an xid. Only a transaction with an xid may have written rows.
 fn record() {
     let Some(shared) = generator::shared().filter(|_| !transaction::is_of_leader()) else { return };
-    // Nothing is recorded before the first reader. The first reader treats all xids below the next xid as missing from the
-    // record. These xids include every transaction that finds no reader here.
+    // Nothing is recorded before the first reader of a safe position. That reader treats all xids below the next xid as
+    // missing from the record. The xids of all transactions for which this function returns here are among those xids.
     if shared.frontier.position() == Position::ZERO {
         return;
     }
@@ -64,7 +64,8 @@ fn committed() {
 }
 
 fn end() {
-    // A parallel worker begins and ends transactions of its own while the leader's transaction is open.
+    // A parallel worker begins and ends transactions of its own while the leader's transaction is open. Their ends must not
+    // clear the announcement of the leader's transaction.
     if transaction::is_of_leader() {
         return;
     }

@@ -1,7 +1,7 @@
 //! The progress of this process in a long call, for the progress view.
 //!
-//! The view shows a call until the call returns. An error, a cancel or the end of the process also ends the display, by the
-//! rollback of the call's transaction or subtransaction.
+//! The view shows a call until the call returns. An error, a cancel or the end of the process also ends the display, because
+//! the call's transaction or subtransaction is then rolled back.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
@@ -12,7 +12,7 @@ use snowflake_ids_core::Clock;
 use snowflake_ids_core::report::progress::Call;
 use std::cell::Cell;
 
-/// The command that is shown, and the subtransaction in which it began.
+/// The command that is shown, and the subtransaction in which the command began.
 static SHOWN: PerProcess<Cell<Option<(&'static str, Subtransaction)>>> = PerProcess::new(Cell::new(None));
 
 static HOOKS: Hooks = Hooks {
@@ -26,7 +26,7 @@ static HOOKS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// Shows a call on a table, unless another call is already shown.
+/// Begins to show a call that works on a table, unless another call is already shown.
 fn begin(command: &'static str, relation: u32) {
     let Some(slot) = own_slot().filter(|_| SHOWN.get().is_none()) else { return };
     transaction::watch(&HOOKS);
@@ -41,7 +41,7 @@ fn begin(command: &'static str, relation: u32) {
     });
 }
 
-/// Moves the call to another phase. Begins to show the call if it is not shown yet.
+/// Shows that the call has entered another phase. Begins to show the call if it is not shown yet.
 pub fn enter(command: &'static str, relation: u32, phase: &str) {
     begin(command, relation);
     if let Some(slot) = own_slot().filter(|_| is_shown(command)) {
@@ -49,7 +49,7 @@ pub fn enter(command: &'static str, relation: u32, phase: &str) {
     }
 }
 
-/// Shows how many of the tables are done.
+/// Shows how many of the call's tables are done.
 pub fn set_tables(done: u64, all: u64) {
     if let Some(slot) = own_slot().filter(|_| SHOWN.get().is_some()) {
         slot.set_tables(done, all);

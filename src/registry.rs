@@ -1,7 +1,7 @@
 //! The source of ids: the tables of this database, or one or more registries that many servers share.
 //!
-//! A registry serves a request in one statement, and answers after its changes are durable. A server that uses its own
-//! tables calls the same code directly.
+//! A registry serves a request in one statement, and answers after the changes for this request are durable. A server that
+//! uses its own tables calls the same code directly.
 //!
 //! | module | holds |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 //! | [`call`] | connections to registries on other servers |
 //! | [`join`] | the transaction in which this database begins or stops using registries |
 //! | [`handover`] | tags that move between this database and registries |
-//! | [`seeded`] | tags that registries raised for a column |
+//! | [`seeded`] | tags that registries raised above the ids of a column |
 
 pub mod call;
 pub mod handover;

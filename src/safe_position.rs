@@ -1,4 +1,4 @@
-//! The safe position to read from, for the present statement: see [`snowflake_ids_core::generator::safe_position`].
+//! The safe position for the present statement: see [`snowflake_ids_core::generator::safe_position`].
 
 use crate::issuer::issuer;
 use crate::pg::clock::SystemClock;
@@ -46,7 +46,7 @@ pub struct Safe {
     pub time: UnixMicros,
 }
 
-/// Reason why there is no safe position.
+/// The reason why there is no safe position.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SafePositionError {
     #[error(transparent)]
@@ -72,13 +72,13 @@ pub enum SafePositionError {
 }
 
 /// Returns the safe position for the present statement; None while the positions of some transaction are unknown. With
-/// `skips_tick`, the safe position is above all ticks that are over, unless an open transaction holds it back.
+/// `skips_tick`, the safe position is above all ticks that are over, unless an open transaction took a lower position.
 pub fn of_statement(function: &'static str, skips_tick: bool) -> Result<Option<Safe>, SafePositionError> {
     let shared = generator::on_primary(function).map_err(SessionError::from)?;
     let switches = settings::rollback() == ClockRollback::Switch;
     transaction::watch(&HOOKS);
     let mut answers = ANSWERS.try_borrow_mut().map_err(|_| SafePositionError::NoSnapshot(function))?;
-    // A scan may ask again for each row.
+    // A scan may call this function again for each row. The answer stays the same within a statement.
     if let Some((raw, answer)) = &answers.latest
         && !switches
         && raw.is_of_statement()
@@ -104,7 +104,7 @@ fn find(
     skips_tick: bool,
 ) -> Result<Option<Safe>, SafePositionError> {
     if shared.frontier.position() == Position::ZERO {
-        // Like any call for an id, this leases a worker id and begins a term if necessary.
+        // Like any call for an id, `skip_one` leases a worker id and begins a term if necessary.
         snowflake::skip_one(shared)?;
         issuer(shared).admit_readers().map_err(SessionError::from)?;
     } else if skips_tick && shared.layout.instant_of(shared.generator.next()) < SystemClock.now() {
@@ -131,8 +131,8 @@ fn find(
     Ok(is_complete.then(safe))
 }
 
-/// Returns the processes of this database whose open transactions took positions. Adds 0 for prepared transactions. Returns
-/// an empty list before the first call for a safe position.
+/// Returns the ids of the processes of this database whose open transactions took positions. Adds the process id 0, which
+/// stands for prepared transactions. Returns an empty list before the first call for a safe position.
 pub fn open_processes() -> Vec<i32> {
     let Some(shared) = generator::shared().filter(|shared| shared.frontier.position() > Position::ZERO)
     else {

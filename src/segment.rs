@@ -80,8 +80,8 @@ pub fn next_of_sequence(
     }
     let mut run = BoundRun::new(increment);
     loop {
-        // With an increment above 1, each number needs a run of adjoining ids. Each pass tries the fast path first, before
-        // another session takes the following ids.
+        // With an increment above 1, each number needs adjoining ids. Each pass tries the fast path first, because the fast
+        // path leaves other sessions the least time to take the adjoining ids.
         let cached = cache::find(bytes).map(|cached| take_at_once(cached, run.missing()));
         let range = match cached {
             Some(Ok((_, taken))) => taken.range,
@@ -94,7 +94,7 @@ pub fn next_of_sequence(
     }
 }
 
-/// Returns a tag's next number in the tag's format.
+/// Returns a tag's next number as text in the tag's format.
 pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
     let timeout = SegmentTimeout::new();
@@ -106,7 +106,7 @@ pub fn next_text(function: &'static str, bytes: &[u8]) -> Result<String, Segment
     })
 }
 
-/// Returns the last id of a tag that this session got.
+/// Returns the last id that this session got for a tag.
 pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
     let tag = tag::checked(bytes).map_err(SegmentError::BadTag)?;
     privilege::check(&tag, Action::Look, role::current(), Some(&SegmentTimeout::new()))?;
@@ -129,10 +129,10 @@ pub enum Served<T> {
     Own(TakenIds, TagRow),
 }
 
-/// The user of a tag's buffers.
+/// The kind of caller that takes ids from a tag's buffers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum User {
-    /// The caller of an SQL function. The caller needs the right to take ids, may create the tag, and wants this many ids.
+    /// The caller of an SQL function. The caller needs the right to take ids, may create the tag, and wants `want` ids.
     Caller { want: NonZeroU32 },
     /// The extension itself. The caller needs no right on the tag, and the tag is never created.
     Extension,
@@ -222,7 +222,7 @@ fn use_held<T>(
     user: User,
     take: impl Fn(&CachedTag) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
-    // The wait for ids begins when the tag gets a slot. The slot is not evicted until the call has an id.
+    // `find_slot` sets `waiter` when it assigns a slot to the tag. The tag then keeps the slot until this call has an id.
     let mut waiter = None;
     // A missing tag is created only after a search has shown that no column holds ids of this tag.
     let mut may_create = false;
@@ -321,7 +321,7 @@ struct CountedWait<'a> {
 
 impl<'a> CountedWait<'a> {
     fn begin(slot: &'static Slot, slot_generation: u64, timeout: &'a SegmentTimeout) -> Self {
-        // A wait shows no higher demand if the buffers are new, were evicted, or are kept small.
+        // A wait is no sign of a higher demand if the buffers are new, were evicted, or are kept small.
         slot.begin_wait(
             slot.segment.buffer_states().current.is_some() && slot.slow_start().is_none(),
             uptime(),
@@ -372,7 +372,8 @@ fn wait<T>(
                 let max_value = slot.max_value.load(Relaxed);
                 return Some(Err(SegmentError::exhausted(tag, Exhausted { max_value })));
             }
-            // The worker does not see an uncommitted table. Tags that this transaction created were served above.
+            // The worker does not see a table that this transaction has created. Tags that this transaction has created were
+            // served by `take_own`.
             Some(Answer::NoTable) if SEGMENT.find().is_some_and(Source::is_new) => {
                 return Some(Err(SegmentError::unknown(tag)));
             }

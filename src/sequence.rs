@@ -1,6 +1,6 @@
 //! Bound sequences: `nextval`, `currval`, `lastval` and `setval` of a sequence that gives this extension's ids. If the
-//! database has bound sequences, the planner hook replaces calls to these functions with calls to this module. For other
-//! sequences, this module calls the server's functions. The position of a bound sequence stays at its maximum (its end),
+//! database has bound sequences, the planner hook replaces calls to these functions with calls to this module. For sequences
+//! that are not bound, this module calls the server's functions. A bound sequence itself stays at its maximum (its end),
 //! where the server's nextval fails.
 
 pub mod bind;
@@ -60,7 +60,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         check(sequence, SequenceUse::Next)?;
     }
     transaction::refuse_change(c"nextval()");
-    // The sequence was dropped, but its binding still exists: the server's function reports the error.
+    // A sequence without terms was dropped, but its binding still exists. The server's function reports the error.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     confirm(sequence);
     let increment = Increment::new(terms.increment)?;
@@ -108,7 +108,7 @@ pub fn lastval() -> Result<i64, SequenceError> {
 /// Sets a sequence to a value. If the sequence is bound to a tag, the tag is raised but never lowered, so that no id is
 /// issued twice. A sequence that is bound to snowflake ids does not move, because these ids follow the clock.
 pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, SequenceError> {
-    // Also called for values out of bounds, because the server's function reports the error.
+    // The server's function is also called for values out of bounds, because it reports the error.
     let server = || sequence::setval(sequence, value, is_called);
     let Some(binding) = locked_binding_of(sequence) else {
         let number = server();
@@ -130,7 +130,8 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         ),
         Binding::Unreadable => return Err(SequenceError::Unreadable(sequence::name(sequence))),
         Binding::Segment(tag) => {
-            // A number covers a block of `increment` ids. All ids of the block count as issued.
+            // A number of the sequence stands for a block of `increment` ids of the tag. All ids of the block count as
+            // issued.
             let reach = Increment::new(increment)?.reach(value);
             raise_tag(sequence, &tag, if is_called { reach } else { value.saturating_sub(1) }, value)?;
         }
@@ -141,7 +142,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
     Ok(value)
 }
 
-/// Raises a tag with the rights of the table's owner. The current role must have the right to move the tag.
+/// Raises a tag with the rights of the owner of the table of tags. The current role must have the right to move the tag.
 fn raise_tag(sequence: Oid, tag: &Tag, reach: i64, value: i64) -> Result<(), SequenceError> {
     let of_tag = |error| SequenceError::of_tag(error, sequence);
     privilege::check(tag, Action::Move, role::current(), None).map_err(of_tag)?;

@@ -48,7 +48,7 @@ pub fn next(
 }
 
 /// Takes the next number of a key on the fast path. Works only if the session used this series last, and shared memory has a
-/// number for the key. Otherwise returns None, and the caller must use [`next`]. Receives no invalidation messages, so
+/// number for the key. Otherwise returns None, and the caller must use [`next`]. Does not process invalidation messages, so
 /// this function does not see changes that other sessions have committed since the statement began. Raises no error.
 #[inline]
 pub fn next_at_once<T>(
@@ -117,8 +117,8 @@ pub fn raise_to(name: &[u8], key: &Key, number: i64, owner: Oid) -> Result<(), N
     };
     match (cached.series.kind, cached.key_of(key)) {
         (SeriesKind::Gapless, Ok(key)) => gapless::raise_to(&cached, &key, number, owner),
-        // Many keys of a monotonic series share one maximum. A row would raise the maximum for all these keys, and a
-        // rollback would not lower it again.
+        // Many keys of a monotonic series share one maximum. A row would raise the maximum for all these keys, and a rollback
+        // would not lower the maximum again.
         _ => Ok(()),
     }
 }

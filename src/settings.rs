@@ -16,7 +16,7 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Declares the words of settings, and their conversion to the core's types.
+/// Declares an enum for each setting whose value is a word, and the conversion of the enum to the core's type.
 macro_rules! choices {
     ($($choice:ident => $core:ident { $($variant:ident = $word:tt),* })*) => {$(
         #[derive(Clone, Copy, PostgresGucEnum)]
@@ -51,8 +51,9 @@ enum NewColumnsChoice {
     Bound,
 }
 
-/// Declares the variables of settings with their defaults, and a function that defines the settings. A setting has a name, a
-/// context, a kind with its check, and the two descriptions of `pg_settings`.
+/// Declares a variable with a default for each setting, and a function that defines all settings in the server. Each entry
+/// below has the setting's name and context, the function of `guc` that defines the setting, with that function's further
+/// arguments, and the two descriptions in `pg_settings`.
 macro_rules! settings {
     ($($variable:ident: $type:ty = $default:expr, $name:expr, $context:ident, $define:ident($($check:expr),*),
         $short:literal,
@@ -168,17 +169,18 @@ pub struct Config {
     pub layout: Layout,
     /// The datacenter id and worker id in the ids of this server; the datacenter id alone if `worker_id` is `auto`.
     pub identity: Identity,
-    /// Number of tags that keep a slot while no call waits for their ids.
+    /// The number of tags that can have a slot while no call waits for ids.
     pub max_tags: usize,
-    /// The limit for layouts in use besides the server's own layout, and for named generators in a database.
+    /// The highest number of layouts in use besides the server's own layout; also the highest number of named generators in
+    /// one database.
     pub max_generators: usize,
-    /// Bytes of shared memory for the keys of monotonic series.
+    /// The size of the shared memory for the keys of monotonic series, in bytes.
     pub series_memory: usize,
 }
 
 static CONFIG: OnceLock<Config> = OnceLock::new();
 
-/// Checks that the settings that are fixed at server start fit together, and stores the result for [`config`].
+/// Checks that the settings that are fixed at server start fit together, and stores these settings for [`config`].
 pub fn check() -> Result<(), Box<ErrorReport>> {
     let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(report(&error)))?;
     let datacenter = read(&DATACENTER_ID);
@@ -219,12 +221,12 @@ fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport
     })
 }
 
-/// Sets the layout for the next server start with ALTER SYSTEM.
+/// Sets the layout for the next server start, as ALTER SYSTEM does.
 pub fn set_layout_at_next_start(layout: &Layout) {
     guc::alter_system(LAYOUT_NAME, &layout.to_string());
 }
 
-/// Returns the layout that the configuration sets, on a server that did not preload the library.
+/// Returns the text of the configured layout on a server that did not preload the library.
 pub fn layout_text_without_preload() -> String {
     guc::shown(LAYOUT_NAME).unwrap_or_else(|| DEFAULT_LAYOUT.to_string_lossy().into_owned())
 }
@@ -233,7 +235,8 @@ fn text(setting: &GucSetting<Option<CString>>) -> String {
     read(setting).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns the allowed clock drift and the start of sequences for ids of this session.
+/// Returns the rules for ids of this session: how far ids may run ahead of the clock, and where the sequence numbers of each
+/// new tick start.
 #[inline]
 pub fn rules() -> Rules {
     Rules {
@@ -252,7 +255,7 @@ pub fn worker_id_policy() -> Policy {
     read(&WORKER_ID_POLICY).into()
 }
 
-/// Declares functions that return settings as durations. The table above describes the settings.
+/// Declares functions that return settings as durations. `settings!` above describes the settings.
 macro_rules! durations {
     ($($name:ident = $unit:ident($setting:ident);)*) => {$(
         pub fn $name() -> Duration {
@@ -279,13 +282,14 @@ pub fn cache() -> NonZeroU32 {
     NonZeroU32::new(read(&CACHE).cast_unsigned()).unwrap_or(NonZeroU32::MIN)
 }
 
-/// Returns the shard for named generators that have no shard of their own; None if such generators may issue every id.
+/// Returns the shard for named generators that have no shard of their own; None if such generators may issue ids of every
+/// shard.
 #[inline]
 pub fn shard() -> Option<Shard> {
     SHARD_NOW.get()
 }
 
-/// Returns the used share of a segment, in percent, at which the next segment is fetched.
+/// Returns the used part of a segment, in percent, at which the next segment is fetched.
 pub fn segment_prefetch() -> u8 {
     u8::try_from(read(&SEGMENT_PREFETCH)).unwrap_or(100)
 }
@@ -300,8 +304,8 @@ pub fn segment_auto_create() -> bool {
     read(&SEGMENT_AUTO_CREATE)
 }
 
-/// Returns the source of ids for new serial and identity columns: a kind of ids, or a bound sequence. None leaves these
-/// columns to their own sequences.
+/// Returns the value of `snowflake_ids.new_columns`: the source of ids for new serial and identity columns. None means that
+/// these columns keep taking numbers from their own sequences.
 pub fn new_columns() -> Option<&'static str> {
     match read(&NEW_COLUMNS) {
         NewColumnsChoice::Off => None,
@@ -319,7 +323,7 @@ impl Rule for LayoutCheck {
     }
 }
 
-/// Converts an error of the core to the reason for refusing a value.
+/// Converts an error of the core to the reason why the value of a setting is refused.
 fn problem(error: &impl Explain) -> BadValue {
     let mut detail = sentence(&format!("{error}."));
     if let Some(more) = error.detail() {

@@ -1,4 +1,4 @@
-//! Shared memory. Each module holds one block or a part of one.
+//! Shared memory. Each module describes one block of it, or a part of a block.
 
 pub mod bindings;
 pub mod generator;
@@ -13,7 +13,7 @@ pub mod worker_slot;
 
 use crate::pg::shmem::SharedBlock;
 
-/// All blocks, in the order of their layout.
+/// All blocks, in the order in which they follow each other in shared memory.
 pub static BLOCKS: [&dyn SharedBlock; 8] = [
     &generator::SHARED,
     &segments::SEGMENTS,

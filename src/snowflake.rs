@@ -1,6 +1,6 @@
 //! The session's snowflake ids: the ids that the session took but has not handed out, and the last id that it handed out.
 //!
-//! A server process serves one session at a time and has one thread, so a static holds the ids. If a function's optional
+//! A server process serves one session at a time, in one thread, so a static holds the ids. If a function's optional
 //! generator is None, the function uses the server's own layout.
 
 use crate::issuer::issuer;
@@ -24,8 +24,8 @@ use snowflake_ids_core::{
 use std::cell::OnceCell;
 use std::num::NonZeroU32;
 
-/// The most ids that `snowflake_nextvals` takes in one step. This limits the ids that a cancelled call wastes, and keeps the
-/// ids of all sessions from running seconds ahead of the clock.
+/// The most ids that `snowflake_nextvals` takes in one step. The limit bounds the number of ids that a cancelled call wastes,
+/// and keeps the ids of all sessions from running seconds ahead of the clock.
 const MAX_RANGE: u32 = 8_192;
 
 static SESSION: Session = Session::new();
@@ -84,7 +84,7 @@ pub fn uuid(function: &'static str, of: Option<&'static CachedGenerator>) -> Res
 }
 
 /// Returns the next position and the layout under which it was taken; waits as long as necessary. `only` returns the shard
-/// of a named generator.
+/// that restricts the ids of a named generator.
 fn issue(
     function: &'static str,
     of: Option<&'static CachedGenerator>,
@@ -92,7 +92,7 @@ fn issue(
 ) -> Result<(Issued, Layout), SessionError> {
     let shared = ready(function)?;
     loop {
-        // The generator may have changed while the call waited.
+        // The generator's definition may have changed while the previous pass waited.
         let layout = layout_of(shared, of);
         let only = of.map(&only).transpose()?.flatten();
         let found = match of {
@@ -125,12 +125,12 @@ fn rules_of(of: Option<&CachedGenerator>) -> Rules {
     of.map_or(rules, |cached| cached.named().rules(rules))
 }
 
-/// Returns the source of a layout's ids: a slot, or the server's own generator; None if not known yet.
+/// Returns the source of a layout's ids: a slot, or the server's own generator; None if the source is not known yet.
 fn slot_ref_of(of: Option<&CachedGenerator>) -> Option<SlotRef> {
     of.map_or(Some(SlotRef::Own), |cached| cached.slot_ref.get())
 }
 
-/// Returns whether the generator is unchanged since the call began. Reads a changed generator again.
+/// Returns whether the generator's definition is unchanged since the call began. Reads a changed definition again.
 fn is_current(of: Option<&CachedGenerator>) -> Result<bool, NamedError> {
     let Some(cached) = of.filter(|cached| !cached.is_current()) else { return Ok(true) };
     check_for_interrupts!();
@@ -155,7 +155,7 @@ fn at_once(shared: &Shared) -> Option<Issued> {
     }
 }
 
-/// Returns the next position if the session's block cannot give a position: the block is empty, or the clock must be
+/// Returns the next position when [`Session::pop`] has returned None: the session's block is empty, or the clock must be
 /// checked.
 #[inline(always)]
 #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
@@ -203,7 +203,7 @@ fn cache_of(named: &Named) -> NonZeroU32 {
     named.cache.unwrap_or_else(settings::cache)
 }
 
-/// Takes positions. If a shard is given, the first position belongs to that shard.
+/// Takes positions. If a shard is given, the id of the first position belongs to that shard.
 fn take_as(
     only: Option<&Shard>,
     source: &LayoutGenerator<'_>,
@@ -281,8 +281,8 @@ pub fn forget_last() {
     SESSION.forget_last();
 }
 
-/// Returns the server's generator on the fast path, and announces the transaction to readers. Returns None if the server is
-/// not known to be a primary.
+/// Returns the server's generator on the fast path, and announces the transaction to readers of a safe position. Returns None
+/// if the server is not known to be a primary.
 #[inline]
 fn announced() -> Option<&'static Shared> {
     // Only a primary announces transactions.
@@ -290,7 +290,7 @@ fn announced() -> Option<&'static Shared> {
     generator::shared().filter(|_| is_primary()).inspect(|shared| open_transaction::announce(shared))
 }
 
-/// Returns the server's generator if this session may use it now. Announces the transaction to readers.
+/// Returns the server's generator if this session may use it now. Announces the transaction to readers of a safe position.
 #[inline]
 fn ready(function: &'static str) -> Result<&'static Shared, SessionError> {
     let shared = generator::on_primary(function)?;
@@ -347,7 +347,7 @@ impl Several {
         (MAX_RANGE / moduli).max(1)
     }
 
-    /// Takes the next position of the current range. With a shard, takes the next position that belongs to the shard.
+    /// Takes the next position of the current range. With a shard, takes the next position whose id belongs to the shard.
     fn take_first(&mut self) -> Option<Position> {
         let TakenPositions { positions, node_bits } = &mut self.current;
         match &self.only {
@@ -395,7 +395,7 @@ fn take_several(
             }
             None => wait_and_take(shared, of, only, want)?.taken,
         };
-        // The positions that the session still holds are lower than the new positions, so they are discarded.
+        // The positions that the session still holds are lower than the new positions, so the held positions are discarded.
         session_of(of).drop_held();
         // If the generator's definition has changed meanwhile, the positions are discarded.
         if is_current(of)? {

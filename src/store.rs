@@ -1,5 +1,5 @@
-//! Durable state: the rows of the extension's tables, and two files in the data directory. Tables of "tags" hold segment
-//! tags, the names of ranges of ids.
+//! Durable state: the rows of the extension's tables, and files in the data directory. A "tag" in these modules is a segment
+//! tag, the name of a range of ids.
 
 pub mod citus;
 pub mod durable;

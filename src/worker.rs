@@ -1,6 +1,6 @@
 //! The background workers.
 //!
-//! The server has one launcher. Each database with requests has a refill worker, which reserves segments. A lease worker
+//! The server has one launcher. Each database with requests gets a refill worker, which reserves segments. A lease worker
 //! runs while the lease of the server's worker id has to be obtained, renewed or checked.
 //!
 //! Requests are in shared memory, and a wake-up only tells a worker to read them. So a dead worker or a lost wake-up loses
@@ -20,7 +20,8 @@ use crate::shared::registries;
 use crate::shared::segments::segments;
 use std::time::Duration;
 
-/// The time that a worker may continue in a database that is about to be dropped. DROP DATABASE waits for 5 s.
+/// The time that a worker may continue in a database that is about to be dropped. DROP DATABASE waits 5 s for other processes
+/// to leave the database.
 const LEAVES_WITHIN: Duration = Duration::from_secs(1);
 
 /// Frees the shared memory of a dropped database whose oid a new database is about to get. No session is connected to either

@@ -1,6 +1,6 @@
-//! Support function that lets COPY FROM insert rows in batches. The function acts while COPY FROM plans its defaults and
-//! its WHERE clause, and replaces each call of an id function by a call of the COPY variant: a STABLE function with the same
-//! entry point. `docs/architecture.md` says why the id functions themselves are VOLATILE.
+//! The planner support function that lets COPY FROM insert rows in batches. The function acts while COPY FROM plans its
+//! defaults and its WHERE clause, and replaces each call of an id function by a call of the COPY variant: a STABLE function
+//! with the same entry point. `docs/architecture.md` says why the id functions themselves are VOLATILE.
 
 use crate::pg::{catalog, extension, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
@@ -50,7 +50,8 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
             _ if !(*call).args.is_null() && is_of_tag() => "segment_nextval_in_copy",
             _ => "snowflake_nextval_in_copy",
         };
-        // Everyone may call the COPY variant, so the caller's privilege on the original function has to be checked.
+        // By default everyone may call the COPY variant, so the caller's privilege on the original function has to be
+        // checked.
         let copy_variant = extension::function(&format!("pg_catalog.{name}({types})"));
         let Some(copy_variant) = copy_variant else { return NONE };
         if !role::may_execute((*call).funcid) || !role::may_execute(copy_variant) {

@@ -36,7 +36,7 @@ unsafe fn at_once(call: pg_sys::FunctionCallInfo) -> Option<i64> {
         }
         let tag = bytes_of(argument.value);
         let seen = &raw mut (*(*call).flinfo).fn_extra;
-        // Consecutive rows mostly name the same tag.
+        // Consecutive rows mostly name the same tag, so `fn_extra` keeps the tag of the previous row.
         let cached = match (*seen).cast::<CachedTag>().as_ref() {
             Some(cached) if *cached.tag == *tag => cached,
             // A longer text cannot be a tag, and its lookup would take long.

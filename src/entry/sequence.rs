@@ -5,7 +5,8 @@ use crate::pg::report::{bad_argument, raise, report};
 use crate::sequence::{self, error::SequenceError};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 
-/// Defines a function that replaces the server's function `$called`, if the current role may call that function.
+/// Defines the replacement for the server's function `$called`. The replacement fails unless the current role may call the
+/// server's function.
 macro_rules! replacement {
     ($entry:ident, $info:ident, $called:expr, |$call:ident| $given:expr) => {
         info!($info);
@@ -64,7 +65,7 @@ impl FunctionCall {
         }
     }
 
-    /// Returns the argument at `index`, which is declared with this type.
+    /// Returns the argument at `index`, which is declared with the type `T`.
     fn argument<T: FromDatum>(&self, index: usize) -> T {
         // SAFETY: the function has this argument, which is not null because the function is strict.
         let argument = unsafe {

@@ -10,8 +10,8 @@ use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, SeriesError};
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// Fills the column before an INSERT. The trigger's arguments name the series, the column to fill and the column of the
-/// key. If the row already has a number, the trigger raises the key's counter to this number.
+/// Fills the column before an INSERT. The trigger's arguments name the series, the column to fill and the column of the key.
+/// If the row already has a number, the trigger raises the key's counter to at least this number.
 #[unsafe(no_mangle)]
 #[pg_guard]
 extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
@@ -99,7 +99,7 @@ fn misused() -> ! {
     )
 }
 
-/// The row to be stored, and its table.
+/// The row to insert, its table, and the name of the series.
 struct CallingTable<'a> {
     relation: pg_sys::Relation,
     row: pg_sys::HeapTuple,
@@ -126,7 +126,8 @@ impl CallingTable<'_> {
         unsafe { (*self.relation).rd_att }
     }
 
-    /// Returns the column with this name. The column's number may differ between a partition and its parent.
+    /// Returns the column with this name. The trigger's arguments name columns, because a column's number may differ between
+    /// a partition and its parent.
     fn column<'a>(&self, name: &'a CStr) -> Result<KeyColumn<'a>, Box<ErrorReport>> {
         let pointer: *const c_char = name.as_ptr();
         // SAFETY: the relation is open. Numbers above 0 belong to user columns.
@@ -144,7 +145,7 @@ impl CallingTable<'_> {
         }
     }
 
-    /// Returns the row's value of a column; None if it is null.
+    /// Returns the row's value of a column; None if the value is null.
     fn value(&self, column: &KeyColumn<'_>) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: the row belongs to the table, which has this column.

@@ -36,8 +36,8 @@ entry!(
     |call| unsafe { next(call, uuid) }
 );
 
-/// Returns the next number of a key from shared memory. Returns None if shared memory holds no number, or if the session's
-/// previous call used another series.
+/// Returns the next number of a key from shared memory. Returns None if shared memory holds no number for the key, or if the
+/// session's previous call used another series.
 ///
 /// # Safety
 /// `call` is the server's call of a function with a text and a key, and `key` reads keys of this type.

@@ -29,7 +29,7 @@ fn next(of: Option<&'static CachedGenerator>) -> i64 {
     snowflake::next("snowflake_nextval", of).unwrap_or_else(|error| raise(report(&error)))
 }
 
-/// Returns the generator that the argument names, if the session has it in its cache.
+/// Returns the generator that the argument names, if the generator is in the session's cache.
 ///
 /// # Safety
 /// `call` is the server's call of a strict function with a text argument.
@@ -48,7 +48,7 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
             return None;
         }
         let name = bytes_of(argument.value);
-        // Consecutive rows mostly name the same generator.
+        // Consecutive rows mostly name the same generator, so `fn_extra` keeps the generator of the previous row.
         match seen.cast::<CachedGenerator>().as_ref() {
             Some(cached) if cached.name() == name => Some(cached),
             _ => {
@@ -64,8 +64,8 @@ pub(super) unsafe fn cached(call: pg_sys::FunctionCallInfo) -> Option<&'static C
     }
 }
 
-/// A flag in the low bit of the stored address. It means that the argument is a constant, so later calls need not compare the
-/// name.
+/// A flag in the low bit of the stored address. The flag means that the argument is a constant, so later calls need not
+/// compare the name.
 const CONSTANT: usize = 1;
 const _: () = assert!(align_of::<CachedGenerator>() > CONSTANT);
 

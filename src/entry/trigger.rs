@@ -1,13 +1,13 @@
 //! Entry points of trigger functions.
 //!
-//! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error before that.
+//! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error instead.
 
 use crate::pg::report::raise;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::trigger_support::called_as_trigger;
 use pgrx::{PgSqlErrorCode, function_name, pg_guard, pg_sys};
 
-/// Defines an entry point, its calling convention, and the call of pgrx's entry point.
+/// Defines an entry point that calls pgrx's entry point `$behind`, and the record of the entry point's calling convention.
 macro_rules! trigger {
     ($entry:ident, $info:ident, $behind:ident) => {
         unsafe extern "C-unwind" {

@@ -1,4 +1,4 @@
-//! Object access hook: reports new, dropped and altered objects, and calls of `setval`.
+//! The object access hook, which reports new, dropped and altered objects, and calls of `setval`.
 
 use super::{extension, redirect, sequence, utility};
 use pgrx::{pg_guard, pg_sys};

@@ -23,7 +23,7 @@ type OnChange = fn();
 
 /// The highest number of columns that the extension reads from one table.
 const MOST_COLUMNS: usize = 14;
-/// The attribute number of a column that the installed version of the extension lacks.
+/// The attribute number that stands for a column that the installed version of the extension lacks.
 const MISSING: i16 = 0;
 
 /// The tables that this process has looked up.
@@ -55,7 +55,7 @@ impl Type {
 }
 
 /// A table of the extension, with the columns that are read without SQL. A role may drop the extension during a statement,
-/// and create another table under the same name. [`Table::find`] and [`Table::open`] detect this.
+/// and create another table under the same name. [`Table::find`] and [`Table::open`] detect such a table.
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
@@ -69,7 +69,7 @@ pub struct Table {
     watched: Once,
 }
 
-/// Reason why a table of the extension cannot be opened.
+/// The reason why a table of the extension cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unseen {
     /// The extension has no such table. A table of this name may exist outside the extension.
@@ -82,7 +82,7 @@ pub enum Unseen {
 pub struct Open {
     table: &'static Table,
     numbers: [i16; MOST_COLUMNS],
-    /// Open as long as `self` exists.
+    /// The relation, which is open as long as `self` exists.
     pub(super) relation: pg_sys::Relation,
     lock: Lock,
 }
@@ -298,9 +298,9 @@ impl Source {
         Relation::find(self.0).map_or_else(|| raise(extension::missing()), |table| table.owner())
     }
 
-    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). A session that takes ids
-    /// therefore needs no privilege on the table. A background worker is a superuser, but the owner's triggers do not
-    /// get its rights.
+    /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). A session that takes ids therefore
+    /// needs no privilege on the table. A background worker is a superuser, but the owner's triggers do not get the worker's
+    /// rights.
     pub fn as_owner<T>(self, work: impl FnOnce() -> T) -> T {
         self.keep();
         role::with_rights(self.owner(), false, RoleSettings::Stay, work)
@@ -311,7 +311,7 @@ impl Source {
     pub fn as_owner_at_once<T>(self, work: impl FnOnce() -> T) -> Option<T> {
         let found = self.extension()?;
         let mode = pg_sys::RowExclusiveLock.cast_signed();
-        // SAFETY: the caller is within a transaction; any number can be locked.
+        // SAFETY: the caller is within a transaction; any OID can be locked.
         let has_locks = extension::lock_at_once(found)
             && unsafe { pg_sys::ConditionalLockRelationOid(self.0, mode) }
             && self.extension() == Some(found);
@@ -374,7 +374,7 @@ pub fn take_in_changes() {
     unsafe { pg_sys::AcceptInvalidationMessages() };
 }
 
-/// Returns the name of a function, or None if it does not exist. Call only within a transaction.
+/// Returns the name of a function, or None if the function does not exist. Call only within a transaction.
 pub fn function_name(function: pg_sys::Oid) -> Option<CString> {
     // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
     let name = unsafe { pg_sys::get_func_name(function) };

@@ -15,7 +15,7 @@ pub fn may_exist(database: u32) -> bool {
 /// Returns whether the data directory contains files of a database. Needs no transaction. Returns true if a check of a folder
 /// fails.
 pub fn has_files(database: u32) -> bool {
-    /// Folder of tablespaces; each tablespace has a folder for each major version.
+    /// The folder of tablespaces; each tablespace has a folder for each major version.
     const TABLESPACES: &str = "pg_tblspc";
     let folders =
         |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -112,7 +112,8 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
         let began = if pg_sys::ActiveSnapshotSet() { (*pg_sys::GetActiveSnapshot()).curcid } else { 0 };
         pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
         (*pg_sys::GetActiveSnapshot()).curcid = began;
-        // A direct call, because pgrx would choose `read_only` itself. If false, SPI would take another snapshot.
+        // `SPI_execute` is called directly, because pgrx would choose `read_only` itself. With a false `read_only`, SPI would
+        // take another snapshot.
         let columns = Spi::connect(|_| {
             pg_sys::SPI_execute(sql.as_ptr(), true, 1);
             (pg_sys::SPI_processed > 0).then(|| {

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ops::RangeInclusive;
 
-/// The common parts of all settings.
+/// The parts of a setting's definition that are common to all types of settings.
 pub struct About {
     /// The full name, including `snowflake_ids.`.
     pub name: &'static CStr,
@@ -22,7 +22,7 @@ pub struct About {
     pub context: GucContext,
 }
 
-/// Reason why a value is refused.
+/// The reason why a value is refused.
 pub struct BadValue {
     /// The fault, as a sentence.
     pub detail: String,
@@ -51,7 +51,6 @@ pub fn define_int(
     define(name, || GucRegistry::define_int_guc(name, short, long, setting, min, max, context, flags));
 }
 
-/// Defines a boolean setting.
 pub fn define_bool(about: About, setting: &'static GucSetting<bool>) {
     let About { name, short, long, context } = about;
     let flags = GucFlags::default();
@@ -141,7 +140,7 @@ pub fn impose(name: &CStr, value: &CStr) {
 }
 
 /// Returns the value of any setting, or None if nothing has set it. Also works before the setting is defined. Returns only
-/// the beginning of a value that is too long.
+/// the beginning of a value that is longer than [`MAX_TEXT_BYTES`].
 pub fn shown(name: &CStr) -> Option<String> {
     // SAFETY: the name outlives the call. The value is copied before the setting can change.
     unsafe {
@@ -183,7 +182,7 @@ pub fn reserve_prefix(prefix: &CStr) {
 /// id.
 #[inline]
 pub fn read<T: GucValue>(setting: &GucSetting<T>) -> T {
-    // SAFETY: a process of the server has one thread, and the server keeps the value valid.
+    // SAFETY: only the main thread of a process reads and changes settings, and the server keeps the value valid.
     unsafe { T::from_raw(*setting.as_ptr()) }
 }
 

@@ -1,15 +1,15 @@
 //! Connections to other Postgres servers, with waits that cancel and shutdown can interrupt.
 //!
-//! libpq is not linked. The first connection loads libpq into the process ([`functions`]). This module uses libpq's
-//! asynchronous calls. Between the calls the process sleeps on its latch and the socket ([`timeout`]), so cancel,
+//! This library is not linked with libpq. The first connection loads libpq into the process ([`functions`]). This module uses
+//! libpq's asynchronous calls. Between the calls the process sleeps on its latch and the socket ([`timeout`]), so cancel,
 //! `statement_timeout` and SIGTERM end a wait immediately. Only libpq's lookup of a host name would still block, so a thread
 //! looks up the name ([`names`]).
 //!
 //! An interrupt throws an error, which unwinds like a panic. Unwinding drops the connection that is being opened or used,
 //! and the drop closes the connection. If the process ends instead, the kernel closes the connection.
 //!
-//! Closing never waits: unsent data is discarded. A silent server gets no cancel request, because that would need another
-//! connection. The server notices the lost client at its next read or write.
+//! Closing never waits: unsent data is discarded. A silent server gets no cancel request, because a cancel request would need
+//! another connection. The server notices the lost client at its next read or write.
 
 mod ceiling;
 mod functions;
@@ -45,7 +45,7 @@ impl Connection {
     /// [`hosts::each`](snowflake_ids_core::registry::hosts::each) to try several hosts.
     ///
     /// # Errors
-    /// [`ConnectionError`]. An error is thrown if libpq cannot be loaded, or if the wait is interrupted.
+    /// Returns a [`ConnectionError`]. Throws an error if libpq cannot be loaded, or if the wait is interrupted.
     pub fn open(options: &[(String, String)], limit: Duration) -> Result<Self, ConnectionError> {
         let mut timeout = Timeout::new(limit);
         let options = names::looked_up(options, &mut timeout)?;
@@ -66,8 +66,8 @@ impl Connection {
     /// length. Therefore the memory of libpq is limited, too ([`ceiling`]).
     ///
     /// # Errors
-    /// [`ConnectionError::Refused`] if the statement failed. [`ConnectionError::Unreachable`] if the connection was already
-    /// closed, so that nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
+    /// Returns [`ConnectionError::Refused`] if the statement failed, and [`ConnectionError::Unreachable`] if the connection
+    /// was already closed, so that nothing was sent. [`ConnectionError::Silent`], [`ConnectionError::Lost`] and
     /// [`ConnectionError::TooLong`] close the connection. An interrupt also closes the connection, and throws an error.
     pub fn ask(
         &mut self,
@@ -100,7 +100,7 @@ impl Connection {
     }
 
     /// Returns whether the connection seems to be open. Detects that the server has closed the connection. Does not detect
-    /// that the server has vanished without closing it.
+    /// that the server has vanished without closing the connection.
     pub fn is_good(&mut self) -> bool {
         // The first call reads the server's last message. The second call reads the end of the connection.
         let good =

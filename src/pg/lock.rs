@@ -36,7 +36,7 @@ pub enum For {
     LogLimit,
     /// The removal of keys of monotonic series from shared memory.
     Sweep,
-    /// The high-water marks of ids that transactions have handed out and may still roll back.
+    /// The high-water marks of tags, for ids of transactions that have not committed.
     HighWaterMarks,
     /// The transactions that ended last.
     EndedTransactions,
@@ -44,7 +44,7 @@ pub enum For {
 
 /// Requests the locks. Call only while the server computes the size of shared memory.
 pub fn request() {
-    // SAFETY: the caller calls this at the right time; the name is a constant.
+    // SAFETY: the caller calls this function while the server computes the size of shared memory; the name is a constant.
     unsafe { pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS) }
 }
 

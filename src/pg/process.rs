@@ -1,13 +1,13 @@
 //! Variables of one process.
 
-/// A variable of this process, which has one thread. A thread-local variable would cost a function call for each access.
+/// A variable of this process, for use by the process's main thread only. A thread-local variable would cost a function call
+/// for each access.
 pub struct PerProcess<T>(T);
 
-// SAFETY: a process of the server has one thread.
+// SAFETY: only the main thread of a process uses these variables. The other thread of this extension (`libpq::names`) uses none.
 unsafe impl<T> Sync for PerProcess<T> {}
 
 impl<T> PerProcess<T> {
-    /// Creates a variable with its first value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }

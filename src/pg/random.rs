@@ -1,4 +1,4 @@
-//! Random numbers that nobody can guess and that do not repeat.
+//! Random numbers that nobody can guess.
 
 use pgrx::pg_sys;
 

@@ -1,6 +1,7 @@
-//! Planner hook that redirects calls of sequence functions to functions of the extension.
+//! The planner hook that redirects calls of sequence functions to functions of the extension.
 //!
-//! The extension's functions serve bound sequences, whose numbers come from this extension, and all other sequences.
+//! For a bound sequence, the extension's functions return ids of this extension. For any other sequence, these functions call
+//! the server's functions.
 
 use super::{relation, role};
 use pgrx::{pg_guard, pg_sys};
@@ -30,7 +31,7 @@ type Walker = unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> boo
 /// The extension's functions that are called in place of the server's.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
-    /// Replacements, in the order of [`Called`].
+    /// The replacements of the server's functions, in the order of [`Called`].
     pub calls: [pg_sys::Oid; 5],
     /// The function that records the id of a column as the current value of the column's sequence.
     pub recorded: pg_sys::Oid,
@@ -145,9 +146,8 @@ extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
     *found = REDIRECT.get().and_then(|redirect| redirect());
 }
 
-/// Wraps the column defaults of an INSERT, MERGE or `UPDATE ... SET column = DEFAULT` that create ids. The wrapper
-/// function records the id as the current value of the column's sequence, because applications call `currval`
-/// afterwards.
+/// Wraps each column default that creates ids, in an INSERT, a MERGE or an `UPDATE ... SET column = DEFAULT`. The wrapper
+/// function records the id as the current value of the column's sequence, because applications call `currval` afterwards.
 ///
 /// # Safety
 /// The query is valid and may be changed.
@@ -193,13 +193,13 @@ unsafe fn record_columns(
     unsafe {
         for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
             let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
-            // If VALUES has several rows, the value is a Var that refers to the list, inside a cast to the column's type.
+            // If VALUES has several rows, as in VALUES (DEFAULT, ...), (DEFAULT, ...), the value is a Var that refers to the
+            // VALUES list. The Var may be inside a cast to the column's type.
             let value = unconverted(slot);
             if !is_node(*value, pg_sys::NodeTag::T_Var) {
                 record_value(slot, table, (*column).resno, targets);
                 continue;
             }
-            // Several rows: VALUES (DEFAULT, ...), (DEFAULT, ...).
             let var: *mut pg_sys::Var = (*value).cast();
             let row_place = usize::try_from((*var).varno).ok().and_then(|place| place.checked_sub(1));
             let rows = row_place.and_then(|place| tables.get_ptr(place));
@@ -400,8 +400,8 @@ unsafe extern "C-unwind" fn call_for(node: *mut pg_sys::Node, targets: &Targets)
         (*next_of).location = IDENTITY;
         let narrow = match (*next).typeId {
             pg_sys::INT8OID => return next_of.cast(),
-            // Sequences of these types keep their own numbers. Calls of these sequences are redirected so that the
-            // extension's `lastval` knows about them.
+            // The sequences of integer and smallint columns keep their own numbers. Calls for these sequences are redirected,
+            // too, so that the extension's `lastval` knows about the calls.
             pg_sys::INT4OID => INT4,
             pg_sys::INT2OID => INT2,
             _ => return std::ptr::null_mut(),

@@ -112,8 +112,8 @@ impl Relation {
         self.allows(pg_sys::ACL_SELECT, role::current())
     }
 
-    /// Returns the position of a sequence; None if the relation is no sequence. Uses no SELECT, because a SELECT takes a
-    /// name. During a wait for a lock, a user could create a view of this name, and the view's code would run.
+    /// Returns the position of a sequence; None if the relation is no sequence. Uses no SELECT, because a SELECT needs the
+    /// sequence's name. During a wait for a lock, a user could create a view of this name, and the view's code would run.
     pub fn position(&self) -> Option<SequencePosition> {
         if !self.is_sequence {
             return None;

@@ -12,7 +12,7 @@ type Listener = fn(pg_sys::Oid);
 
 static LISTENERS: PerProcess<RefCell<Vec<Listener>>> = PerProcess::new(RefCell::new(Vec::new()));
 
-/// Adds a listener. Each listener must be added only once in a process. A listener must not add another one.
+/// Adds a listener. Each listener must be added only once in a process. A listener must not add another listener.
 pub fn listen(listener: Listener) {
     static ONCE: Once = Once::new();
     LISTENERS.borrow_mut().push(listener);

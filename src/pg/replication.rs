@@ -9,7 +9,7 @@ const APPLIERS: [&CStr; 3] = [
     if cfg!(feature = "pg19") { c"TableSyncWorkerMain" } else { c"TablesyncWorkerMain" },
     c"ParallelApplyWorkerMain",
 ];
-/// Entry point of the worker that copies the positions of the publisher's sequences. The worker exists since Postgres 19.
+/// The entry point of the worker that copies the positions of the publisher's sequences. The worker exists since Postgres 19.
 const SEQUENCES: &CStr = c"SequenceSyncWorkerMain";
 
 /// Returns whether logical replication delivered the row for which a trigger is called. Returns false for a row that a

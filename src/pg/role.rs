@@ -13,7 +13,6 @@ unsafe extern "C-unwind" {
     fn GetUserId() -> pg_sys::Oid;
 }
 
-/// Returns the current role.
 #[inline]
 pub fn current() -> pg_sys::Oid {
     // SAFETY: reads a variable of this process.
@@ -75,7 +74,7 @@ pub fn name(role: pg_sys::Oid) -> Option<String> {
 type OnRoleChange = fn();
 
 static ON_CHANGE: PerProcess<Cell<Option<OnRoleChange>>> = PerProcess::new(Cell::new(None));
-/// Number of invalidation messages about roles, memberships and databases that this process has received.
+/// The number of invalidation messages about roles, memberships and databases that this process has received.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// Sets the action that runs whenever a role, a membership or the owner of a database has changed.
@@ -91,7 +90,7 @@ pub fn watch() {
         use pg_sys::SysCacheIdentifier::{AUTHMEMROLEMEM, AUTHOID, DATABASEOID};
         // The owner of the current database is an implicit member of `pg_database_owner`.
         for cache in [AUTHOID, AUTHMEMROLEMEM, DATABASEOID] {
-            // SAFETY: registered once for the life of the process.
+            // SAFETY: the callback is registered once for the life of the process.
             unsafe {
                 pg_sys::CacheRegisterSyscacheCallback(
                     super::tuple::cache_id(cache),

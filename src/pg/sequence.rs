@@ -15,7 +15,7 @@ unsafe extern "C-unwind" {
 /// An action that runs after a relation has changed.
 type OnSequenceChange = fn();
 
-/// The watched table and the action. None means every relation.
+/// The watched table and the action. None means that every relation is watched.
 type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
@@ -167,7 +167,7 @@ pub enum SequenceUse {
     Next,
     /// Reading the number that the session took last.
     Look,
-    /// Setting the position.
+    /// Setting the sequence to a value.
     Set,
 }
 

@@ -73,7 +73,7 @@ impl Rest {
         }
     }
 
-    /// Returns a lock for this purpose. Nobody uses the value that is made while the size is measured.
+    /// Returns a lock for this purpose. Nobody uses a lock that is returned while the size is measured.
     pub fn lock(&self, purpose: For) -> LwLock {
         if self.memory.is_some() { LwLock::requested(purpose) } else { LwLock::INIT }
     }

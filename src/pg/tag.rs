@@ -67,7 +67,7 @@ impl TagText {
 /// Returns the bytes of a text that should be a tag. The bytes live as long as the call.
 ///
 /// # Errors
-/// [`TagError`] if the text is too long. The bytes of such a text are not read.
+/// Returns [`TagError`] if the text is too long. The bytes of such a text are not read.
 ///
 /// # Safety
 /// The datum is a text.
@@ -85,7 +85,7 @@ impl Text<'_> {
     /// Returns the bytes of a text that should be a tag.
     ///
     /// # Errors
-    /// [`TagError`] if the text is too long. The bytes of such a text are not read.
+    /// Returns [`TagError`] if the text is too long. The bytes of such a text are not read.
     pub fn tag_bytes(&self) -> Result<&[u8], TagError> {
         // SAFETY: a `Text` is a text, which lives as long as `self`.
         unsafe { tag_of(self.datum) }

@@ -119,7 +119,7 @@ impl IntoDatum for Text<'_> {
     }
 }
 
-/// Returns the number of bytes of a text after decompression. Reads only its header.
+/// Returns the number of bytes of a text after decompression. Reads only the text's header.
 ///
 /// # Safety
 /// The datum is a text.

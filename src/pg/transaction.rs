@@ -43,7 +43,7 @@ pub struct Subtransaction(u32);
 impl Subtransaction {
     /// Returns the current subtransaction. The top-level transaction counts as a subtransaction.
     pub fn current() -> Self {
-        // SAFETY: SQL functions call this, within a transaction.
+        // SAFETY: the caller is within a transaction.
         Self(unsafe { pg_sys::GetCurrentSubTransactionId() })
     }
 }

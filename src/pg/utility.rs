@@ -1,4 +1,4 @@
-//! Utility hook for COPY FROM, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, RESTART IDENTITY, DISCARD and RESET ALL.
+//! The utility hook for COPY FROM, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, RESTART IDENTITY, DISCARD and RESET ALL.
 
 use super::process::PerProcess;
 use super::server;
@@ -58,7 +58,7 @@ pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();
 
 /// Resets the flags after an error, because an error skips the end of the hook. When a subtransaction is rolled back, every
 /// COPY FROM that still runs has already planned its defaults. ALTER SEQUENCE, CREATE TABLE or ALTER TABLE may still be
-/// running, if one of its event triggers has caught the error.
+/// running, if one of its event triggers has caught the error, so `ALTERS` and `CREATES` are then set.
 static AFTER_ERRORS: Hooks = Hooks {
     committed: forget_changes,
     ended: || {

@@ -143,7 +143,7 @@ impl Default for Condition {
 impl Condition {
     /// Wakes all waiting processes.
     pub fn broadcast(&self) {
-        // SAFETY: initialised in `default`.
+        // SAFETY: the variable was initialised in `default`.
         unsafe { pg_sys::ConditionVariableBroadcast(self.0.get()) };
     }
 
@@ -151,7 +151,7 @@ impl Condition {
     pub fn wait<T>(&self, event: Event, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> Option<T> {
         let started = std::time::Instant::now();
         // The process joins the waiting list before it calls `ready`, so no wake-up is lost in between.
-        // SAFETY: initialised in `default`.
+        // SAFETY: the variable was initialised in `default`.
         unsafe { pg_sys::ConditionVariablePrepareToSleep(self.0.get()) };
         let found = loop {
             if let Some(found) = ready() {
@@ -162,7 +162,7 @@ impl Condition {
                 break None;
             }
             let slice = millis(left.min(CONDITION_SLICE));
-            // SAFETY: initialised in `default`; the function checks for interrupts.
+            // SAFETY: the variable was initialised in `default`; the function checks for interrupts.
             unsafe { pg_sys::ConditionVariableTimedSleep(self.0.get(), slice, event.number()) };
             check_for_interrupts!();
         };

@@ -14,7 +14,7 @@ use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-/// Time until the server restarts a launcher that has ended.
+/// The time until the server restarts a launcher that has ended.
 const RESTART: Duration = Duration::from_secs(1);
 
 /// Registers the launcher. The server starts the launcher as soon as the server accepts writes.
@@ -41,7 +41,7 @@ pub fn start_lease_worker(task: LeaseTask, database: u32) -> Option<DynamicBackg
 
 /// Starts a worker that receives the two numbers as its argument.
 fn start(name: &str, main: &str, number: u32, database: u32) -> Option<DynamicBackgroundWorker> {
-    // SAFETY: set once at the start of every process.
+    // SAFETY: the variable is set once, at the start of every process.
     let me = unsafe { pg_sys::MyProcPid };
     builder(name, main)
         .set_restart_time(None)
@@ -84,7 +84,7 @@ pub fn die_when_terminated() {
 
 /// Connects to no database. The worker appears in `pg_stat_activity`, can read `pg_database`, and blocks no DROP DATABASE.
 pub fn connect_to_no_database() {
-    // SAFETY: called once, by a worker that has no connection.
+    // SAFETY: the function is called once, by a worker that has no connection.
     unsafe { pg_sys::BackgroundWorkerInitializeConnectionByOid(pg_sys::InvalidOid, pg_sys::InvalidOid, 0) };
 }
 
@@ -95,7 +95,7 @@ pub fn number_and_database(argument: pg_sys::Datum) -> (u32, u32) {
     ((argument >> 32) as u32, argument as u32)
 }
 
-/// Runs `action` when this process ends for any reason.
+/// Runs `action` when this process exits, also after a fatal error. A crash skips the action.
 pub fn on_exit(action: fn()) {
     // SAFETY: the function's address is passed as a number. `exiting` converts the number back.
     unsafe { pg_sys::before_shmem_exit(Some(exiting), pg_sys::Datum::from(action as usize)) };
@@ -119,7 +119,7 @@ static LOGGED_BEFORE: PerProcess<Cell<pg_sys::emit_log_hook_type>> = PerProcess:
 /// Runs `action` when an error ends this process, and passes the error's SQLSTATE to `action`.
 pub fn on_fatal_error(action: OnFatal) {
     ON_FATAL.set(Some(action));
-    // SAFETY: a variable of this process, which has one thread; `logged` calls the previous hook.
+    // SAFETY: a variable of this process, which only the main thread uses; `logged` calls the previous hook.
     unsafe {
         LOGGED_BEFORE.set(pg_sys::emit_log_hook);
         pg_sys::emit_log_hook = Some(logged);
@@ -164,7 +164,7 @@ pub fn connect(database: u32, lock_timeout: &CStr) {
     ];
     // An uncommitted ALTER DATABASE may hold a lock on the database.
     guc::impose(c"lock_timeout", CONNECT_TIMEOUT);
-    // SAFETY: called once, by a worker that has no connection.
+    // SAFETY: the function is called once, by a worker that has no connection.
     unsafe {
         pg_sys::BackgroundWorkerInitializeConnectionByOid(
             pg_sys::Oid::from(database),

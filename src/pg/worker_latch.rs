@@ -13,11 +13,12 @@ pub struct WorkerLatch {
 impl WorkerLatch {
     /// Takes the slot for this process. Returns whether the slot was free.
     pub fn enter(&self) -> bool {
-        // SAFETY: set once at the start of every process.
+        // SAFETY: the variable is set once, at the start of every process.
         let me = unsafe { pg_sys::MyProcPid };
         let free = self.pid.compare_exchange(0, me, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if free {
-            // SAFETY: set at process start. The latch lies in shared memory, at the same address in all processes.
+            // SAFETY: the variable is set at process start. The latch lies in shared memory, at the same address in all
+            // processes.
             self.latch.store(unsafe { pg_sys::MyLatch }, Ordering::Release);
         }
         free
@@ -25,7 +26,7 @@ impl WorkerLatch {
 
     /// Frees the slot if this process holds it. Returns whether the slot was freed.
     pub fn leave(&self) -> bool {
-        // SAFETY: set once at the start of every process.
+        // SAFETY: the variable is set once, at the start of every process.
         let mine = self.pid.load(Ordering::Acquire) == unsafe { pg_sys::MyProcPid };
         if mine {
             self.latch.store(std::ptr::null_mut(), Ordering::Release);
@@ -39,7 +40,7 @@ impl WorkerLatch {
         self.pid.load(Ordering::Acquire) != 0
     }
 
-    /// Wakes the process that holds the slot. Returns whether a process held it.
+    /// Wakes the process that holds the slot. Returns whether a process held the slot.
     pub fn wake(&self) -> bool {
         let latch = self.latch.load(Ordering::Acquire);
         if latch.is_null() {

@@ -1,4 +1,4 @@
-//! The hand-over of tags between this database and registries: access to this server for
+//! The hand-over of tags between this database and registries. Implements, for this server, the traits of
 //! `snowflake_ids_core::registry::handover`.
 
 use super::call::others;

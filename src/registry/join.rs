@@ -40,7 +40,7 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     let from = issuer::change(shared, |state, _| state.end_of(&lease))?;
     let Lease { datacenter, worker, .. } = lease;
     let mut there = others();
-    // A renewal may have failed halfway, so the registry's row may have either token.
+    // A renewal may have failed halfway, so the worker id's row in the registry may have either token.
     let released = [Some(lease.token), pending_token].into_iter().flatten().try_for_each(|token| {
         let release = RequestBody::Release { datacenter, worker, token, from };
         there.ask(&endpoint.server, Some(&endpoint.seen), release).map(drop)
@@ -93,8 +93,9 @@ pub fn is_alone() -> bool {
     shared().is_some_and(|shared| shared.status.alone.load(Relaxed))
 }
 
-/// Records that this transaction changes this database's use of registries, or its own service as a registry. The launcher
-/// reads the database again after the transaction has ended. After a crash, the launcher finds the change in the state file.
+/// Records that this transaction changes this database's use of registries, or the database's own service as a registry. The
+/// launcher reads the database again after the transaction has ended. After a crash, the launcher finds the change in the
+/// state file.
 pub fn record_change() -> Result<(), IssuerError> {
     let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
         return Ok(());
@@ -123,7 +124,7 @@ pub fn leave_alone_first(shared: &Shared) -> Result<(), IssuerError> {
         return Ok(());
     }
     leave_alone(shared)?;
-    // A session of a node without a lease checks again before its next id.
+    // If the database has Citus and the server has no lease, the session checks again before its next id.
     HAS_LOOKED.set(!may_choose(shared) || shared.status.expiry().is_some() || !citus::is_there());
     Ok(())
 }
@@ -168,7 +169,7 @@ enum Moving {
     #[default]
     No,
     Yes,
-    /// The registry's identity, read just before the commit; this database uses the registry from then on.
+    /// The identity of the registry that this database uses from the commit on. Read just before the commit.
     To(String),
 }
 
@@ -192,7 +193,7 @@ fn refuse_to_prepare() {
     }
 }
 
-/// Reads the registry that this database uses, just before the commit.
+/// Reads the first registry that this database uses. Runs just before the commit.
 fn look() {
     if *MOVING.borrow() != Moving::No {
         let look = || REGISTRY_SERVER.find().map(|source| source.as_owner(endpoints::endpoints)).transpose();

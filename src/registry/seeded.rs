@@ -26,8 +26,8 @@ pub fn is_empty() -> bool {
     SEEDED.borrow().0.is_empty()
 }
 
-/// Records the highest id of each tag. Runs just before the commit, because the record blocks every session that receives
-/// ids of such a tag.
+/// Records the highest id of each raised tag in the table of received ids. Runs just before the commit, because the record
+/// blocks every session that receives ids of such a tag.
 fn settle() {
     if is_empty() {
         return;

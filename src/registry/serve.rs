@@ -76,7 +76,7 @@ pub fn leases_elsewhere() -> Option<String> {
     held.ok().flatten().and_then(database::name)
 }
 
-/// The reason that this database failed as a registry, or as a client of a registry.
+/// The reason why this database failed as a registry, or as a client of a registry.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum RegistryFailure {
     /// A statement failed without an SQL error.
@@ -133,7 +133,7 @@ pub fn answer(
     })
 }
 
-/// Answers a request of this server's own lease worker, in a transaction of its own. `now`: the time by the server's clock.
+/// Answers a request of this server's own lease worker, in a transaction of its own. `now` is the time by the server's clock.
 pub fn ask_here(ask: RequestBody, now: UnixMicros) -> Result<Response, RegistryError> {
     const DROPPED: &str = "the extension has just been dropped from the database that holds the registry";
     let dropped = || RegistryError::NoServer(SqlError::new(*b"42704", DROPPED));
@@ -146,7 +146,7 @@ pub fn ask_here(ask: RequestBody, now: UnixMicros) -> Result<Response, RegistryE
 /// None if that table does not exist.
 ///
 /// # Errors
-/// [`RegistryError::Here`]; the transaction was rolled back.
+/// Returns [`RegistryError::Here`] after a rollback of the transaction.
 pub fn in_transaction<T>(
     work: impl FnOnce() -> Result<T, RegistryFailure>,
 ) -> Result<Option<T>, RegistryError> {

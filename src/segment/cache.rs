@@ -26,13 +26,14 @@ pub struct CachedTag {
     forgotten: u64,
 }
 
-/// The role that passed a privilege check, as its oid. The constants below are numbers that no role has.
+/// The role that passed a privilege check, as its oid. The constants below are oids that no role has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit(u32);
 
 impl Permit {
     const UNKNOWN: Self = Self(0);
-    /// Every role. Oids are assigned in ascending order and wrap around before this value.
+    /// Every role. The server assigns this oid last, just before its counter of oids wraps around, so in practice no role has
+    /// this oid.
     pub const ANY_ROLE: Self = Self(u32::MAX);
 
     #[inline]
@@ -67,7 +68,7 @@ impl CachedTag {
     /// Takes between one and `want` ids from the buffers.
     ///
     /// # Errors
-    /// [`Miss`]. [`Miss::Gone`] is also returned if the slot or the role's rights must be looked up.
+    /// Returns a [`Miss`]. The miss is [`Miss::Gone`] also if the slot or the role's rights must be looked up.
     #[inline]
     pub fn take_up_to(&self, want: NonZeroU32) -> Result<(&'static Slot, TakenIds), Miss> {
         let (slot, slot_generation) =

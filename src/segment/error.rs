@@ -18,7 +18,7 @@ use snowflake_ids_core::sequence::privilege::{Action, Privilege};
 use snowflake_ids_core::sequence::slot::Trouble;
 use std::time::Duration;
 
-/// The reason that a session got no id of a tag. The fields contain tags as messages show them.
+/// The reason why a session got no id of a tag. The fields contain tags as messages show them.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SegmentError {
     /// The server cannot generate ids now.
@@ -76,7 +76,7 @@ pub enum SegmentError {
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
     #[explain(WaitedTooLong, detail = "{detail}", hint = "{hint}")]
     TooLate { tag: String, limit: Duration, detail: String, hint: String },
-    /// A sequence that is bound to the tag got no number.
+    /// A sequence that is bound to the tag gave no number.
     #[error(transparent)]
     #[explain(transparent)]
     Sequence(#[from] BoundSequenceError),
@@ -178,7 +178,7 @@ fn wanted(action: Action) -> &'static str {
     if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name()
 }
 
-/// Returns the obstacle to a refill as a detail and a hint.
+/// Returns the obstacle to a refill as an error's detail and hint.
 fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     let fixed = |detail: &str, hint: &str| (detail.to_owned(), hint.to_owned());
     match trouble {
@@ -225,7 +225,7 @@ fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     }
 }
 
-/// Returns the troubles of this database's registries as a detail and a hint, if any.
+/// Returns the troubles of this database's registries, if there are any, as an error's detail and hint.
 fn registry_trouble() -> Option<(String, String)> {
     let complaints = registries::complaints(server::database());
     let each = complaints.iter().map(|(server, why, _)| ended(format!("Registry \"{server}\": {why}")));

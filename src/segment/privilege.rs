@@ -64,12 +64,12 @@ fn permit(
     Ok(allowed.then_some(Permit::of(role)))
 }
 
-/// Returns the tags in use that the current role may see, with their slots. Tags of other databases are visible only to
-/// roles that may see all activity.
+/// Returns the tags that have a slot and that the current role may see, with their slots. Tags of other databases are visible
+/// only to roles that may see all activity.
 pub fn visible(segments: &'static Segments) -> impl Iterator<Item = (TagKey, &'static Slot)> {
     let (here, all) = (server::database(), server::may_see_all_activity());
     segments.slots.iter().enumerate().filter_map(move |(slot_index, slot)| {
-        // The lock is released before the rights are checked, which may fail.
+        // The lock is released before the rights are checked, because the check may fail.
         let key = segments.directory.read().get(slot_index).copied()?;
         let is_seen = || key.database == here && matches!(allows(&key.tag, Action::Look), Ok(true));
         (all || is_seen()).then_some((key, slot))
@@ -88,8 +88,8 @@ fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Un
     Ok(found)
 }
 
-/// Returns a role's privileges on a tag: granted to the role itself, to roles of which it is a member, or to PUBLIC (role
-/// 0).
+/// Returns a role's privileges on a tag: the privileges that are granted to the role itself, to roles of which it is a
+/// member, or to PUBLIC (role 0).
 fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
     let mut grants = Vec::new();
     let record = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));

@@ -1,5 +1,5 @@
-//! Slots of tags in shared memory, and the eviction of tags and their ids. These functions lock the directory. While they hold
-//! the lock, they call no function that can fail.
+//! Slots of tags in shared memory, and the eviction of tags and their ids from slots. These functions lock the directory.
+//! While they hold the lock, they call no function that can fail.
 
 use super::error::SegmentError;
 use crate::pg::catalog::{Source, Unseen};
@@ -116,7 +116,7 @@ fn want_more(segments: &Segments, slot: &Slot, want: NonZeroU32) {
 /// A call that waits for ids at a tag's slot. The slot is not evicted meanwhile. The wait ends when this value is dropped,
 /// also after an error or a cancel. If the session ends, an exit hook ends the wait.
 pub struct Waiter {
-    /// True if dropping this value ends the wait. False if dropping an outer `Waiter` of the same call ends it.
+    /// True if dropping this value ends the wait. False if dropping an outer `Waiter` of the same call ends the wait.
     ends: bool,
 }
 
@@ -156,7 +156,8 @@ impl Drop for Waiter {
     }
 }
 
-/// Registers the exit hook; called before a slot is assigned.
+/// Registers the exit hook that ends the wait of this process. Called before the directory is locked, because the
+/// registration may fail.
 fn end_waits_with_session() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| worker::on_exit(end_wait));
@@ -242,8 +243,8 @@ pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool)
     }
 }
 
-/// Restores high-water marks that the previous run of the server saved, before any session uses tags. Returns the number of
-/// marks for which there was no memory.
+/// Restores the high-water marks that the server saved when it last stopped. Called before any session uses tags. Returns the
+/// number of marks for which there was no memory.
 pub fn restore_high_water_marks(high_water_marks: impl Iterator<Item = (TagKey, HighWaterMark)>) -> usize {
     let Some(segments) = segments() else { return 0 };
     let mut recorded = segments.high_water_marks.write();
@@ -295,7 +296,7 @@ pub fn high_water_marks(source: Source) -> Vec<(Tag, HighWaterMark)> {
 }
 
 /// Clears a tag's high-water mark if the mark is not above `known`, because the tag's row covers the mark by now. With None,
-/// always clears the mark, because no id of the tag is in use any more.
+/// always clears the mark, because the tag's generation to which the mark belongs has ended.
 pub fn clear_high_water_mark(source: Source, tag: &Tag, known: Option<Reached>) {
     if let Some(segments) = segments() {
         segments.high_water_marks.write().clear(&key(source, tag), known);

@@ -1,4 +1,4 @@
-//! The longest time that a call may wait.
+//! The limit on the time that a call may wait.
 
 use crate::pg::clock::uptime;
 use crate::settings;
@@ -25,12 +25,12 @@ impl SegmentTimeout {
         self.began.get_or_init(uptime);
     }
 
-    /// Returns the time that the call has waited. The first call of this function begins the wait.
+    /// Returns the time since the wait began. Begins the wait if it has not begun.
     pub fn waited(&self) -> Duration {
         uptime().saturating_sub(*self.began.get_or_init(uptime))
     }
 
-    /// Returns the time that the call may still wait. The first call of this function begins the wait.
+    /// Returns the time that the call may still wait. Begins the wait if it has not begun.
     pub fn left(&self) -> Duration {
         self.limit.saturating_sub(self.waited())
     }

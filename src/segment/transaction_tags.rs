@@ -32,7 +32,7 @@ static OWN: PerProcess<RefCell<TransactionTags<TagOfTable, Subtransaction>>> =
 /// True while this extension itself changes rows of tags.
 static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// True if the user has already been warned that there is no memory for a high-water mark.
+/// True if the user has already been warned in this transaction that there is no memory for a high-water mark.
 static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_high_water_mark(tag: &Tag) {
@@ -91,14 +91,15 @@ impl TransactionTagsHost<TagOfTable> for TagsInSession {
     }
 }
 
-/// Records a change of a tag, with the tag's generation before the change. Ignores changes by workers and by this module.
+/// Records a change of a tag, with the tag's generation before the change. Ignores changes that the extension itself makes,
+/// and all changes while ids come from a registry on another server.
 pub fn record(source: Source, tag: &Tag, change: Change, former_tag_generation: Option<i64>) {
     if begin(source, &[tag]) {
         OWN.borrow_mut().record((source, *tag), change, former_tag_generation, Subtransaction::current());
     }
 }
 
-/// Records that a tag was renamed. Its ids continue from the old name's high-water mark.
+/// Records that a tag was renamed. Its ids under the new name continue above the high-water mark of the old name.
 pub fn record_renamed(source: Source, old: &Tag, new: &Tag, tag_generation: Option<i64>) {
     if begin(source, &[old, new]) {
         let (recorded, at) = (slot::high_water_mark(source, old), Subtransaction::current());
@@ -106,8 +107,8 @@ pub fn record_renamed(source: Source, old: &Tag, new: &Tag, tag_generation: Opti
     }
 }
 
-/// Returns whether a change of these tags must be recorded. If so, installs the hooks for the transaction's end, and stops
-/// taking ids from the tags' buffers.
+/// Returns whether a change of these tags must be recorded. If so, installs the hooks for the transaction's end, and makes
+/// this session stop taking ids from the tags' buffers.
 fn begin(source: Source, tags: &[&Tag]) -> bool {
     static HOOKS: Hooks = Hooks {
         before_commit: settle,
@@ -146,7 +147,7 @@ pub fn is_empty() -> bool {
     OWN.borrow().is_empty()
 }
 
-/// Declares that row changes in this process are now made by the extension itself (true), or by the user (false).
+/// Sets whether later changes of tags' rows in this process are made by the extension itself (true) or by the user (false).
 pub fn keep_quiet(quiet: bool) {
     QUIET.set(quiet);
 }

@@ -81,15 +81,15 @@ fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Resu
     table.as_owner(work)
 }
 
-/// Removes the rows of dropped sequences. Does nothing if the removal would need a wait for a lock: remaining rows do no
-/// harm, and the next binding removes them.
+/// Removes the rows of dropped sequences. Does nothing if the removal would need a wait for a lock: a remaining row does no
+/// harm before a new sequence gets the same oid, and the next binding removes the row.
 pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
 
-/// Marks a sequence's row as checked if the sequence stands at its end. A restored row is unchecked at first, because a dump
-/// loads the row before the dump sets the sequence. A restart of the sequence restarts its tag only if the row is checked.
-/// Does not wait for locks.
+/// Marks a sequence's row as checked if the sequence stands at its end. A restored row may be unchecked at first, because a
+/// dump may load the row before it sets the sequence to its end. A restart of the sequence restarts its tag only if the row
+/// is checked. Does not wait for locks.
 pub fn confirm(of: Oid) {
     // In REPEATABLE READ, the update would fail on a row that another session has marked since the snapshot.
     if matches!(cache::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))

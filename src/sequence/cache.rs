@@ -1,12 +1,12 @@
 //! This process's cache of the database's bound sequences.
 //!
 //! Each sequence is looked up when it is first needed, and again after any change of the table of bindings. While another
-//! session has the table locked, cached rows are used. Cached rows must come from the same table, and no later change of the
-//! table may have been committed.
+//! session has the table locked, cached rows are used, if they come from the same table and no later change of the table was
+//! committed.
 //!
-//! Without usable rows, calls are redirected to this extension as if sequences were bound. That is always correct, because
-//! the extension's function decides for each sequence. The function treats a sequence that does not stand at its end (its
-//! maximum) as not bound. For a sequence at its end, the function waits for the table.
+//! Without usable rows, calls are redirected to this extension as if sequences were bound. Such a redirection is always
+//! correct, because the extension's function decides for each sequence. The function treats a sequence that does not stand at
+//! its end (its maximum) as not bound. For a sequence at its end, the function waits until it can read the table.
 
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::process::PerProcess;
@@ -25,7 +25,7 @@ use rustc_hash::FxHashMap;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
 use std::cell::{Cell, RefCell};
 
-/// The existence of bound sequences in the database.
+/// The answer to the question whether the database has bound sequences.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AnyBound {
     None,
@@ -46,7 +46,7 @@ struct CachedSequences {
     owned: FxHashMap<u32, Vec<(i16, Oid)>>,
 }
 
-/// The most sequences or tables that are cached; the cache is emptied when it is full.
+/// The most entries of `rows`, and the most entries of `owned`. A full map is emptied before another entry is added.
 const MOST_KEPT: usize = 4_096;
 
 static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
@@ -78,7 +78,7 @@ pub fn targets_at_once() -> Option<Targets> {
     targets
 }
 
-/// Returns whether the statement that is being planned is redirected. Calls no server function.
+/// Returns whether calls in the statement that is being planned are redirected. Calls no server function.
 pub fn is_redirecting() -> bool {
     REDIRECTS.get()
 }
@@ -122,9 +122,9 @@ fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
     })
 }
 
-/// Returns the tag or generator that a sequence is bound to; None if it is not bound. If the sequence is not cached and the
-/// table is locked, waits for the lock, as the server's functions wait for a locked sequence. A timeout or a cancel ends the
-/// wait. Needs a transaction.
+/// Returns the tag or generator that a sequence is bound to; None if the sequence is not bound. If the sequence is not cached
+/// and the table is locked, waits for the lock, as the server's functions wait for a locked sequence. A timeout or a cancel
+/// ends the wait. Needs a transaction.
 pub fn binding_of(sequence: Oid) -> Option<Binding> {
     let row =
         row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
@@ -158,8 +158,8 @@ pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     called_binding_of(sequence)
 }
 
-/// Returns whether a sequence stands at its end (its maximum), as a bound sequence does. Only `bind_sequence`, and roles
-/// with the right to call setval, put a sequence at its end. Needs a transaction.
+/// Returns whether a sequence stands at its end (its maximum), as a bound sequence does. A sequence gets to its end by
+/// `bind_sequence`, by setval, or by the last number that its own nextval can give. Needs a transaction.
 pub fn stands_at_end(sequence: Oid) -> bool {
     let terms = sequence::terms(sequence)
         .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());
@@ -222,8 +222,8 @@ fn learn() -> AnyBound {
     let table = SEQUENCE_BINDING.find();
     sequence::on_change(table.map(Source::oid), forget);
     let Some(table) = table else { return learned(forgotten, None) };
-    // The count is read before the table. A change that is committed in between raises the count later, and causes another
-    // look-up.
+    // The count is read before the table. If a change is committed in between, the stored count is already outdated, which
+    // causes another look-up.
     let committed = bindings::CHANGES.get().map(bindings::Changes::count);
     let any = match store::is_any(Wait::No) {
         Ok(true) => AnyBound::Some,
@@ -265,7 +265,7 @@ fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
 impl CachedSequences {
     fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
         let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
-        // An older version of the extension may lack the functions to redirect to.
+        // SQL objects of an older version of the extension may lack the functions to redirect to.
         let any = if targets.is_none() { AnyBound::None } else { any };
         Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
     }
@@ -281,7 +281,7 @@ pub fn changed() {
     OWN.set(OWN.get().max(own));
 }
 
-/// Runs changes of the table that leave other sessions' cached results valid.
+/// Runs `work`, which changes the table only in ways that leave other sessions' cached results valid.
 pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
     struct EndOfTransaction;
     impl Drop for EndOfTransaction {

@@ -1,5 +1,5 @@
-//! Statements that change bound sequences. An altered or restarted sequence is set to its end (its maximum) again, so that
-//! the server's own nextval still fails. A dropped sequence loses its binding. New columns with a sequence are attached,
+//! Statements that change bound sequences. An altered or restarted bound sequence is set to its end (its maximum) again, so
+//! that the server's own nextval still fails. A dropped sequence loses its binding. New columns with a sequence are attached,
 //! unless the setting `snowflake_ids.new_columns` is off.
 
 use super::error::SequenceError;
@@ -56,8 +56,9 @@ pub fn sequence_dropped(of: Oid) {
     }
 }
 
-/// Refuses a call of the server's own setval that the planner hook did not redirect. The call could move a bound sequence
-/// away from its end. Later calls of nextval that are not redirected would then repeat numbers.
+/// In a database with bound sequences, refuses a call of the server's own setval that the planner hook did not redirect. The
+/// call could move a bound sequence away from its end. Later calls of nextval that are not redirected would then repeat
+/// numbers.
 pub fn setval_called() {
     if cache::is_any_bound() {
         raise(report(&SequenceError::Unreached));
@@ -95,8 +96,8 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
 }
 
 /// Makes logical replication's apply workers set bound sequences to their end again. A publisher's TRUNCATE restarts
-/// sequences without a statement, and Postgres 19 also copies the publisher's values. The tags and generators of this server
-/// are not restarted. Call this only while the server loads its libraries.
+/// sequences without a statement on this server, and Postgres 19 also copies the publisher's values. The tags and generators
+/// of this server are not restarted. Call this function only while the server loads libraries.
 pub fn watch_appliers() {
     transaction::watch(&AT_COMMIT);
     relcache::listen(|_| {
@@ -113,7 +114,7 @@ fn at_commit() {
     if replication::is_setting_sequences() {
         transaction::with_snapshot(|| settle_all(false, |_| true));
     }
-    // The row of a dropped sequence must be removed, because a later sequence may get the same oid.
+    // The row of a dropped sequence is removed, because a later sequence may get the same oid.
     if DROPS.replace(false) {
         transaction::with_snapshot(bind::forget_dropped_at_once);
     }
@@ -121,14 +122,14 @@ fn at_commit() {
 
 pub fn altered(of: Oid) {
     // Only this transaction can have bound a sequence that this transaction created. If another transaction has locked the
-    // table, this transaction has not written to the table, so the sequence is not bound.
+    // table of bindings, this transaction has not written to that table, so the sequence is not bound.
     if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
         || cache::binding_of(of).is_none()
     {
         return;
     }
     settle(of, true).unwrap_or_else(|error| raise(report(&error)));
-    // The sequence may have another owner now, so all sessions must look the sequence up again.
+    // Another column may own the sequence now, so all sessions must look the sequence up again.
     if let Some(table) = SEQUENCE_BINDING.find() {
         table.announce();
     }

@@ -8,7 +8,7 @@ use snowflake_ids_core::Explain;
 use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::sequence::bound_sequence::BoundSequenceError;
 
-/// The reason that a bound sequence gave no number or was not moved. The fields name sequences as the server does.
+/// The reason why a bound sequence gave no number or was not moved. The fields name sequences as the server does.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum SequenceError {
     /// The generator that the sequence is bound to gave no id.

@@ -57,7 +57,7 @@ type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
 static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
 /// The series that the session used last. Most calls need the series of the previous call.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
-/// Number of invalidation messages for the table of series. A change of the registries in use sends one, too.
+/// The number of invalidation messages for the table of series. A change of the registries in use sends such a message, too.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl CachedSeries {
@@ -78,7 +78,7 @@ impl CachedSeries {
         self.series.key_of(key, &self.shown())
     }
 
-    /// Returns true if this series has that name, and the table has not changed since the look-up.
+    /// Returns true if this series is named `name`, and the table of series has not changed since the look-up.
     #[inline]
     pub(super) fn is(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name && self.as_of == CHANGES.get()
@@ -145,7 +145,8 @@ impl CachedSeries {
         if let Some(registry) = self.registries.first() {
             return Err(SeriesError::Registry { kind, registry: registry.clone() }.into());
         }
-        // No message tells a session that its server became a worker, so each transaction checks it.
+        // No message tells a session that its server became a Citus worker, so each transaction checks whether the server is
+        // one.
         if citus::is_there() && citus::is_worker()? {
             return Err(SeriesError::CitusWorker { kind }.into());
         }
@@ -161,7 +162,7 @@ impl CachedSeries {
     /// transaction.
     pub(super) fn day(&self) -> Result<Option<i32>, NoNumberError> {
         let Some(reset) = self.series.reset else { return Ok(None) };
-        // The time is read before SQL reads the clock, so that the period's age is never underestimated.
+        // The time is read before SQL reads the clock, so that the age of the cached day is never underestimated.
         let now = SystemClock.now();
         if let Some((day, since)) = self.period.get()
             && (0..store::PERIOD_BELIEVED_MICROS).contains(&(now.0 - since.0))
@@ -201,7 +202,7 @@ impl CachedSeries {
         }
     }
 
-    /// Locks the series against DROP and renaming until the transaction ends.
+    /// Locks the series against deletion and renaming until the transaction ends.
     pub fn keep(&self) -> Result<(), NoNumberError> {
         let is_there = self.table.as_owner_qualified(|| store::lock(&self.series, &self.name))?;
         if is_there { Ok(()) } else { Err(unknown(&self.name).into()) }
@@ -275,7 +276,6 @@ fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
     });
     let mut all = CACHE.borrow_mut();
     let all = all.get_or_insert_default();
-    // Outdated entries are removed.
     all.retain(|_, known| known.as_of == as_of);
     all.insert(*name, known.clone());
     Ok(known)
@@ -294,7 +294,7 @@ fn forget() {
     plan_anew();
 }
 
-/// Checks that the bytes can be a series' name, and returns the key for the table.
+/// Checks that the bytes can be a series' name, and returns the name as the key for look-ups.
 pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
     let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
     series::check_name(name, chars)?;

@@ -8,7 +8,7 @@ use snowflake_ids_core::Explain;
 use snowflake_ids_core::series::SeriesError;
 use snowflake_ids_core::worker::locked::LockedError;
 
-/// The reason that a series gave no number.
+/// The reason why a series gave no number.
 #[derive(Debug, thiserror::Error, Explain)]
 pub enum NoNumberError {
     /// The series cannot give the number, or the caller may not take it.

@@ -28,7 +28,7 @@ pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {
 #[cold]
 fn first(cached: &CachedSeries, key: &Key, day: Option<i32>) -> Result<Option<Number>, NoNumberError> {
     let taken = cached.counters.as_owner_qualified(|| store::first(&cached.series, key, day))?;
-    // DROP removes the series' counters. A call that waited for the drop must not create a counter again.
+    // Dropping a series removes its counters. A call that waited for the drop must not create a counter again.
     cached.check_present()?;
     Ok(taken)
 }

@@ -67,8 +67,8 @@ pub fn raise_above(cached: &CachedSeries, key: &Key, value: i64) -> Result<(), N
     ready(cached)?;
     let number = section_of_key(cached, key);
     let raised = (cached.series.id, number);
-    // `series_attach` calls this for every key of a column. Each call raises the key's whole section, so keys of the section
-    // with lower values need no statement.
+    // `series_attach` calls this function for every key of a column. Each call raises the key's whole section, so keys of the
+    // section with lower values need no statement.
     if RAISED.borrow().get(&raised).is_some_and(|to| *to >= value) {
         return Ok(());
     }
@@ -97,7 +97,7 @@ fn forget_raised() {
     }
 }
 
-/// Returns the shared memory of keys; fails if there is none.
+/// Returns the shared memory for keys of monotonic series; fails if the server has no such memory.
 fn ready(cached: &CachedSeries) -> Result<&'static Sections, NoNumberError> {
     if let Some(sections) = SECTIONS.get() {
         return Ok(sections);
@@ -131,8 +131,8 @@ fn section_of_key(cached: &CachedSeries, key: &Key) -> u16 {
     })
 }
 
-/// Returns the tag of a section. The tag's name includes the number of sections. With another number of sections, each
-/// section has other keys, and needs another tag in the registry.
+/// Returns the tag of a section. The tag's name includes the count of the series' sections. With another count, each section
+/// has other keys, and needs another tag in the registry.
 fn tag_of(cached: &CachedSeries, number: u16) -> Vec<u8> {
     let rest = format!(" section {} of {}", number + 1, sections_of(cached));
     [cached.name.as_bytes(), rest.as_bytes()].concat()

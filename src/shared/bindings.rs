@@ -1,13 +1,13 @@
-//! Counters of changes to the bound sequences of each database (sequences whose numbers come from this extension). A
-//! process that cannot read the binding table because of a lock uses its cached bindings. The cache is valid if the
-//! counter has not changed.
+//! Counters of changes to the bound sequences of each database (sequences whose numbers come from this extension). A process
+//! that cannot read the table of bindings because of a lock uses its cached bindings. The cached bindings are valid if the
+//! counter has not changed since they were read.
 
 use crate::pg::server;
 use crate::pg::shmem::Shmem;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Number of counters. If there are more databases, some databases share a counter. Sessions in these databases read their
-/// bindings more often than needed.
+/// The number of counters. If there are more databases, some databases share a counter. Sessions in these databases read
+/// their bindings more often than needed.
 const COUNTERS: usize = 256;
 
 pub struct Changes([AtomicU64; COUNTERS]);

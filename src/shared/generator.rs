@@ -16,12 +16,12 @@ use snowflake_ids_core::{Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The core's issuer memory, and the parts of shared memory that the core does not have.
+/// The memory of the core's issuer, and shared data that the core does not define.
 #[repr(C, align(64))]
 pub struct Shared {
     issuing: issuer::IssuerMemory,
     tallies: &'static [Tally],
-    /// Number of transactions that changed named generators, in any database.
+    /// The number of committed transactions that changed named generators, in any database.
     pub named_changes: AtomicU64,
     /// The announcements of all processes' transactions.
     pub open: &'static [OpenTransaction],
@@ -40,14 +40,13 @@ impl Deref for Shared {
     }
 }
 
-/// Count of the ids that processes with this process number have taken, one process after another. Only the present process
-/// writes the count, so no atomic addition is needed. Each counter has its own cache line, so that processes do not slow
-/// each other down.
+/// The count of ids taken by the processes that have had this process number, one process after another. Only the process
+/// that has the number now writes the count, so no atomic addition is needed. Each counter has its own cache line, so that
+/// processes do not slow each other down.
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Tally(AtomicU64);
 
-/// The shared memory block.
 pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", make);
 
 fn make(rest: &mut Rest) -> Option<Shared> {
@@ -78,7 +77,7 @@ pub fn shared() -> Option<&'static Shared> {
 /// Returns the server's shared state, for a function that issues ids or changes the issuer.
 ///
 /// # Errors
-/// [`NotReadyError`]: the library was not preloaded, or the server is a standby.
+/// Returns a [`NotReadyError`] if the library was not preloaded, or if the server is a standby.
 #[inline]
 pub fn on_primary(function: &'static str) -> Result<&'static Shared, NotReadyError> {
     let shared = shared().ok_or(NotReadyError::NotPreloaded(function))?;
@@ -100,7 +99,7 @@ impl Shared {
         }
     }
 
-    /// The announcement of the transaction that this process works for.
+    /// Returns the announcement of the transaction that this process works for.
     pub fn own_transaction(&self) -> Option<&OpenTransaction> {
         self.open.get(server::leader_number())
     }

@@ -10,22 +10,22 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Leases {
-    /// Requests to the lease worker.
     pub requests: LeaseRequests,
-    /// Condition variable, signalled when a request was answered.
+    /// The condition variable that is signalled when a request was answered.
     pub answered: Condition,
     /// The slot of the lease worker, assigned by the launcher. At most one lease worker runs at a time.
     pub worker_slot: WorkerSlot,
     /// The `DatabaseUse` (role in leases of worker ids) of the database that the last lease worker inspected, plus 1.
     /// The launcher resets the field to 0 when reading it.
     pub found: AtomicU32,
-    /// Number of lease workers that have connected to their database.
+    /// The number of lease workers, since server start, that have connected to their database.
     pub arrivals: AtomicU64,
     /// The database that the last lease worker could not connect to, because the database was locked; else 0.
     pub locked_out: AtomicU32,
-    /// The foreign server that the worker id is leased from; empty for this server. Written under the state lock.
+    /// The foreign server that the worker id is leased from; empty if the worker id comes from this server. Written under the
+    /// state lock.
     pub origin: SharedText<8>,
-    /// Reason why there is no lease. Written by the lease worker, or by the launcher while the worker slot is free.
+    /// The reason why there is no lease. Written by the lease worker, or by the launcher while the worker slot is free.
     pub trouble: SharedText<512>,
 }
 

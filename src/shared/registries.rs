@@ -21,10 +21,11 @@ const MOST: usize = 64;
 /// The history, since server start, of one registry of one database. Several workers may write to the entry concurrently.
 #[derive(Default)]
 pub struct RegistryEntry {
-    /// The OID of the database in the low half, and the position of the registry plus 1 in the high half. A free entry has
-    /// 0.
+    /// The OID of the database in the low half, and the position of the registry plus 1 in the high half. The key of a free
+    /// entry is 0.
     key: AtomicU64,
-    /// Numbers of requests, of failed requests, and of failed requests since the last response.
+    /// The number of all requests (`calls`), of failed requests (`failures`), and of failed requests since the last response
+    /// (`in_a_row`).
     pub calls: AtomicU64,
     pub failures: AtomicU64,
     in_a_row: AtomicU64,
@@ -35,7 +36,7 @@ pub struct RegistryEntry {
     /// The wall-clock times of the last failure and the last response; 0 for never.
     pub last_failure: AtomicI64,
     pub last_answer: AtomicI64,
-    /// Duration of the last answered request, in microseconds.
+    /// The duration of the last answered request, in microseconds.
     pub last_duration: AtomicU64,
     writing: AtomicBool,
     server: SharedText<8>,
@@ -183,7 +184,8 @@ impl RegistryEntry {
 pub static REGISTRIES: Shmem<&[RegistryEntry]> =
     Shmem::new(c"snowflake_ids registries", |rest| Some(rest.array(MOST, RegistryEntry::default)));
 
-/// Returns the entry of a registry, and creates it if needed. None if all entries are taken, or without shared memory.
+/// Returns the entry of a registry, and creates the entry if needed. Returns None if all entries are taken, or if there is no
+/// shared memory.
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;

@@ -13,11 +13,11 @@ use snowflake_ids_core::series::monotonic::{Bucket, Hash, Keys, Section};
 /// The keys, and a lock for sweeps.
 pub struct Sections {
     pub keys: Keys<'static>,
-    /// Held by the process that sweeps.
+    /// The lock that a process holds while it sweeps.
     sweeping: RwLock<LwLock, ()>,
 }
 
-/// The keys; not made if `series_memory` is too small.
+/// The keys; missing if `series_memory` is too small.
 pub static SECTIONS: Shmem<Sections> = Shmem::new(c"snowflake_ids sections", make);
 
 impl Sections {

@@ -1,5 +1,5 @@
-//! The segment tags (named ranges of ids) in use on this server, their buffers, and the slots of the refill workers, in
-//! shared memory.
+//! The segment tags (named ranges of ids) that have slots on this server, their buffers, and the slots of the refill workers,
+//! in shared memory.
 
 use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
@@ -19,27 +19,28 @@ use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::worker::log_limit::LogLimit;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The lowest number of tags for which high-water marks can be kept.
+/// The least number of tags for which high-water marks can be kept, even if `max_tags` is lower.
 const HIGH_WATER_MARKS: usize = 1_024;
 
 #[repr(C, align(64))]
 pub struct Segments {
-    /// The setting `max_tags`: the limit for tags with slots. Slots that calls wait for do not count.
+    /// The setting `max_tags`: the limit for tags with slots. Slots at which calls wait for ids do not count.
     pub slot_count: usize,
     /// The slots: `slot_count`, and one more for each process that can wait for ids. A waiting call always finds a slot.
     pub slots: &'static [Slot],
     /// The slots that have requests.
     pub asked: RequestBitmap<'static>,
-    /// Number of slots that calls wait for. Changed with the directory locked.
+    /// The number of slots at which calls wait for ids. Changed with the directory locked.
     pub awaited: AtomicUsize,
-    /// The position of the clock sweep that chooses slots to evict. Moved with the directory locked for writing.
+    /// The slot index at which the next clock sweep begins. The sweep chooses a slot to evict. Changed with the directory
+    /// locked for writing.
     pub hand: AtomicUsize,
-    /// Number of calls for ids whose tag had no slot.
+    /// The number of calls for ids whose tag had no slot.
     pub misses: AtomicU64,
-    /// Number of times that a tag lost its slot to another tag.
+    /// The number of times that a tag lost its slot to another tag.
     pub evictions: AtomicU64,
-    /// For each tag, the highest id that a transaction took directly from the tag's row, without a refill worker, and
-    /// did not commit.
+    /// For each tag, the highest id that an uncommitted or rolled-back transaction took directly from the tag's row, without
+    /// a refill worker.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
     /// The map from tags to slots. A process locks the directory for writing to change the map, and to publish or withdraw ids.
     pub directory: RwLock<LwLock, Directory<'static>>,
@@ -49,7 +50,7 @@ pub struct Segments {
     pub crowded: AtomicBool,
     /// The last messages about tags in the log, from all workers. The record limits repeated messages.
     pub logged: RwLock<LwLock, LogLimit>,
-    /// The last generation that was assigned. Each time a slot gets another tag, the slot gets a new generation.
+    /// The last generation that was assigned to a slot. Each time a slot gets another tag, the slot gets a new generation.
     slot_generations: AtomicU64,
     /// The sum of the statistics of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,

@@ -17,7 +17,7 @@ use std::ops::Deref;
 #[derive(Default)]
 pub struct Slot {
     state: SlotState,
-    /// Condition variable, signalled when a request was answered.
+    /// The condition variable that is signalled when a request was answered.
     pub answered: Condition,
     /// The format of the tag's numbers. Changed with the directory locked for writing.
     pub format: SharedText<8>,
@@ -45,7 +45,7 @@ impl Slot {
 
     /// Empties the buffers: see [`SlotState::clear`].
     pub fn clear(&self) -> BufferStates {
-        // The range of the section was taken out of the buffers, so its numbers count as handed out.
+        // The section's range was taken out of the buffers, so the numbers of this range count as handed out.
         self.section.close();
         self.state.clear()
     }

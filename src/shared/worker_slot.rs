@@ -12,7 +12,6 @@ use std::time::Duration;
 pub struct WorkerSlot {
     /// The database that the slot is assigned to; 0 if the slot is free. The launcher assigns and frees the slot.
     pub database: AtomicU32,
-    /// The latch of the worker.
     pub worker_latch: WorkerLatch,
     /// True if the worker has connected to the database.
     pub connected: AtomicBool,
@@ -24,7 +23,7 @@ pub struct WorkerSlot {
     pub cut: AtomicBool,
     /// The SQLSTATE of the error that ended the worker, in the server's packed form; 0 if none is known.
     pub failure: AtomicI32,
-    /// The time by which the worker has to leave, in microseconds of uptime; 0 if the worker may stay.
+    /// The time by which the worker has to leave its database, in microseconds of uptime; 0 if the worker may stay.
     leaves_by: AtomicU64,
 }
 
@@ -68,7 +67,6 @@ impl WorkerSlot {
         self.database.store(database, Ordering::Release);
     }
 
-    /// Frees the slot.
     pub fn free(&self) {
         self.clear();
         self.database.store(0, Ordering::Release);

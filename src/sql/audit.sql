@@ -1,4 +1,4 @@
--- Checks of the ids of a table. The server sorts and compares them in one statement, with the snapshot of the call.
+-- Checks of the ids of a table. The server sorts and compares the ids in one statement, with the snapshot of the call.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -15,8 +15,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
-/* Runs a statement on each active worker of a Citus cluster. Each worker runs it over a connection of Citus, as the current
-   user, in its own transaction. If the statement fails on some nodes, the other nodes keep their changes. */
+/* Runs a statement on each active worker of a Citus cluster. Each worker runs the statement over a connection of Citus, as
+   the current user, in a transaction of its own. If the statement fails on some nodes, the other nodes keep their changes. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -38,7 +38,7 @@ BEGIN
 END
 $$;
 
-/* Returns a hash of the distributed tables' defaults of this extension; null without Citus. The hash must be the same on all
+/* Returns a hash of this extension's defaults in distributed tables; null without Citus. The hash must be the same on all
    nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -214,8 +214,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster, with worker id, layout, registry, version and problem';
 
-/* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
-   statement with its password. */
+/* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log a
+   failed statement, which contains the password. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -269,7 +269,8 @@ BEGIN
 END
 $$;
 
-/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results; the keys are node ids. */
+/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and unexpected results as JSON; the
+   keys are node ids. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -37,7 +37,8 @@ CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generato
 CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
 
-/* Fails because a name is taken, even by an uncommitted transaction. Only roles that may write to the table call this. */
+/* Raises the error for a name that is taken, perhaps by an uncommitted transaction. Only roles that may write to the table of
+   generators call this function. */
 CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -72,8 +73,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; the default for its layout is the server''s layout';
 
-/* Locks a generator until the transaction ends. Fails if no generator has this name. Any role may call this; the function runs
-   with the rights of the table's owner. */
+/* Locks a generator until the transaction ends. Fails if no generator has this name. Any role may call this function, which
+   runs with the rights of the table's owner. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable

@@ -17,6 +17,6 @@ COMMENT ON TYPE snowflake_id IS 'an id that is stored, compared and indexed as a
 
 CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
--- An SQL literal such as 1 is an integer, and drivers send small numbers as smallint.
+-- These casts are needed because an SQL literal such as 1 is an integer, and drivers send small numbers as smallint.
 CREATE CAST (integer AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (smallint AS snowflake_id) WITH INOUT AS ASSIGNMENT;

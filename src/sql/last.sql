@@ -1,6 +1,6 @@
-/* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
-   detach are not listed. They run with the caller's rights, or with the rights of a table owner that the caller is a member
-   of. */
+/* The parts of administration, and the only list of the privileges that each part needs. The internal functions of attach and
+   detach are listed, because they call each other with the caller's rights, or with the rights of a table owner that the
+   caller is a member of. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -143,13 +143,13 @@ GRANT EXECUTE ON FUNCTION
 TO PUBLIC;
 
 /* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
-   ids and the choice of registries concern other databases, too. The owner can dump those tables, but only administrators
-   can restore them. */
+   ids and the choice of registries concern other databases, too. The owner can dump the tables of leases and registries, but
+   only administrators can restore their rows. */
 SELECT snowflake_ids.administration_grant(part, 'pg_database_owner') FROM unnest(ARRAY['tags', 'generators', 'series']) AS part;
 GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
     snowflake_ids.sequence_binding TO pg_database_owner;
 
-/* The view shows the addresses of nodes. */
+/* citus_status shows the addresses of nodes, so not all roles may call it. */
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
 
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';

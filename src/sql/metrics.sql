@@ -1,5 +1,6 @@
 /* Metrics with Prometheus' conventions: column <column> of view metric_X is the metric snowflake_ids_X_<column>. Units are
-   base units, counters end in _total, and text columns are labels. Each view is one query, so any exporter can use it. */
+   base units, counters end in _total, and text columns are labels. Each view is one query, so any exporter can use the views.
+   */
 
 CREATE VIEW snowflake_ids.metric AS
 SELECT k.kind, k.issued_total
@@ -71,7 +72,7 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids taken
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no slot, and got a slot.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their slot to other tags.';
 
-/* Roles that may read all statistics also see restricted tags: a metrics exporter has no rights on tags. */
+/* Roles that may read all statistics also see restricted tags, because a metrics exporter has no rights on tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,

@@ -12,8 +12,8 @@ COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, databa
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline on which the registry was seen';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
-/* The highest ids received from registries. A row is written before its ids are handed out, to detect a registry that was
-   restored from a backup. */
+/* For each registry and tag, the highest id that was received. A row is written before the received ids are handed out, so
+   that the server can detect a registry that was restored from a backup. */
 CREATE TABLE snowflake_ids.received (
     identity    text        NOT NULL,
     tag         text        COLLATE "C" NOT NULL,
@@ -27,9 +27,10 @@ COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag 
 COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row when max_id was received; null if the ids were handed over to the registry';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
-/* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
-   would replace the rows by another server's rows. Sessions would not notice this, and both servers would issue the same
-   ids. These triggers fire before all others, because triggers fire in the order of their names. */
+/* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES would
+   replace the rows with another server's rows. Sessions would not notice the change, and both servers would issue the same
+   ids. Triggers fire in the order of their names, so these triggers (_applied) fire before the triggers that check rows
+   (_check). */
 DO $$
 DECLARE
     name text;
@@ -47,8 +48,9 @@ BEGIN
 END
 $$;
 
-/* Skips rows of these tables when the database's owner restores a dump. The owner must not set leases of worker ids or
-   received ids; the server determines them again. Only an administrator may set the registry. */
+/* When the database's owner restores a dump, skips the leases of worker ids and the received ids, which the owner must not
+   set. The server determines them again. Refuses rows of registry_server, because only an administrator may set the registry.
+   */
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -70,11 +72,13 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
-/* The sessions' cache of series contains the registries that this database uses. */
+/* Sessions cache the registries in use together with each series, so a change of the registries makes the cached series
+   stale. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* The server's state file lists the databases that use a registry, or that lease worker ids to other servers. */
+/* The server's state file records the source of the worker id, so the launcher must search a database again after the
+   database has begun or stopped using a registry, or has recorded a lease of a worker id. */
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
@@ -95,7 +99,8 @@ BEGIN
 END
 $$;
 
-/* Blocks reservations and receipts of ids until the transaction ends, so that comparisons stay valid. */
+/* Blocks reservations and receipts of ids until the transaction ends, so that the highest ids that the transaction compares
+   do not change. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -114,16 +119,16 @@ BEGIN
 END
 $$;
 
-/* The highest id of each tag in this database, reserved or received. */
+/* For each tag of this database, the highest id that was reserved in this database or received from a registry. */
 CREATE VIEW snowflake_ids_internal.registry_reached AS
 SELECT DISTINCT ON (tag) tag, period, max_id
 FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Records the highest id of a tag that was handed over to a registry, as use_registry does for all tags. If the registry is
-   later restored from an older backup, the server notices. Saved ranges of the tag may be below the recorded id, and are not
-   used any more. */
+/* Records, for each registry in use, the highest id of a tag that the registries have created or raised for this database.
+   use_registry does the same for all tags. If such a registry is later restored from an older backup, the server notices.
+   Saved ranges of the tag may be below the recorded id, and are not used any more. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)

@@ -23,7 +23,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM stands AS s
 $$;
 
--- Returns the problems, the worst first, as far as the caller may read the views.
+-- Returns the problems that show in the views that the caller may read, the worst first.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$

@@ -1,5 +1,5 @@
-/* Tags and the highest reserved id of each. This table is authoritative: ids are reserved here before they are published in
-   shared memory. Rows may be written by hand. */
+/* Segment tags, and the highest reserved id of each tag. This table is authoritative: ids are reserved here before they are
+   published in shared memory. Rows may be written by hand. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
     max_id      bigint      NOT NULL DEFAULT 0,
@@ -19,7 +19,7 @@ CREATE TABLE snowflake_ids.segment (
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
-) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
+) WITH (fillfactor = 50);  -- a reservation writes the new row version to the same page, and the index does not change
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; if the tag has a reset, the highest of its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'the number of ids in the smallest segment';
@@ -34,8 +34,8 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that only roles with privileges on the tag may use. This is a separate table, because a dump of the next table fails to
-   restore if a role is missing. Restricted tags then do not become open. */
+/* Tags that only roles with privileges on the tag may use. The tags have a table of their own, because the dumped rows of the
+   next table cannot be restored if a role is missing. The restricted tags then stay restricted. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
@@ -52,7 +52,7 @@ CREATE TABLE snowflake_ids.segment_privilege (
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - means PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
-/* Skips roles that were dropped, because their oids may belong to other roles after a restore. */
+/* Leaves the privileges of dropped roles out of dumps, because the oids may belong to other roles after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
@@ -61,8 +61,8 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges follow a tag that is deleted or renamed. Bound sequences follow a renamed tag; if their tag is deleted, their
-   calls fail. */
+/* If a tag is deleted, deletes its privileges. If a tag is renamed, changes the name in its privileges and in the bindings of
+   sequences. Calls for a sequence that is bound to a deleted tag fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -247,7 +247,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
 
-/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/tag.rs. */
+/* These functions run with the rights of the tables' owner, after src/sql/tag.rs has checked the caller's rights. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,
@@ -395,7 +395,7 @@ END
 $$;
 
 /* Restricts a tag to roles with privileges, and returns whether it was open before. Locks the tag's row if this database has
-   it. */
+   the row. */
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

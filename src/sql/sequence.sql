@@ -23,7 +23,7 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if the sequence
 COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if the sequence was unlogged before the binding; unbinding restores this';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
     'a (ALWAYS) or d (BY DEFAULT) if its column was an identity; detach makes the column an identity again';
-/* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
+/* Leaves the bindings of dropped sequences out of dumps, because the oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
 
@@ -75,7 +75,8 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
-/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the table's owner. */
+/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the owner of the table
+   of tags. */
 CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -114,7 +115,8 @@ BEGIN
 END
 $$;
 
-/* Fails if the caller does not manage tags. This check only gives a clearer error; the functions also check the rights. */
+/* Fails if the caller does not manage tags. This check only gives a clearer error: the internal functions refuse such a
+   caller, too. */
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -139,8 +141,8 @@ BEGIN
 END
 $$;
 
-/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner. A role that may restart the sequence may
-   also restart its tag. */
+/* Restarts the tag of a bound sequence, unless other sequences, columns or servers take ids of the tag, too. Runs with the
+   rights of the owner of the table of bindings. The caller has checked that the sequence's owner may move the tag. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -234,7 +236,7 @@ BEGIN
 END
 $$;
 
-/* Removes the obstacles to binding that can be undone later. Returns the sequence's previous properties. */
+/* Removes those obstacles to binding whose removal can be undone later. Returns the sequence's previous properties. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -249,7 +251,8 @@ BEGIN
 END
 $$;
 
-/* Restores the properties that a sequence had before it was bound. The type stays bigint if the numbers need it. */
+/* Restores the properties that a sequence had before it was bound. The type stays bigint if the numbers do not fit the former
+   type. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
     unlogged boolean, number bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -273,7 +276,7 @@ BEGIN
 END
 $$;
 
-/* Sets a sequence's position within the transaction. Uses RESTART, which a rollback undoes because it writes a new file. */
+/* Sets a sequence's position. A rollback undoes the change, because ALTER SEQUENCE ... RESTART first writes a new file. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -283,7 +286,8 @@ BEGIN
 END
 $$;
 
-/* Binds a sequence that is fit and locked. The caller has raised the target above the sequence's numbers. */
+/* Binds a sequence that is locked and has no obstacle to binding. Raises the tag above the sequence's numbers, or fails if
+   the next snowflake id is not above these numbers. */
 CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
     most bigint DEFAULT 9223372036854775807) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -28,7 +28,8 @@ COMMENT ON COLUMN snowflake_ids.series.scope IS
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
-/* One table for each type of keys. Taking a number is a HOT update: the new row is on the same page, and the index stays. */
+/* One table of counters for each type of keys. Taking a number is a HOT update: the new row version is on the same page, and
+   the index does not change. */
 CREATE TABLE snowflake_ids.series_bigint (
     series     bigint NOT NULL,
     key        bigint NOT NULL,
@@ -141,8 +142,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
-/* Creates the tags of the sections. If registries on other servers keep the tags, a series of the same name there creates
-   them. */
+/* Creates the tags of the sections. If registries on other servers keep the tags, only restricts the tags here. The creation
+   of a series of the same name on a registry creates the tags there. */
 CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -265,7 +266,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
 
-/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
+/* These functions run with the rights of the tables' owner, after src/sql/series.rs has checked the caller's rights. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
     name        text,
     max_value   bigint,
@@ -629,8 +630,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
 
-/* Distributed series. Each series has a table of counters. The counter of a key is on the Citus shard that has the key's rows.
-   Citus propagates the privileges on this table. The coordinator propagates the row of the series. */
+/* Distributed series. Each distributed series has its own table of counters. The counter of a key is on the Citus shard that
+   has the key's rows. Citus propagates the privileges on this table. The coordinator propagates the row of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
@@ -786,7 +787,8 @@ COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may s
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* One row for each key's counter. A condition on the key column of the series' type uses the index. */
+/* One row for each key's counter. A condition on key_bigint, key_text or key_uuid, whichever has the type of the series'
+   keys, uses an index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (

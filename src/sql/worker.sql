@@ -1,4 +1,5 @@
-/* The leases of worker ids. Each change of a row compares its token with the token that was read before. */
+/* The leases of worker ids. Each change first locks the row, and checks that the row has not changed since it was read, or
+   that the row has the holder's lease token. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -31,7 +32,7 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 /* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
-   without a copy of that file reads it from this table. */
+   without a copy of that file reads the choice from this table. */
 CREATE TABLE snowflake_ids.worker_chosen (
     datacenter_id     integer     NOT NULL,
     worker_id         integer     NOT NULL,

@@ -40,8 +40,8 @@ pub fn is_there() -> bool {
     catalog::has_system_table(c"pg_dist_local_group")
 }
 
-/// Returns the libpq options for a connection of the current role to the coordinator. Call this with the rights of the
-/// owner of the extension's tables, because other roles may not read all options.
+/// Returns the libpq options for a connection of the current role to the coordinator. Call this function with the rights of
+/// the owner of the extension's tables, because other roles may not read all options.
 pub fn coordinator() -> Result<Result<Options, NoCoordinatorError>, SpiError> {
     if !is_worker()? {
         return Ok(Err(NoCoordinatorError::NotWorker));

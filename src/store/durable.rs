@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Replaces the content of a file: writes the text to the file `new`, syncs it and renames it to `name`. After a crash or
+/// Replaces the content of a file: writes the text to the file `new`, syncs `new` and renames it to `name`. After a crash or
 /// an error the file has either the old or the new content.
 pub fn replace(name: &str, new: &str, text: &[u8]) -> io::Result<()> {
     fill(create(new)?, text)?;
@@ -13,7 +13,7 @@ pub fn replace(name: &str, new: &str, text: &[u8]) -> io::Result<()> {
     sync_folder(".")
 }
 
-/// Creates a file with a text and syncs it. After a crash the file may hold only a part of the text.
+/// Creates a file with a text and syncs the file. After a crash the file may hold only a part of the text.
 pub fn make(name: &str, folder: &str, text: &[u8]) -> io::Result<()> {
     fill(create(name)?, text)?;
     sync_folder(folder)
@@ -23,7 +23,7 @@ pub fn make(name: &str, folder: &str, text: &[u8]) -> io::Result<()> {
 /// the file does not exist.
 ///
 /// # Errors
-/// The system's error. The file may then hold the beginning of the text.
+/// Returns the system's error. The file may then end with only the beginning of the text.
 pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
     let file = match OpenOptions::new().append(true).open(name) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -36,7 +36,7 @@ pub fn append(name: &str, text: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Creates an empty file, or empties an existing one.
+/// Creates an empty file, or empties an existing file.
 pub fn create(path: &str) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(cluster::file_mode()).open(path)
 }

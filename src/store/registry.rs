@@ -30,7 +30,8 @@ static ENDPOINTS: Statement = Statement::new(
 
 static LOCK: Statement = Statement::new("SELECT snowflake_ids_internal.registry_lock()");
 
-/// Takes a lock that conflicts with the lock that [`LOCK`] takes on this table.
+/// Keeps the registries in use unchanged until the transaction ends: takes a lock that conflicts with the lock that [`LOCK`]
+/// takes on this table.
 static KEEP_ENDPOINTS: Statement =
     Statement::new("LOCK TABLE snowflake_ids.registry_server IN ROW EXCLUSIVE MODE");
 
@@ -80,7 +81,8 @@ static RECEIVED_TAGS: Statement = Statement::of_many(
      FROM snowflake_ids.received WHERE $1 IN ('', tag) ORDER BY tag, identity",
 );
 
-/// Creates the given tags. If a tag exists and its highest id is lower, raises this id. Each tag must occur only once.
+/// Creates the given tags. If a tag exists and its highest id is lower than the given highest id, raises the highest id of
+/// the existing tag. Each tag must occur only once.
 ///
 /// If the existing highest id is higher by less than one segment, the id stays, and the row gets a new version. The new
 /// version keeps a worker from giving back its last reservation, which would lower the highest id again.
@@ -167,11 +169,11 @@ pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
 }
 
 /// Returns the foreign servers of the registries that this database uses, in their order; empty if the database is its own
-/// registry. Uses no SQL, so that it works on a standby and in a parallel query. Waits at most `limit` for a lock on the
-/// table. Call only within a transaction.
+/// registry. Uses no SQL, so that the function works on a standby and in a parallel query. Waits at most `limit` for a lock
+/// on the table. Call only within a transaction.
 ///
 /// # Errors
-/// [`Unseen`].
+/// Returns [`Unseen`] if the table is missing or stays locked.
 pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     let mut servers = BTreeMap::new();
     rows::look(&REGISTRY_SERVER, Wait::Yes(Some(limit)), &[], |row| {
@@ -320,14 +322,14 @@ impl NodeTables for OwnTables {
     }
 }
 
-/// Returns the row with its highest id replaced.
+/// Returns the row with `max_id` as its highest id.
 fn with_max_id(json: &str, max_id: i64) -> Option<Box<RawValue>> {
     let mut row: BTreeMap<&str, Box<RawValue>> = serde_json::from_str(json).ok()?;
     row.insert("max_id", to_raw_value(&max_id).ok()?);
     to_raw_value(&row).ok()
 }
 
-/// Records `highest` as the highest id of a tag that was received from each registry in use. Earlier saved ranges of the tag
+/// For each registry in use, records `highest` as the highest id that was received for a tag. Earlier saved ranges of the tag
 /// (ids kept over a restart) become invalid.
 pub fn record_reached(tag: &Tag, highest: i64) -> Result<(), SpiError> {
     RECORD_REACHED.run(&[TagText(*tag).into(), highest.into()])

@@ -25,9 +25,9 @@ use std::collections::BTreeSet;
 /// Column 14 tells whether the row was written on an earlier timeline. The previous primary may then have reserved
 /// further ids in a transaction that was not replicated.
 ///
-/// A dated tag starts again with each period, such as a day. The period never goes back, even if the clock is moved back.
-/// The period ends when the clocks of the time zone first show the next period. If these clocks are put back over midnight,
-/// they show midnight twice, and AT TIME ZONE would choose the second midnight.
+/// The numbers of a dated tag start again with each period, such as a day. The period never goes back, even if the clock is
+/// moved back. The period ends when the clocks of the time zone first show the next period. If these clocks are put back over
+/// midnight, they show midnight twice, and AT TIME ZONE would choose the second midnight.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
@@ -61,7 +61,7 @@ static READ_UNLOCKED: Statement =
     Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s SKIP LOCKED"));
 static READ: Statement =
     Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s"));
-/// Reads several tags, in their order.
+/// Reads and locks the rows of several tags, in the order of the tags in the argument.
 static READ_ALL: Statement = Statement::of_many(read_sql!(
     ", n.place",
     "jsonb_array_elements_text(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (tag, place),
@@ -103,7 +103,7 @@ impl TagRows for TagTables {
     }
 
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        // A locked table cannot be read without a wait, so the tag may exist.
+        // A locked table cannot be read without a wait. The tag may then exist, so it counts as taken.
         Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
             .unwrap_or(true))
     }
@@ -129,7 +129,7 @@ pub fn read(tag: &Tag) -> Result<Option<TagRow>, SpiError> {
     READ.first(&[TagText(*tag).into()], row_of)
 }
 
-/// Reads and locks the existing rows of these tags, in their order. The tags are in UTF-8.
+/// Reads and locks the existing rows of these tags, in the order of the tags. The tags are in UTF-8.
 pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, SpiError> {
     let names: Vec<&String> = tags.iter().collect();
     let json = serde_json::json!(names).to_string().into_bytes();
@@ -166,7 +166,7 @@ fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result
     WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
 }
 
-/// Reads the definition from the columns that begin at `first`.
+/// Reads a tag's definition from a row. The definition's columns begin at column `first`.
 pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definition, SpiError> {
     let number = |column| Ok::<_, SpiError>(row.get::<i64>(first + column)?.unwrap_or_default());
     Ok(Definition {

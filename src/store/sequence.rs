@@ -1,5 +1,5 @@
-//! The table of bound sequences, whose numbers come from this extension. Read without SQL, because the planner hook
-//! needs it.
+//! The table of bound sequences, whose numbers come from this extension. The table is read without SQL, because the planner
+//! hook reads it, and the server would call the hook for this SQL, too.
 
 use super::tables::SEQUENCE_BINDING;
 use crate::pg::catalog::Unseen;
@@ -24,8 +24,8 @@ pub enum Binding {
 #[derive(Clone, Debug)]
 pub struct Bound {
     pub binding: Binding,
-    /// True if the sequence was seen at its end (its maximum), where binding puts it. An unchecked row counts only
-    /// while the sequence stands at its end.
+    /// True if the sequence was seen at its end (its maximum), where `bind_sequence` puts the sequence. An unchecked row
+    /// counts only while the sequence stands at its end.
     pub is_checked: bool,
 }
 
@@ -66,8 +66,8 @@ pub fn all() -> Vec<Oid> {
     found
 }
 
-/// Returns the functions that replace the server's. Returns None if the installed version of the extension lacks these
-/// functions.
+/// Returns the functions that replace the server's sequence functions. Returns None if the installed version of the extension
+/// lacks these functions.
 pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
     let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
     let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));

@@ -105,9 +105,9 @@ macro_rules! counters {
 /// The statements on the counters of one key type.
 struct Counters {
     table: &'static Table,
-    /// Takes the next number of an existing counter; no row if no number is left.
+    /// Takes the next number of an existing counter; returns no row if the counter does not exist or has no number left.
     next: Statement,
-    /// Takes the next number of a counter that may not exist yet.
+    /// Takes the next number of a counter that may not exist yet; returns no row if no number is left.
     first: Statement,
     set: Statement,
     raise: Statement,
@@ -212,13 +212,13 @@ static LOCK: Statement = Statement::new(
          AND s.name OPERATOR(pg_catalog.=) $2 COLLATE pg_catalog.\"C\" FOR KEY SHARE",
 );
 
-/// Locks a series against DROP and RENAME until the transaction ends. Returns whether the series exists under this
+/// Locks a series against deletion and renaming until the transaction ends. Returns whether the series exists under this
 /// name.
 pub fn lock(series: &Series, name: &Tag) -> Result<bool, SpiError> {
     Ok(LOCK.first(&[series.id.into(), TagText(*name).into()], |_| Ok(()))?.is_some())
 }
 
-/// Time for which a session uses a cached period. A period that ends within this time is not cached.
+/// The time for which a session uses a cached period. A period that ends within this time is not cached.
 pub const PERIOD_BELIEVED_MICROS: i64 = 10_000_000;
 
 static PERIOD: Statement = Statement::new(

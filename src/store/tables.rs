@@ -71,7 +71,7 @@ pub static SERIES_PRIVILEGE: Table = Table::new(
     &[(c"series", Type::Bigint), (c"grantee", Type::Oid), (c"privileges", Type::Text)],
 );
 
-/// The registry of worker ids.
+/// Worker ids, and the leases of these worker ids.
 pub static WORKER_LEASE: Table = Table::new(c"worker_lease", &[]);
 
 /// Worker ids that servers had chosen themselves before the extension was created.
@@ -83,7 +83,7 @@ pub static REGISTRY_SERVER: Table = Table::new(
     &[(c"position", Type::Integer), (c"server", Type::Name), (c"identity", Type::Text)],
 );
 
-/// The highest ids of tags received from registries.
+/// The highest id that was received from each registry for each tag.
 pub static RECEIVED: Table = Table::new(c"received", &[(c"identity", Type::Text), (c"tag", Type::Text)]);
 
 /// Sequences whose numbers come from this extension.

@@ -220,7 +220,7 @@ impl WorkerRows for Rows {
     }
 }
 
-/// Returns whether the table has the column `former_until`, which older versions lack.
+/// Returns whether the table has the column `former_until`, which the table of older versions lacks.
 fn records_former() -> bool {
     WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
 }
@@ -237,7 +237,7 @@ fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
     })
 }
 
-/// Returns the values of a row, in the order of [`INSERT`] and [`UPDATE`].
+/// Returns the values of a row, in the order of the parameters of [`INSERT`] and [`UPDATE`].
 fn arguments(row: &LeaseRow, entry: &Entry) -> Vec<DatumWithOid<'static>> {
     let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
     vec![

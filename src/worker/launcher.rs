@@ -1,4 +1,5 @@
-//! The launcher, which starts a refill worker for each database with unanswered requests.
+//! The launcher, which starts the other background workers. The launcher also keeps the high-water marks ahead of the ids,
+//! and samples the server's counters.
 
 mod high_water_marks;
 mod leases;

@@ -5,7 +5,7 @@ use crate::pg::wait::Event;
 use crate::pg::worker;
 use std::time::Duration;
 
-/// The time that a worker stays in a database without work.
+/// The time that a worker without work stays in its database.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sleeps if the last work ended recently. `last_work` is the uptime at the end of that work. Returns false if the worker

@@ -47,7 +47,7 @@ impl SavedRangeFile for InDataDirectory {
 
 pub type SavedRanges = saved_range_file::SavedRanges<InDataDirectory>;
 
-/// Saves all ranges and high-water marks. Called after all other processes have ended.
+/// Saves the unused ids of all tags, and all high-water marks. Called after all other processes of the server have ended.
 pub fn save() {
     match saved_range_file::save(&InDataDirectory, in_use(), database::has_files) {
         Ok(None) => {}

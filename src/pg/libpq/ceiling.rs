@@ -1,8 +1,8 @@
 //! A memory limit for the data that another server sends.
 //!
-//! libpq reads each message as a whole, up to 1 GB. Its buffer grows to the size that the message header announces, and the
-//! result contains one more copy. No libpq setting limits this memory. Therefore the address space of the process
-//! (`RLIMIT_AS`) is limited during each libpq call that reads. If malloc fails, libpq reports a broken connection.
+//! libpq reads each message as a whole, up to 1 GB. libpq's buffer grows to the size that the message header announces, and
+//! the result contains one more copy of the message. No libpq setting limits this memory. Therefore the address space of the
+//! process (`RLIMIT_AS`) is limited during each libpq call that reads. If malloc fails, libpq reports a broken connection.
 
 use std::fs;
 

@@ -21,7 +21,7 @@ const COMMAND_OK: c_uint = 1;
 const TUPLES_OK: c_uint = 2;
 const FATAL_ERROR: c_uint = 7;
 
-/// Memory that libpq may take: a buffer of up to twice the longest accepted result, a copy, and a reserve.
+/// The memory that libpq may take: a buffer of up to twice the longest accepted result, a copy, and a reserve.
 const ROOM: usize = 5 * MAX_BYTES;
 
 /// A libpq connection, and its file descriptor in the server's budget.
@@ -135,7 +135,7 @@ impl Handle {
                 TEXT,
             ) == 1
         };
-        // The limit for the result adds to the memory in use after the statement was queued.
+        // The new limit allows the result in addition to the memory that is in use after the statement was queued.
         self.ceiling = Ceiling::above(ROOM);
         self.unless_lost(sent)
     }
@@ -206,7 +206,7 @@ impl LibpqAnswer {
     /// Returns the first column of the first row. The text is empty if the value is null, or if there is no row.
     ///
     /// # Errors
-    /// The statement failed, or the value has more than `most` bytes.
+    /// Fails if the statement failed, or if the value has more than `most` bytes.
     pub fn value(&self, most: usize) -> Result<String, ConnectionError> {
         let answer = self.answer.as_ptr();
         // SAFETY: the result exists until it is dropped.

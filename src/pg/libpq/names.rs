@@ -1,8 +1,8 @@
 //! Lookup of host names in a thread, so that interrupts end the wait.
 //!
-//! The C library may wait for silent name servers for ten seconds or more, and no signal ends this wait. Therefore a
-//! thread calls the C library. The thread blocks all signals, because the server's signal handlers must not run in it.
-//! The thread calls no server function. If the caller stops waiting, the thread ends when the C library returns.
+//! The C library may wait for silent name servers for ten seconds or more, and no signal ends this wait. Therefore a thread
+//! calls the C library. The thread blocks all signals, because the server's signal handlers must not run in the thread. The
+//! thread calls no server function. If the caller stops waiting, the thread ends when the C library returns.
 
 use super::timeout::Timeout;
 use pgrx::pg_sys::WL_SOCKET_READABLE;
@@ -22,7 +22,7 @@ const LOOKUP: &str = "failed to lookup address information: ";
 /// the environment or in a service file.
 ///
 /// # Errors
-/// [`ConnectionError::NoAddress`] and [`ConnectionError::Silent`].
+/// Returns [`ConnectionError::NoAddress`] if the lookup fails, or an error of [`Timeout::wait`].
 pub fn looked_up(options: &[Setting], timeout: &mut Timeout) -> Result<Vec<Setting>, ConnectionError> {
     let Some(name) = hosts::name(options) else { return Ok(options.to_vec()) };
     let unknown = |reason: io::Error| {

@@ -28,7 +28,7 @@ pub fn options_of(server: &str, user: pg_sys::Oid) -> Vec<(String, String)> {
 /// Returns the options in a libpq connection string, without `client_encoding`. The string is in UTF-8.
 ///
 /// # Errors
-/// libpq's message, if the string is malformed.
+/// Returns libpq's message if the string is malformed.
 pub fn options_of_string(string: &str) -> Result<Vec<(String, String)>, String> {
     let string = CString::new(string).map_err(|_| "it has a zero byte".to_owned())?;
     let libpq = libpq();

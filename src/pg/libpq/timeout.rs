@@ -1,4 +1,4 @@
-//! Time limit of the waits for another server.
+//! The time limit for waits for another server.
 
 use crate::pg::process::PerProcess;
 use crate::pg::wait::{self, Event};
@@ -39,7 +39,8 @@ impl Timeout {
     /// Sleeps until the socket is ready for one of the events. An interrupt throws an error.
     ///
     /// # Errors
-    /// [`ConnectionError::Silent`] and [`ConnectionError::GivenUp`].
+    /// Returns [`ConnectionError::Silent`] after the time limit, and [`ConnectionError::GivenUp`] if `bound` has ended a
+    /// short wait.
     pub fn wait(&mut self, socket: c_int, events: u32) -> Result<(), ConnectionError> {
         loop {
             check_for_interrupts!();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 /// A text of at most `WORDS` words of eight bytes; a longer text is cut off. Only one process may write at a time.
 pub struct SharedText<const WORDS: usize> {
-    /// Odd while the text is being written.
+    /// The version of the text; odd while the text is being written.
     version: AtomicU64,
     length: AtomicU64,
     words: [AtomicU64; WORDS],
@@ -19,7 +19,7 @@ impl<const WORDS: usize> Default for SharedText<WORDS> {
 }
 
 impl<const WORDS: usize> SharedText<WORDS> {
-    /// Returns a number that changes with the text.
+    /// Returns the version, a number that changes with the text.
     pub fn version(&self) -> u64 {
         self.version.load(Acquire)
     }

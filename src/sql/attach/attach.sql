@@ -1,10 +1,10 @@
--- Attaching: replaces the sequence, identity or missing default of a column by a default of this extension. Detaching is the
+-- Attaching gives a column a default of this extension, in place of a sequence, an identity or no default. Detaching is the
 -- reverse.
 --
 -- ALTER TABLE and similar statements make all changes, so the new default is dumped, restored and upgraded like any other.
 -- Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
 --
--- The table must belong to the caller, or the caller is a superuser. A table may contain code of its owner: index
+-- The table must belong to the caller, or the caller must be a superuser. A table may contain code of its owner: index
 -- expressions, checks, policies, and functions. Therefore:
 -- * as_owner reads and changes each table, because partitions and children may have different owners.
 -- * The caller's rights are used to change tags and to create sequences, because these steps run no code of the owner.

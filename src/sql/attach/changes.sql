@@ -64,8 +64,8 @@ BEGIN
 END
 $$;
 
--- Changes the default of a table, its partitions and its children. A row that is inserted directly into a partition gets the
--- partition's default.
+-- Changes a column's default in a table, its partitions and its children. A row that is inserted directly into a partition
+-- gets the partition's default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -74,7 +74,7 @@ BEGIN
 END
 $$;
 
--- Drops identities, and with them their sequences. With keep_sequence, creates sequences of the same names and options
+-- Drops identities, and with them their sequences. With keep_sequence, creates sequences with the same names and options
 -- again.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -317,7 +317,8 @@ BEGIN
 END
 $$;
 
--- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, it gets `options`.
+-- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, the identity gets
+-- `options`.
 CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
     options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

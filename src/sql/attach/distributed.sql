@@ -58,9 +58,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         snowflake_ids_internal.registry_identity())
 $$;
 
--- Returns the unique keys of distributed tables that lack the distribution column: for one table, or, if the argument is null,
--- for all. Citus enforces such a key only within each shard. fault is null if one of the key's columns has a default of this
--- extension, and no trigger may write to that column. Keys without an integer column are left out.
+-- Returns the unique keys of distributed tables that lack the distribution column: for one table, or, if the argument is
+-- null, for all. Citus enforces such a key only within each shard. fault is null if one of the key's columns has a default of
+-- this extension and no trigger can write to that column, or if one of the columns refers to such a column by a foreign key
+-- within the shard. Keys without an integer column are left out.
 CREATE FUNCTION snowflake_ids_internal.citus_keys(relation regclass)
 RETURNS TABLE (key_of regclass, key name, fault text, hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -103,7 +104,7 @@ $$;
 
 /* Functions that run on the coordinator. */
 
--- Checks all nodes first. If one fails, no node is changed.
+-- Checks all workers before any change. If the check of a worker fails, no node is changed.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -116,7 +117,7 @@ BEGIN
 END
 $$;
 
--- Fails in a transaction block, because workers commit separately, so that a rollback would leave them changed.
+-- Fails in a transaction block, because workers commit separately. A rollback would leave the workers changed.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -147,13 +148,15 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later requests for the lock.
+-- Returns lock_timeout, or a limit if lock_timeout is 0, because a session that waits for a table's lock blocks all later
+-- requests for the lock.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Detaches the column on the workers. Each worker continues in its own range of numbers, above the column's numbers.
+-- Detaches the column on the workers. The column's sequence on each worker continues in the worker's own range of numbers,
+-- above the column's numbers.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Notices for the user.
 
--- Reports replaced defaults, except defaults of this extension and those that use a sequence that the column owns.
+-- Reports replaced defaults, except defaults of this extension and defaults that use a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

@@ -2,9 +2,9 @@
 -- sequence are a group, because one binding serves all of them. Each group has a transaction of its own. Partitions and
 -- children are attached together with the topmost parent that has a sequence for the column.
 --
--- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas.
--- After each COMMIT the procedures lock the extension again, because another role could drop it and reuse the names of its
--- objects.
+-- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas. After
+-- each COMMIT the procedures lock the extension again, because another role could drop the extension and reuse the names of
+-- its objects.
 
 -- Returns columns that have a default of this extension or a sequence, and columns that are the only column of a primary key.
 -- sequence is the sequence of the default or the identity. kind is the kind of ids that the column already has. above is the
@@ -121,8 +121,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
 $$;
 
--- Runs the checks of attach that keep no lock and read no row. Returns their error, or null. The checks print constraints, so
--- they wait if another session locks a constraint's table.
+-- Runs the checks of attach that keep no lock and read no row. Returns the error of the first check that fails, or null. The
+-- checks print constraints, so they wait if another session locks a constraint's table.
 CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -144,7 +144,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns the error of the same checks for a group's sequence and all columns that it serves.
+-- Returns the error of the same checks for a group's sequence and all columns that this sequence serves.
 CREATE FUNCTION snowflake_ids_internal.group_error(relation regclass, attribute name, sequence regclass, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN

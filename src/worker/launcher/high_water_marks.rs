@@ -11,8 +11,8 @@ use snowflake_ids_core::{Generator, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The time after the last id during which the launcher keeps the high-water marks ahead of ids. So a session that rarely
-/// takes an id does not wait for a disk write.
+/// The time after the last id during which the launcher keeps the high-water marks ahead of ids. A session that takes an id
+/// within this time does not wait for a disk write.
 const WARM: Duration = Duration::from_mins(10);
 /// The pause after a failed write of the state file.
 const RETRY: Duration = Duration::from_secs(1);

@@ -44,7 +44,7 @@ impl Databases for OfServer {
 }
 
 impl LeaseLauncher {
-    /// Frees the worker slot. Keeps the slot if a previous launcher's lease worker still uses the slot.
+    /// Frees the lease worker's slot, unless a lease worker that a previous launcher started still uses the slot.
     pub fn new() -> Self {
         if let Some(board) = leases().filter(|board| !board.worker_slot.worker_latch.is_occupied()) {
             board.worker_slot.free();
@@ -126,7 +126,7 @@ impl LeaseLauncher {
         }
     }
 
-    /// Requests a renewal if one is due. Returns the time until the next check; None if there is no lease.
+    /// Requests a renewal if one is due. Returns the time until the next check; None if there is nothing to renew.
     fn renew(&mut self, shared: &Shared, board: &Board) -> Option<Duration> {
         let (believed, now) = (shared.now(), uptime());
         let Some(expiry) = shared.status.expiry().filter(|_| shared.is_issuing()) else {

@@ -1,5 +1,5 @@
-//! The refill workers. If more databases wait than the server can run workers, the workers serve the databases in turn.
-//! [`TimeSlices`] plans the turns; this module collects the input and executes the plan.
+//! The refill workers. If more databases wait than refill workers can run, the workers serve the databases in turn.
+//! [`TimeSlices`] plans the workers' time slices; this module collects the input and executes the plan.
 
 use crate::pg::clock::uptime;
 use crate::pg::worker;
@@ -39,7 +39,7 @@ fn capacity() -> usize {
 /// The refill workers, and the databases that wait for a refill worker.
 pub struct Pool {
     segments: &'static Segments,
-    /// The workers that this launcher started, by the number of their worker slot.
+    /// The workers that this launcher started, by the index of their worker slot.
     started: BTreeMap<usize, DynamicBackgroundWorker>,
     time_slices: TimeSlices<u32, usize>,
     /// Databases to which the latest refill worker could not connect, each with the SQLSTATE of the error.

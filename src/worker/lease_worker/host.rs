@@ -1,4 +1,4 @@
-//! The server's side of the core's lease worker: the worker's process, shared memory and connection to the registry.
+//! Implements the trait through which the core's lease worker reaches its process, shared memory and the registry.
 
 use crate::issuer;
 use crate::lease;

@@ -1,4 +1,4 @@
-//! The server's side of the core's refill worker: the worker's process and shared memory.
+//! Implements the traits through which the core's refill worker reaches its process, shared memory and the tables.
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag::TagText;

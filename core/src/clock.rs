@@ -27,7 +27,7 @@ pub struct UnixMicros(pub i64);
 pub const YEAR_MICROS: i64 = 31_556_952_000_000;
 
 impl UnixMicros {
-    /// Returns the instant `millis` milliseconds after 1970-01-01 00:00 UTC. None if 64-bit microseconds cannot
+    /// Returns the instant `millis` milliseconds after 1970-01-01 00:00 UTC. Returns None if 64-bit microseconds cannot
     /// represent the instant.
     pub const fn from_millis(millis: i64) -> Option<Self> {
         match millis.checked_mul(1_000) {

@@ -76,8 +76,8 @@ pub trait Explain: Display {
     fn hint(&self) -> Option<String> {
         None
     }
-    /// Returns a message and a detail without addresses of other servers, for users that must not see addresses. None if
-    /// every user may see the whole error.
+    /// Returns a message and a detail without addresses of other servers, for users that must not see addresses.
+    /// Returns None if every user may see the whole error.
     fn for_others(&self) -> Option<(String, String)> {
         None
     }

@@ -1,4 +1,4 @@
-//! The algorithms of `snowflake_ids`. They issue two kinds of ids: 64-bit ids that are ordered by time and unique
+//! The algorithms of `snowflake_ids`, which issue two kinds of ids: 64-bit ids that are ordered by time and unique
 //! across servers, and dense ids of tags (named id ranges). A refill worker reserves dense ids in segments, ahead of
 //! use.
 //!

@@ -136,7 +136,7 @@ impl Series {
     }
 }
 
-/// Checks that the bytes can be a name of `chars` characters.
+/// Checks that `bytes`, a text of `chars` characters, is a valid name.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), SeriesError> {
     // A byte in the range of ASCII control characters is never part of a longer character in a server encoding.
     if bytes.is_empty() {

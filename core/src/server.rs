@@ -1,4 +1,4 @@
-//! A server's state on disk, and the node under which the server issues.
+//! A server's state on disk, and the node under which the server issues ids.
 
 pub mod clock_reference;
 pub mod form;

@@ -21,9 +21,9 @@
 //! | `hint_with = expression` | HINT, likewise |
 //! | `for_others = expression` | what `Explain::for_others` returns |
 //!
-//! Expressions name fields as `name`, and tuple fields as `_0`; all are references. `Kind` is in scope. Parts written
-//! beside `transparent` replace the field's parts. Parts may be in one attribute or in several. An enum's own attribute gives the
-//! parts for all variants that do not write them.
+//! Expressions name fields as `name`, and tuple fields as `_0`; all of these are references. `Kind` is in scope. Parts
+//! written beside `transparent` replace the field's parts. Parts may be in one attribute or in several. An enum's own
+//! attribute gives the missing parts of all variants without `transparent`.
 //!
 //! Wrong attributes do not compile: each variant needs a kind, and DETAIL and HINT are formats.
 
@@ -76,7 +76,7 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// A method with an arm for each variant that has the part; no method if no variant has it.
+/// Returns a method with an arm for each variant that has the part; None if no variant has the part.
 fn method(name: &str, output: &TokenStream, arms: &[TokenStream]) -> Option<TokenStream> {
     let name = format_ident!("{name}");
     (!arms.is_empty()).then(|| {
@@ -135,7 +135,7 @@ impl Arms {
     }
 }
 
-/// The variable to which a field is bound.
+/// Returns the variable to which a field is bound.
 fn bound(field: &Member) -> Ident {
     match field {
         Member::Named(name) => name.clone(),
@@ -146,9 +146,9 @@ fn bound(field: &Member) -> Ident {
 /// The parts of one attribute, as expressions.
 #[derive(Default)]
 struct Parts {
-    /// Whether a field supplies the parts that are missing here.
+    /// True if a field supplies the parts that are missing here.
     transparent: bool,
-    /// The field that supplies them; None: the only field.
+    /// The field that supplies the missing parts; None if the only field supplies them.
     field: Option<Member>,
     kind: Option<TokenStream>,
     detail: Option<TokenStream>,
@@ -214,7 +214,7 @@ impl Parts {
     }
 }
 
-/// The tokens up to the name of the next part, or to the end.
+/// Returns the tokens up to the name of the next part, or to the end.
 fn value(input: ParseStream) -> Result<TokenStream> {
     let mut tokens = TokenStream::new();
     let is_next = |input: ParseStream| {

@@ -7,17 +7,18 @@ use crate::sync::{AtomicU64, Ordering};
 /// A partly used range of positions. One session owns a block. The fields are atomics so that a block can be a plain
 /// static without unsafe code; relaxed atomics cost nothing.
 ///
-/// A clock that is wrongly far ahead gives wrong positions. Blocks must stop handing out these positions once the clock
-/// is corrected. The owner therefore checks the clock after every [`Block::SPAN`] positions. The owner
-/// [renews](Block::renew) the block if the clock allows the next span, and fills the block with new positions if not.
+/// While the clock is wrongly far ahead, sessions take positions that are too far ahead. A session must not hand out
+/// these positions once the clock is corrected. The block's owner therefore checks the clock after every
+/// [`Block::SPAN`] positions. The owner [renews](Block::renew) the block if the clock allows the next span, and fills
+/// the block with new positions if not.
 ///
-/// A block becomes stale when any session sees the clock step back, or when the node changes. Each such event changes the
-/// generator's `generation`. Ids use the node bits with which the positions were taken, even if the node has changed
-/// since.
+/// A block becomes stale when any session sees the clock step back, when the node changes, or when the frontier of safe
+/// positions moves. Each of these events changes the generator's `generation`. An id gets the node bits with which its
+/// position was taken, even if the node has changed since.
 #[derive(Debug, Default)]
 pub struct Block {
     next: AtomicU64,
-    /// Positions below this one may be handed out without a clock check.
+    /// The owner may hand out positions below `until` without a clock check.
     until: AtomicU64,
     end: AtomicU64,
     generation: AtomicU64,
@@ -25,10 +26,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// Number of positions between two clock checks.
+    /// The number of positions that the owner hands out between two clock checks.
     pub const SPAN: u64 = 64;
 
-    /// Returns an empty block, in a constant.
+    /// Returns an empty block, also in a constant expression.
     #[cfg(not(loom))]
     pub const fn empty() -> Self {
         Self {
@@ -40,7 +41,7 @@ impl Block {
         }
     }
 
-    /// Takes the next position. None if the block is used up, due for a clock check, or stale.
+    /// Takes the next position. Returns None if the block is used up, due for a clock check, or stale.
     #[inline]
     pub fn pop(&self, generation: u64) -> Option<Position> {
         let next = self.next.load(Ordering::Relaxed);
@@ -52,8 +53,8 @@ impl Block {
         Some(Position(next))
     }
 
-    /// Takes the next position that fits, and discards the positions before it. None as for [`Block::pop`], or if no
-    /// position fits before the next clock check.
+    /// Takes the next position that `fits` accepts, and discards the positions before it. Returns None in the cases of
+    /// [`Block::pop`], and if `fits` accepts no position before the next clock check.
     pub fn pop_fitting(&self, generation: u64, fits: impl Fn(Position) -> bool) -> Option<Position> {
         let (next, until) = (self.next.load(Ordering::Relaxed), self.until.load(Ordering::Relaxed));
         if next >= until || self.is_stale(generation) {
@@ -65,7 +66,7 @@ impl Block {
         fitting
     }
 
-    /// Takes up to `want` positions. None as for [`Block::pop`].
+    /// Takes up to `want` positions. Returns None in the cases of [`Block::pop`].
     pub fn pop_many(&self, want: u64, generation: u64) -> Option<PositionRange> {
         let from = self.next.load(Ordering::Relaxed);
         let to = self.until.load(Ordering::Relaxed).min(from.saturating_add(want));
@@ -83,7 +84,7 @@ impl Block {
         NodeBits(self.node_bits.load(Ordering::Relaxed))
     }
 
-    /// Replaces the block's content with positions that were taken in this generation of the generator.
+    /// Replaces the block's content with positions that were taken while the generator had the generation `generation`.
     #[inline]
     pub fn fill(&self, TakenPositions { positions, node_bits }: TakenPositions, generation: u64) {
         debug_assert!(positions.from <= positions.to, "{positions:?} goes backwards");
@@ -95,7 +96,7 @@ impl Block {
         self.generation.store(generation, Ordering::Relaxed);
     }
 
-    /// Discards the positions that were not handed out, which leaves a gap.
+    /// Discards the positions that were not handed out. No session uses these positions again.
     pub fn clear(&self) {
         self.end.store(0, Ordering::Relaxed);
         self.until.store(0, Ordering::Relaxed);
@@ -114,7 +115,8 @@ impl Block {
         renewed
     }
 
-    /// Returns true if the block's limits are in order, and at most one span may be handed out without a clock check.
+    /// Returns true if `next`, `until` and `end` are in ascending order, and at most one span may be handed out without
+    /// a clock check.
     fn is_within_end(&self) -> bool {
         let [next, until, end] =
             [&self.next, &self.until, &self.end].map(|place| place.load(Ordering::Relaxed));

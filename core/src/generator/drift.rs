@@ -1,4 +1,5 @@
-//! Errors of a generator: ids too far ahead of the wall clock, and all other reasons.
+//! Errors of a generator: ids too far ahead of the wall clock, and the other reasons why a generator returns no
+//! positions.
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
@@ -9,30 +10,30 @@ use std::time::Duration;
 /// Reason why ids run ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The clock was stepped back and has not caught up yet.
+    /// The clock was stepped back, and has not caught up with the issued ids yet.
     StepBack,
-    /// A term (a period in which one node issues) begins after the time that was reserved before a crash. The clock has
-    /// not reached that time yet.
+    /// The term (the period in which one node issues ids) begins at a time that the clock has not reached yet, because
+    /// ids up to this time were reserved before a crash.
     Start,
     /// Ids are taken faster than the layout's ticks provide them.
     Demand,
 }
 
-/// A distance between the next id and the clock that is too large.
+/// The drift of a generator that is too far ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// The reason why the generator is ahead.
     pub cause: Cause,
     /// The time by which the next id is ahead of the clock.
     pub ahead: Duration,
-    /// The largest allowed drift, `snowflake_ids.max_drift`.
+    /// The largest allowed value of `ahead`: the setting `snowflake_ids.max_drift`.
     pub max_drift: Duration,
 }
 
 impl Drift {
-    /// Returns the time to sleep before the next attempt; None to give up. `left` is the time that the call may still
-    /// wait. `rollback` applies only to a clock that stepped back. In all other cases the clock only has to advance, so
-    /// the call waits.
+    /// Returns the time that the call sleeps before its next attempt; None if the call must fail. `left` is the time
+    /// that the call may still wait. `rollback` counts only if the clock stepped back. For the other causes, the call
+    /// waits for the clock to advance.
     pub fn timeout(&self, rollback: ClockRollback, left: Duration) -> Option<Duration> {
         if left.is_zero() || (rollback == ClockRollback::Error && self.cause == Cause::StepBack) {
             return None;

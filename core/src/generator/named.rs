@@ -1,7 +1,8 @@
 //! Named generators: the properties in a generator's row.
 //!
-//! A name identifies a layout and rules. All named generators of one layout share one generator in memory. A row may
-//! therefore be changed, or dropped and created again, at any time: no id is issued twice in a layout.
+//! A name identifies a layout and rules. All named generators of one layout share one generator in memory. A
+//! generator's row may therefore be changed, or deleted and created again, at any time: no id of a layout is issued
+//! twice.
 
 use crate::error::{EXCERPT_CHARS, Explain, excerpt};
 use crate::generator::rules::{Rules, SequenceStart};
@@ -9,11 +10,11 @@ use crate::ids::layout::{Layout, LayoutError, PRESETS};
 use crate::ids::shard::{MAX_MODULUS, Shard};
 use std::num::NonZeroU32;
 
-/// The longest name, in characters.
+/// The largest number of characters in a name.
 pub const MAX_NAME_CHARS: usize = 128;
-/// The longest name, in bytes of any server encoding.
+/// The largest number of bytes in a name, in any server encoding.
 pub const MAX_NAME_BYTES: usize = 4 * MAX_NAME_CHARS;
-/// The largest cache: the number of ids that a session takes in advance.
+/// The largest value of `cache`, the number of ids that a session takes at once.
 pub const MAX_CACHE: u32 = 1_000_000;
 
 /// A generator's row, as stored in the table.
@@ -21,13 +22,13 @@ pub const MAX_CACHE: u32 = 1_000_000;
 pub struct GeneratorRow<'a> {
     /// The layout's text, or the name of a preset.
     pub layout: &'a str,
-    /// Number of shards among which ids are divided by hash.
+    /// The number of shards among which a hash divides the ids.
     pub modulus: Option<i32>,
-    /// The number of the shard to which the generator's ids belong.
+    /// The index of the shard to which the generator's ids belong, counted from 0.
     pub remainder: Option<i32>,
-    /// The start of the sequence in a fresh tick; None for the session's setting.
+    /// The rule for the first sequence number of a tick; None if the session's setting applies.
     pub sequence_start: Option<&'a str>,
-    /// Number of ids that a session takes at once; None for the session's setting.
+    /// The number of ids that a session takes at once; None if the session's setting applies.
     pub cache: Option<i32>,
 }
 
@@ -36,16 +37,16 @@ pub struct GeneratorRow<'a> {
 pub struct Named {
     /// The layout of the ids.
     pub layout: Layout,
-    /// The shard to which the ids belong; None for the session's setting.
+    /// The shard to which the ids belong; None if the session's setting applies.
     pub shard: Option<Shard>,
-    /// The start of the sequence in a fresh tick; None for the session's setting.
+    /// The rule for the first sequence number of a tick; None if the session's setting applies.
     pub sequence_start: Option<SequenceStart>,
-    /// Number of ids that a session takes at once; None for the session's setting.
+    /// The number of ids that a session takes at once; None if the session's setting applies.
     pub cache: Option<NonZeroU32>,
 }
 
 impl Named {
-    /// Returns the properties in a row.
+    /// Parses the properties in a generator's row.
     pub fn new(row: &GeneratorRow<'_>) -> Result<Self, NamedError> {
         let layout: Layout = row.layout.parse()?;
         let sequence_start = row.sequence_start.map(start_of).transpose()?;
@@ -53,7 +54,7 @@ impl Named {
         Ok(Self { layout, shard: shard_of(&layout, row)?, sequence_start, cache })
     }
 
-    /// Checks that the name is not the text of a layout, or the preset of another layout.
+    /// Checks that `name` is neither the text of a layout nor the name of another layout's preset.
     pub fn check_name(&self, name: &str) -> Result<(), NamedError> {
         let is_preset = PRESETS.iter().any(|(preset, _)| *preset == name);
         match name.parse::<Layout>() {
@@ -72,7 +73,7 @@ impl Named {
     }
 }
 
-/// Checks that the bytes are a valid name. `chars`: the number of characters.
+/// Checks that `bytes`, a text of `chars` characters, is a valid name.
 pub fn check_name(bytes: &[u8], chars: usize) -> Result<(), NamedError> {
     // A byte in the range of ASCII control characters is never part of a longer character in a server encoding.
     if bytes.is_empty() {
@@ -119,7 +120,7 @@ fn cache_of(cache: i32) -> Result<NonZeroU32, NamedError> {
     count.ok_or(NamedError::Cache { cache })
 }
 
-/// Reason why a named generator does not exist, or cannot have these properties.
+/// The error for a named generator that does not exist, or whose name or properties are invalid.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]

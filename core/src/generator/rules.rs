@@ -1,16 +1,16 @@
-//! Limits of a generator that an administrator sets.
+//! The rules of a generator, which an administrator sets.
 
 use crate::clock::UnixMicros;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 
-/// Limits of a generator.
+/// The largest drift of a generator, and its sequence start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// The largest allowed drift in microseconds. The limit applies to steps back of the clock, and to ticks that are
-    /// used ahead of the clock.
+    /// The largest time in microseconds by which ids may be ahead of the clock, because the clock stepped back, or
+    /// because calls take ids faster than the layout's ticks provide them.
     pub max_drift: u64,
-    /// The start of the sequence in a fresh tick.
+    /// The rule for the first sequence number of a tick.
     pub start: SequenceStart,
 }
 
@@ -28,20 +28,21 @@ pub enum ClockRollback {
     Error,
     /// The call waits for the clock, within its timeout.
     Wait,
-    /// The call issues as another node whose high-water mark the clock has passed, or waits if no such node exists.
+    /// The server issues ids as another node, whose high-water mark the clock has passed. If no such node exists, the
+    /// call waits.
     Switch,
 }
 
-/// The first sequence number of a tick.
+/// The rule that determines the first sequence number of a tick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SequenceStart {
-    /// Zero: a tick holds as many ids as possible.
+    /// Zero: each tick gives as many ids as possible.
     #[default]
     Zero,
-    /// A number that depends on the tick, in the lower half of the sequence. If every tick started at zero, ids issued
-    /// at a low rate would all end in the same bits, and `id % n` would not spread these ids over shards.
+    /// A number in the lower half of the sequence numbers, computed from the tick. If every tick started at zero, ids
+    /// issued at a low rate would all end in the same bits, and `id % n` would not spread these ids over shards.
     Random,
-    /// The number after the previous tick's last sequence number, within the lower half of the sequence. This choice
-    /// spreads ids evenly over shards.
+    /// The number after the last sequence number taken in an earlier tick, reduced to the lower half of the sequence
+    /// numbers. This choice spreads ids evenly over shards.
     Rotate,
 }

@@ -1,36 +1,39 @@
-//! The safe position: the reader's snapshot sees every transaction with a lower position, except rolled-back
-//! transactions.
+//! The safe position of a reader. The reader's snapshot sees every transaction that took a position below the safe
+//! position, except rolled-back transactions.
 //!
-//! A transaction takes a position before other sessions can see the row with the id. A reader that continues after the
-//! last id that it saw therefore misses rows of transactions that commit late. The safe position is the lowest of
+//! A transaction takes a position before other sessions can see the row with the id. A reader that looks only for ids
+//! above the last id that it saw therefore misses rows of transactions that commit late. The safe position is the
+//! lowest of
 //!
-//! 1. the generator's next position, because no later call takes a lower one
-//! 2. the announcements of open transactions
-//! 3. the announcements of transactions that ended after the snapshot was taken.
+//! 1. the generator's next position, because no later call takes a lower position
+//! 2. the positions that open transactions announced
+//! 3. the positions announced by transactions that ended after the snapshot was taken.
 //!
-//! *Announcing.* A transaction [announces](OpenTransaction::announce) the *frontier* before it takes its first position.
-//! The frontier is the highest next position that was published, by a reader or by a transaction. All positions of the transaction are at or
-//! above the announced frontier:
+//! *Announcing.* A transaction [announces](OpenTransaction::announce) the *frontier* before it takes its first
+//! position. The frontier is the highest next position that a reader or a transaction published. All positions of the
+//! transaction are at or above the announced frontier:
 //!
-//! - Positions that the transaction takes from the generator are at or above the next position. The transaction announces
-//!   before it takes positions, so a reader that sees the higher next position also sees the announcement.
-//! - Positions that the session already holds may be below a new frontier. Publishing therefore makes all held
-//!   positions stale before it moves the frontier. A transaction that announces the new frontier sees that its positions are stale,
-//!   and takes new positions. A transaction that announces the old frontier executes a fence between the announcement and
-//!   the check for stale positions. The reader executes a fence between making positions
-//!   stale and reading announcements. At least one of the two
-//!   therefore sees the other's change.
+//! - Positions that the transaction takes from the generator are at or above the generator's next position. The
+//!   transaction announces before it takes positions, so a reader that sees the next position raised by this
+//!   transaction also sees the announcement.
+//! - Positions that the session already holds may be below a new frontier. [`Frontier::publish`] therefore makes the
+//!   held positions of all sessions stale before it moves the frontier. A transaction that announces the new frontier
+//!   sees that its session's positions are stale, and takes new positions. A transaction that announces the old
+//!   frontier executes a fence after the announcement, before it checks whether its positions are stale. The reader
+//!   executes a fence after it has made positions stale, before it reads announcements. Therefore the transaction sees
+//!   that its positions are stale, or the reader sees the announcement, or both.
 //!
 //! *Ending.* A committed transaction is [recorded](EndedTransactions::record) with its transaction id (xid) after its
-//! rows become visible and before its announcement is cleared. Readers read announcements first, so they find the
-//! announcement or the record. A record counts if the reader's snapshot does not see its xid. Rolled-back transactions
-//! need no record, because they have no rows.
+//! rows become visible and before its announcement is cleared. Readers read announcements before records, so they find
+//! the transaction's announcement or its record. A record counts if the reader's snapshot does not see the record's
+//! xid. Rolled-back transactions need no record, because they have no rows.
 //!
-//! *Dropping.* The memory has room for a fixed number of records. While an old snapshot or a prepared transaction needs
-//! a dropped record, there is no safe position. The reader then gets no rows.
+//! *Dropping.* Shared memory has room for a fixed number of records, so a new record replaces the oldest one. While an
+//! old snapshot or a prepared transaction needs a dropped record, there is no safe position. The reader then gets no
+//! rows.
 //!
-//! *Other nodes.* Terms of other nodes begin in a later tick than all published positions, also after a restart: see
-//! [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
+//! *Other nodes.* The term of another node begins in a later tick than all published positions, also after a restart:
+//! see [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
 
 use crate::error::Explain;
 use crate::generator::snowflake::{Generator, NextPosition};
@@ -41,10 +44,10 @@ use crate::sync::{AtomicU64, Ordering, fence};
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// The age at which a transaction moves the frontier.
+/// The smallest age of the frontier at which a new transaction moves the frontier.
 const MAX_AGE: Duration = Duration::from_millis(50);
 
-/// The highest next position that was published; 0 before the first reader.
+/// The highest next position of the generator that was published; 0 before the first reader.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug, Default)]
 pub struct Frontier(AtomicU64);
@@ -55,7 +58,8 @@ impl Frontier {
         Position(self.0.load(Ordering::Acquire))
     }
 
-    /// Moves an old frontier, so that a new transaction does not hold readers back longer than needed.
+    /// Moves the frontier if its age has reached `MAX_AGE`, so that the announcement of a new transaction does not hold
+    /// readers back longer than needed.
     pub fn keep_up(&self, generator: &Generator, layout: &Layout) {
         let told = self.position();
         let has_readers = told > Position::ZERO;
@@ -91,7 +95,7 @@ impl Frontier {
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug, Default)]
 pub struct OpenTransaction {
-    /// A lower bound of all positions that the transaction takes; 0 before it takes the first one.
+    /// A lower bound of all positions that the transaction takes; 0 if the transaction has announced nothing.
     first: AtomicU64,
     /// The oid of the process's database.
     database: AtomicU64,
@@ -114,12 +118,13 @@ impl OpenTransaction {
         Some(self.first.load(Ordering::Acquire)).filter(|first| *first != 0).map(Position)
     }
 
-    /// Returns the announcement, if the process is connected to this database.
+    /// Returns the announcement, if the process is connected to `database`.
     pub fn first_in(&self, database: u32) -> Option<Position> {
         self.first().filter(|_| self.database.load(Ordering::Relaxed) == u64::from(database))
     }
 
-    /// Clears the announcement after the transaction has ended. A transaction with rows must be recorded before.
+    /// Clears the announcement after the transaction has ended. A transaction that wrote rows must be recorded before
+    /// its announcement is cleared.
     pub fn clear(&self) {
         self.first.store(0, Ordering::Release);
     }
@@ -136,7 +141,7 @@ pub struct EndedTransaction {
     pub database: u32,
 }
 
-/// Number of recorded transactions: 96 KiB, for some seconds of a busy server.
+/// The number of transactions for which the record has room: 96 KiB, which a busy server fills in some seconds.
 pub const RECORDED: usize = 4_096;
 
 /// The transactions that ended last.
@@ -181,9 +186,10 @@ impl EndedTransactions {
         }
     }
 
-    /// Looks up the recorded transactions that a snapshot does not see. `found` gets those xids that are at or below
-    /// the highest dropped xid. `found` never grows beyond its capacity, because nothing may be allocated under the
-    /// record's lock. Returns the lowest announcement of these transactions in a database, and the highest dropped xid.
+    /// Looks up the recorded transactions that a snapshot does not see. `found` gets the xids of these transactions
+    /// that are at or below the highest dropped xid. `found` never grows beyond its capacity, because nothing may be
+    /// allocated under the record's lock. Returns the lowest announcement of the transactions that are in `database`,
+    /// and the highest dropped xid.
     pub fn unseen_by(
         &self,
         snapshot: &SnapshotXids,
@@ -206,14 +212,15 @@ impl EndedTransactions {
 /// The transactions that a snapshot does not see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotXids {
-    /// The snapshot's xmax: no xid from this one on had ended when the snapshot was taken.
+    /// The snapshot's xmax: no transaction with this xid or a higher xid had ended when the snapshot was taken.
     xmax: u64,
-    /// The xids below `xmax` that had not ended, in ascending order.
+    /// The xids below `xmax` of transactions that had not ended, in ascending order.
     running: Vec<u64>,
 }
 
 impl SnapshotXids {
-    /// Returns the xids of a snapshot. `running` may have an xid twice, while its transaction is being prepared.
+    /// Makes the value from a snapshot's `xmax` and running xids. `running` may contain an xid twice, while the xid's
+    /// transaction is being prepared.
     pub fn new(xmax: u64, mut running: Vec<u64>) -> Self {
         running.sort_unstable();
         running.dedup();
@@ -225,14 +232,14 @@ impl SnapshotXids {
         xid >= self.xmax || self.running.binary_search(&xid).is_ok()
     }
 
-    /// Returns room for the xids that [`EndedTransactions::unseen_by`] finds.
+    /// Returns an empty vector with room for the xids that [`EndedTransactions::unseen_by`] finds.
     pub fn room(&self) -> Vec<u64> {
         Vec::with_capacity(self.running.len() + usize::from(MAX_LATER))
     }
 
-    /// Returns the xids that the snapshot does not see and that may have been dropped from the record. None if there are
-    /// too many. A safe position exists only if each of these transactions was rolled back, or still runs in a process
-    /// that has announced it.
+    /// Returns the xids that the snapshot does not see and that may have been dropped from the record. Returns None if
+    /// these xids are too many. A safe position exists only if each transaction with such an xid was rolled back, or
+    /// still runs in a process that has an announcement.
     pub fn unknown(&self, dropped: u64, found: &[u64]) -> Option<Vec<u64>> {
         if dropped >= self.xmax + u64::from(MAX_LATER) {
             return None;
@@ -248,12 +255,13 @@ impl SnapshotXids {
     }
 }
 
-/// The answers that one transaction was given, one for each snapshot. A snapshot always gets the same answer. A scan
-/// may ask once for each row. If the answer rose during the scan, the scan could hide a row and show a later row.
+/// The safe positions that one transaction received, one for each snapshot. A snapshot always gets the same answer. A
+/// scan may ask for the safe position once for each row. If the answer rose during the scan, the scan could leave out a
+/// row and return a later row with a higher id.
 #[derive(Debug, Default)]
 pub struct Answers<T>(Vec<((u64, Reverse<usize>), T)>);
 
-/// The most answers that a transaction keeps.
+/// The largest number of answers that a transaction keeps.
 const MAX_ANSWERS: usize = 256;
 
 /// A snapshot that is older than all snapshots for which the transaction has answers.
@@ -271,9 +279,9 @@ impl<T: Copy> Answers<T> {
         Self(Vec::new())
     }
 
-    /// Returns the answer for a snapshot. A snapshot that is later than all others gets a new answer. Any other snapshot
-    /// gets its own earlier answer, or the answer of the latest snapshot before it. An answer is safe for all later
-    /// snapshots.
+    /// Returns the answer for a snapshot. A snapshot that is later than the snapshots of all earlier answers gets a new
+    /// answer. Any other snapshot gets its own earlier answer, or the answer of the latest snapshot before it. An
+    /// answer for one snapshot is safe for all later snapshots.
     ///
     /// # Errors
     /// [`SnapshotTooOld`], and the errors of `find`, which computes a new answer.

@@ -1,5 +1,5 @@
-//! The generator: a hybrid logical clock that hands out positions (tick and sequence). One atomic step takes a range of
-//! positions. Any number of processes share the generator, and write to one cache line of it.
+//! The generator: a hybrid logical clock that hands out positions (a tick and a sequence number each). One atomic step
+//! takes a range of positions. Any number of processes share the generator, and write to the same cache line.
 //!
 //! `docs/architecture.md` describes the path of an id, the clock, and why terms are numbered. The *drift* is the distance
 //! by which ids are ahead of the wall clock. [`Rules`] bound the drift.
@@ -20,11 +20,12 @@ use std::time::Duration;
 const CLOSED: u64 = u64::MAX;
 
 /// The state of one generator, shared by all its callers. Calls write to the first cache line, and only read the second
-/// line. The second line changes when the clock is stepped back or the node changes.
+/// line. The second line changes when the clock is stepped back, the node changes, or the frontier of safe positions
+/// moves.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug)]
 pub struct Generator {
-    /// The position after the last issued one; `first` if the term has issued none yet; or [`CLOSED`].
+    /// The position after the last issued position; `first` if the term has issued no position yet; or [`CLOSED`].
     next: AtomicU64,
     /// The high-water mark: positions at and above it may not be issued.
     limit: AtomicU64,
@@ -32,21 +33,21 @@ pub struct Generator {
     observed: AtomicU64,
     /// The number of the term; odd while the term changes, and while no node may issue ids.
     term: AtomicU64,
-    /// The bits of the node that issues, shifted into their place.
+    /// The bits of the node that issues ids, shifted to their place in an id.
     node_bits: AtomicU64,
-    /// Number of ticks whose sequence was used up, so that the next tick was borrowed.
+    /// The number of ticks whose sequence numbers were used up, so that calls took positions of the next tick.
     full_ticks: AtomicU64,
     /// The highest value of `next` at the end of any term.
     furthest: AtomicU64,
     /// Padding. The fields below are mostly read, and must not share a cache line with the fields above.
     rest_of_line: AtomicU64,
-    /// Grows with each step back and each change of the term.
+    /// A number that grows with each step back of the clock, each change of the term and each move of the frontier.
     generation: AtomicU64,
     /// The position at which the term began. The term has issued nothing while `next` equals this position.
     first: AtomicU64,
     /// The value of `next` when the generator was closed.
     closed_at: AtomicU64,
-    /// Number of steps back of the wall clock. Each step is counted once.
+    /// The number of steps back of the wall clock. Each step is counted once.
     steps_back: AtomicU64,
     /// The highest tick that the wall clock showed before a step back; 0 without a step back.
     highest: AtomicU64,
@@ -61,7 +62,7 @@ const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Gene
 /// Positions, and the bits of the node that issues them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenPositions {
-    /// The positions, ascending, which no other call gets.
+    /// The positions, in ascending order. No other call gets these positions.
     pub positions: PositionRange,
     /// The node's bits.
     pub node_bits: NodeBits,
@@ -102,17 +103,17 @@ pub struct StepBack {
 pub struct Snapshot {
     /// The last position issued in this term; None before the first position.
     pub last: Option<Position>,
-    /// The bits of the node that issues.
+    /// The bits of the node that issues ids.
     pub node_bits: NodeBits,
-    /// The high-water mark; 0 while closed.
+    /// The high-water mark; 0 while the generator is closed.
     pub limit: Position,
-    /// Number of ticks whose sequence was used up.
+    /// The number of ticks whose sequence numbers were used up.
     pub full_ticks: u64,
-    /// Number of steps back of the wall clock.
+    /// The number of steps back of the wall clock.
     pub steps_back: u64,
     /// The largest step back, in ticks.
     pub largest_step_back: u64,
-    /// The last step back; None if none was observed since the start.
+    /// The last step back; None if no step back was observed since the server's start.
     pub last_step_back: Option<StepBack>,
 }
 
@@ -141,11 +142,12 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// Begins a term: the node with these bits issues from `first` on, below `limit`. The limit must be durable. Only one
-    /// process may call this at a time.
+    /// Begins a term: the node with these bits issues positions from `first` on, below `limit`. The limit must be
+    /// durable before this call. Only one process may call this function at a time.
     pub fn begin(&self, node_bits: NodeBits, first: Position, limit: Position) {
         self.close();
-        // All stores are Release stores: a taker that sees one of these values also sees that the term has changed.
+        // All stores are Release stores: a session that sees one of the values stored below also sees that the term was
+        // closed.
         self.node_bits.store(node_bits.0, Ordering::Release);
         self.first.store(first.0, Ordering::Release);
         self.limit.store(limit.0, Ordering::Release);
@@ -155,18 +157,19 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Returns true if all issued positions are below the high-water mark. Called only by the process that changes the
-    /// mark.
+    /// Returns true if all issued positions are below the high-water mark. Only the process that changes the mark may
+    /// call this function.
     fn keeps_below_limit(&self) -> bool {
         let next = self.next.load(Ordering::Acquire);
         next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
     }
 
     /// Ends the term. No session takes positions from now on, and the positions that sessions hold become stale.
-    /// Returns the exact position after the last issued position. Only one process may call this at a time.
+    /// Returns the position after the last issued position. Only one process may call this function at a time.
     pub fn close(&self) -> Position {
         debug_assert!(self.keeps_below_limit(), "issued above the mark: {:?}", self.snapshot());
-        // The term becomes odd before anything else changes.
+        // The term becomes odd before other fields change, so that a session that sees a change below discards its
+        // positions.
         self.term.fetch_or(1, Ordering::AcqRel);
         if holds(Guard::HeldStale) {
             self.generation.fetch_add(1, Ordering::AcqRel);
@@ -183,8 +186,8 @@ impl Generator {
         Position(self.closed_at.load(Ordering::Acquire))
     }
 
-    /// Raises the high-water mark. The new mark must be durable, and a term must be open. Only one process may call this
-    /// at a time.
+    /// Raises the high-water mark. The new mark must be durable before this call, and a term must be open. Only one
+    /// process may call this function at a time.
     pub fn raise(&self, limit: Position) {
         let before = self.limit.fetch_max(limit.0, Ordering::Release);
         debug_assert!(
@@ -212,9 +215,9 @@ impl Generator {
         self.take_chosen(layout, rules, clock, |_, from| (from, from.saturating_add(want.get().into())))
     }
 
-    /// Takes positions in one atomic step. The first position's id belongs to the shard. The range is long enough for
-    /// `want` ids of the shard on average. The limits of [`Generator::take`] can shorten the range. Positions that are
-    /// skipped before that first position are used up.
+    /// Takes a range of positions. The first position's id belongs to the shard. The range is long enough for `want`
+    /// ids of the shard on average. The allowed drift or the high-water mark can shorten the range. The positions that
+    /// the call skips before the range are used up.
     pub fn take_fitting(
         &self,
         layout: &Layout,
@@ -224,8 +227,8 @@ impl Generator {
         shard: &Shard,
     ) -> Result<TakenPositions, GeneratorError> {
         let span = shard.span(want.get());
-        // The last scan: the node's bits, the start, and the position found. Other sessions usually take positions below
-        // the one found, so the scan need not be repeated.
+        // The last scan: the node's bits, and the range from the scan's start to the position found. If other sessions
+        // take positions meanwhile, the next position is usually still in this range, so the scan need not be repeated.
         let mut seen: Option<(NodeBits, RangeInclusive<u64>)> = None;
         loop {
             let choose = |node_bits, from: u64| {
@@ -239,8 +242,8 @@ impl Generator {
                     },
                 };
                 seen = Some((node_bits, from..=first));
-                // The call uses up all positions below the limit if none of these positions fits. The limit is then
-                // raised, even if the first fitting position is far ahead.
+                // If no position below the limit fits, the call uses up all positions below the limit. The limit is
+                // then raised, even if the first fitting position is far ahead.
                 let limit = self.limit.load(Ordering::Relaxed);
                 if from < limit && limit <= first {
                     return (limit, limit);
@@ -248,8 +251,8 @@ impl Generator {
                 (first, first.saturating_add(span))
             };
             let taken = self.take_chosen(layout, rules, clock, choose)?;
-            // An empty range means that all scanned positions are unfit and used up. The scan goes on, up to the allowed
-            // drift.
+            // An empty range means that no scanned position fits, and that these positions are used up. The next pass
+            // scans the positions above them, up to the allowed drift.
             if taken.positions.count() > 0 {
                 return Ok(taken);
             }
@@ -257,7 +260,7 @@ impl Generator {
     }
 
     /// Takes positions in one term. `choose` gets the node's bits and the next position, and returns the range to take.
-    /// The limits of [`Generator::take`] can shorten the range.
+    /// The allowed drift or the high-water mark can shorten the range.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "the body of two functions")]
     fn take_chosen(
@@ -271,15 +274,16 @@ impl Generator {
             let term = self.term.load(Ordering::Acquire);
             let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
             let positions = self.take_positions(layout, rules, clock, |from| choose(node_bits, from))?;
-            // The limit is read before the term, because a process that closes the generator lowers the limit.
+            // The limit is read before the term, because a process that closes the generator changes the term before it
+            // lowers the limit.
             let below_limit = !cfg!(debug_assertions) || positions.to <= self.limit();
             let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
             if same || !holds(Guard::TermRead) {
                 debug_assert!(below_limit || !same, "{positions:?} is taken above the mark");
                 return Ok(TakenPositions { positions, node_bits });
             }
-            // The node has changed, so these positions may belong to neither node. The loop discards these positions and
-            // takes others.
+            // The node has changed, so these positions may belong to neither node. The loop discards these positions
+            // and takes other positions.
         }
     }
 
@@ -292,13 +296,15 @@ impl Generator {
         clock: &impl Clock,
         mut choose: impl FnMut(u64) -> (u64, u64),
     ) -> Result<PositionRange, GeneratorError> {
-        // The observed tick is loaded before the clock is read: a reading below it then proves a step back.
+        // The observed tick is loaded before the clock is read: a reading below the observed tick then proves a step
+        // back.
         let observed = self.observed.load(Ordering::Acquire);
         let at = clock.now();
         let Tick(now) = layout.tick(at).map_err(|error| self.no_tick(observed, error))?;
         let bits = layout.sequence_bits();
         if now != observed {
-            // A clock beyond the limit may have jumped, so its reading is not recorded.
+            // A clock that shows a tick at or above the high-water mark may have jumped ahead, so this tick is not
+            // recorded.
             if now << bits >= self.limit.load(Ordering::Relaxed) {
                 return Err(self.refuse(layout, rules, at, Position(now << bits)));
             }
@@ -308,8 +314,8 @@ impl Generator {
         loop {
             let (from, fresh) = Self::first_at(layout, rules.start, now, next);
             let (first, mut to) = choose(from);
-            // The distance is counted from the beginning of the current tick, which needs no division. If the result is
-            // too far ahead, `ceiling` checks again at the exact time.
+            // `ahead` is counted from the beginning of the current tick, which needs no division. If the result is too
+            // far ahead, `ceiling` checks again at the exact time.
             let ahead = ((to - 1) >> bits).saturating_sub(now).saturating_mul(layout.unit());
             if ahead > rules.max_drift || to > self.limit.load(Ordering::Relaxed) {
                 to = to.min(self.ceiling(layout, rules, at).0);
@@ -347,8 +353,8 @@ impl Generator {
         (base | Self::start_of(layout, start, now, next), true)
     }
 
-    /// Returns the first sequence of a fresh tick. The function is not inlined, because the optimiser would otherwise
-    /// compute the scattered start for every id.
+    /// Returns the first sequence number of a fresh tick. The function is not inlined, because the optimiser would
+    /// otherwise compute the random start for every id.
     #[inline(never)]
     fn start_of(layout: &Layout, start: SequenceStart, now: u64, next: u64) -> u64 {
         let lower_half = layout.max(Field::Sequence) >> 1;
@@ -419,8 +425,8 @@ impl Generator {
 
     #[cold]
     fn step_back(&self, observed: u64, now: u64) {
-        // `highest` is stored before the step becomes visible, because a session that sees the step looks up the cause
-        // there.
+        // `highest` is stored before the step becomes visible, because a session that sees the step reads `highest` to
+        // find the cause of its drift.
         self.highest.fetch_max(observed, Ordering::AcqRel);
         if self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             self.count_step_back(observed, now);
@@ -446,7 +452,7 @@ impl Generator {
         }
     }
 
-    /// Clears all figures, which are in ticks of one layout, so that the generator can issue in another layout. The
+    /// Clears all figures, which are in ticks of one layout, so that the generator can issue ids of another layout. The
     /// generator must be closed.
     pub fn forget(&self) {
         debug_assert!(!self.is_open(), "a term has begun");
@@ -468,14 +474,14 @@ impl Generator {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Records a step back that happened before this generator existed. The clock is behind a position that was issued
-    /// or reserved at that earlier time, so the clock has stepped back since.
+    /// Records a step back that happened before this generator existed. The clock is behind `position`, which was
+    /// issued or reserved earlier, so the clock has stepped back since.
     pub fn blame_clock(&self, position: Position, layout: &Layout) {
         self.highest.fetch_max(layout.tick_of(position).0, Ordering::AcqRel);
     }
 
-    /// Returns a number that grows with each step back of the wall clock and each change of the term. A session that
-    /// took positions under another number must check the clock before it hands out these positions.
+    /// Returns the generation: a number that grows with each step back of the wall clock, each change of the term and
+    /// each move of the frontier. Positions that a session took in another generation are stale.
     #[inline]
     pub fn generation(&self) -> u64 {
         // Acquire: positions taken after this load are at or above the frontier for which the generation was changed.

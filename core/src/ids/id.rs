@@ -11,16 +11,16 @@ use std::time::Duration;
 /// the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
-    /// 0 to the layout's largest datacenter id.
+    /// The datacenter id: 0 to the layout's largest datacenter id.
     pub datacenter: u32,
-    /// 0 to the layout's largest worker id.
+    /// The worker id: 0 to the layout's largest worker id.
     pub worker: u32,
-    /// 0 to the layout's largest rollback count.
+    /// The rollback value: 0 to the layout's largest rollback value.
     pub rollback: u32,
 }
 
 impl Node {
-    /// Returns whether the node has this datacenter and worker id. The rollback count does not matter.
+    /// Returns whether the node has this datacenter and worker id. The rollback value does not matter.
     pub fn is_of(self, datacenter: u32, worker: u32) -> bool {
         (self.datacenter, self.worker) == (datacenter, worker)
     }
@@ -33,11 +33,11 @@ pub struct Decoded {
     pub id: u64,
     /// The instant at which the id's tick begins.
     pub timestamp: UnixMicros,
-    /// 0 to the layout's largest datacenter id.
+    /// The datacenter id: 0 to the layout's largest datacenter id.
     pub datacenter_id: u32,
-    /// 0 to the layout's largest worker id.
+    /// The worker id: 0 to the layout's largest worker id.
     pub worker_id: u32,
-    /// 0 to the layout's largest rollback count; 0 in a layout without rollback bits.
+    /// The rollback value: 0 to the layout's largest rollback value; 0 in a layout without rollback bits.
     pub rollback: u32,
     /// The sequence number within the tick: 0 to the layout's largest sequence number.
     pub sequence: u32,
@@ -74,7 +74,7 @@ fn seconds(micros: i64) -> String {
 }
 
 impl Layout {
-    /// Returns the node with these bits. None if bits of other fields are set.
+    /// Returns the node with these bits. Returns None if bits of other fields are set.
     pub fn node_of(&self, node_bits: NodeBits) -> Option<Node> {
         let decoded = self.decode(i64::try_from(node_bits.0).ok()?).ok()?;
         let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;
@@ -130,7 +130,7 @@ impl Layout {
         Ok(self.min_id(at)? | ((1 << self.tick_shift()) - 1))
     }
 
-    /// Returns the difference of two ids whose times are `micros` microseconds apart.
+    /// Returns the difference of two ids whose times are `micros` microseconds apart and whose other fields are equal.
     pub fn ids_in(&self, micros: i64) -> Result<u64, IdError> {
         let ticks = u64::try_from(micros).ok().filter(|micros| micros.is_multiple_of(self.unit()));
         match ticks.map(|micros| micros / self.unit()) {

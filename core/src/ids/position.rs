@@ -40,7 +40,7 @@ pub struct Issued {
 pub struct PositionRange {
     /// The lowest position.
     pub from: Position,
-    /// The position after the last one.
+    /// The position after the range's last position.
     pub to: Position,
 }
 

@@ -3,7 +3,7 @@
 //! The partition `FOR VALUES WITH (MODULUS m, REMAINDER r)` holds the bigints whose hash modulo m is r. The hash is
 //! `hashint8extended` with the seed of hash partitioning, combined with 0 (`compute_partition_hash_value` in
 //! `partbounds.c`). The hash is the same in all Postgres versions, because the contents of stored partitions depend on
-//! it. A tool that shards tables by this hash, such as `PgDog`, finds the id on the same shard.
+//! it. A tool that shards tables by this hash, such as `PgDog`, finds an id on the shard for which the id was made.
 
 use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
@@ -15,8 +15,8 @@ use strength_reduce::StrengthReducedU64;
 /// The largest modulus. With a larger modulus, the search for an id of the shard would take too long.
 pub const MAX_MODULUS: u32 = 65_536;
 
-/// Number of positions that one search scans, as a multiple of the modulus. The probability that no scanned position fits
-/// is below e^-64.
+/// The number of positions that one search scans, as a multiple of the modulus. The probability that no scanned
+/// position fits is below e^-64.
 pub const SCANNED_MODULI: u64 = 64;
 
 /// One of `modulus` shards: the ids whose hash modulo `modulus` is `remainder`.
@@ -27,7 +27,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Returns the shard of a modulus and a remainder.
+    /// Returns the shard with a modulus and a remainder.
     pub fn new(modulus: i64, remainder: i64) -> Result<Self, ShardError> {
         if modulus < 1 || modulus > MAX_MODULUS.into() {
             return Err(ShardError::Modulus(modulus));
@@ -75,7 +75,8 @@ impl Shard {
         self.fits(layout.id(position, node_bits).cast_signed())
     }
 
-    /// Returns the first position at or after `from` with an id of the shard. None if the scan finds no such position.
+    /// Returns the first position at or after `from` with an id of the shard. Returns None if the scan finds no such
+    /// position.
     #[inline]
     pub(crate) fn first_from(
         &self,
@@ -91,14 +92,16 @@ impl Shard {
         Position(from.0.saturating_add(self.modulus().saturating_mul(SCANNED_MODULI)))
     }
 
-    /// Returns the number of positions that hold this many ids of the shard on average, if the first position holds one.
+    /// Returns the number of positions that have `ids` ids of the shard on average, if the first position's id is of
+    /// the shard.
     pub(crate) fn span(&self, ids: u32) -> u64 {
         u64::from(ids).saturating_sub(1).saturating_mul(self.modulus()).saturating_add(1)
     }
 }
 
 impl PositionRange {
-    /// Returns the first position with an id of the shard. Removes that position and all earlier ones from the range.
+    /// Returns the first position with an id of the shard. Removes this position and all earlier positions from the
+    /// range.
     #[inline]
     pub fn take_first_fitting(
         &mut self,
@@ -123,8 +126,8 @@ const fn partition_hash(id: i64) -> u64 {
     hash_int8(id).wrapping_add(COMBINE)
 }
 
-/// Returns `hashint8extended(id, HASH_PARTITION_SEED)`. The function is Jenkins's lookup3 of the lower half. The upper half
-/// is folded in, so that a bigint and an integer of the same value have the same hash.
+/// Returns `hashint8extended(id, HASH_PARTITION_SEED)`. The hash is Jenkins's lookup3 of the id's lower half. The id's
+/// upper half is folded into the lower half, so that a bigint and an integer of the same value have the same hash.
 #[inline]
 const fn hash_int8(id: i64) -> u64 {
     let id_bits = id.cast_unsigned();
@@ -143,7 +146,7 @@ const fn hash_int8(id: i64) -> u64 {
     (b as u64) << 32 | c as u64
 }
 
-/// The state of the hash after the seed. It is the same for every id.
+/// The state of the hash after the seed. This state is the same for every id.
 const SEEDED: [u32; 3] = {
     const HASH_PARTITION_SEED: u64 = 0x7a5b_2236_7996_dcfd;
     /// The sum of the golden ratio, the length of the key in bytes, and a constant of lookup3.
@@ -198,7 +201,7 @@ impl FromStr for Shard {
     }
 }
 
-/// The reason why numbers are not a valid shard, or why a layout has too few ids for it.
+/// The reason why numbers are not a valid shard, or why a layout has too few ids for the shard.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]

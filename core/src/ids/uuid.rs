@@ -8,15 +8,16 @@
 //! | 2 | the variant, 10 |
 //! | 62 (`rand_b`) | the rest of the counter, the node, and random bits |
 //!
-//! The counter numbers the positions of a millisecond. Its lower bits are the sequence. Its upper bits are the number of
-//! the tick within the millisecond, if ticks are shorter than a millisecond. This is method 1 of section 6.2 of the RFC,
-//! a dedicated counter of fixed length. A generator that has used up a tick continues in the next tick, ahead of the
-//! clock, as the RFC allows. The counter has the length of the layout's sequence, plus up to 10 bits for ticks shorter
-//! than a millisecond. Counter and node together need at most 72 of 74 bits, so every layout fits.
+//! The counter numbers the positions of a millisecond. The counter's lower bits are the sequence number. If ticks are
+//! shorter than a millisecond, the counter's upper bits are the index of the tick within the millisecond. This is
+//! method 1 of section 6.2 of the RFC, a dedicated counter of fixed length. A generator that has used up a tick
+//! continues in the next tick, ahead of the clock, as the RFC allows. The counter has the length of the layout's
+//! sequence, plus up to 10 bits for ticks shorter than a millisecond. Counter and node together need at most 72 of the
+//! 74 bits of `rand_a` and `rand_b`, so the ids of every layout fit.
 //!
-//! UUIDs of one node sort like their positions. Two UUIDs of one layout are never equal. UUIDs of one node differ in the
-//! milliseconds or the counter, and UUIDs of two nodes differ in the node. The random bits make it less likely that UUIDs
-//! of different layouts are equal. The random bits are predictable.
+//! UUIDs of one node sort like their positions. Two UUIDs of one layout are never equal. UUIDs of one node differ in
+//! the milliseconds or the counter, and UUIDs of two nodes differ in the node. Because of the random bits, UUIDs of
+//! different layouts are rarely equal. The random bits are predictable.
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
@@ -192,7 +193,7 @@ impl Layout {
         self.decode(id).map_err(|_| UuidError::Foreign { uuid, layout: *self })
     }
 
-    /// Returns the number of a tick within its millisecond. `micros`: the beginning of the tick.
+    /// Returns the index of a tick within its millisecond. `micros` is the beginning of the tick.
     #[inline]
     fn number_in_milli(&self, micros: u64) -> u64 {
         let unit = self.unit();
@@ -207,7 +208,7 @@ impl Layout {
     /// Returns the number of random bits.
     #[inline]
     fn filled_bits(&self) -> u32 {
-        // The largest number of a tick within its millisecond.
+        // The largest index of a tick within its millisecond.
         let last = (MICROS_PER_MILLI - 1) / self.unit();
         let of_ticks = u64::BITS - last.leading_zeros();
         PAYLOAD_BITS - of_ticks - u32::from(self.sequence_bits()) - u32::from(self.node_bits())
@@ -219,8 +220,8 @@ const fn low_u64(bits: u128) -> u64 {
     bits as u64
 }
 
-/// A process's source of random bits: `SplitMix64`. The bits are evenly distributed and not secret: one number reveals the
-/// next ones.
+/// A process's source of random bits: `SplitMix64`. The bits are evenly distributed and not secret: one drawn number
+/// reveals the next numbers.
 #[derive(Debug)]
 pub struct Filler(Cell<u64>);
 

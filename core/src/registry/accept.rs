@@ -42,7 +42,8 @@ fn bound(holds: bool, field: &'static str, bound: &'static str) -> Result<(), Re
 }
 
 fn short(text: &str, field: &'static str) -> Result<(), RequestError> {
-    // A character has at most four bytes, so a text with more bytes is too long without counting its characters.
+    // A character has at most four bytes, so a text of more than `4 * MAX_TEXT_CHARS` bytes is too long, and its
+    // characters need not be counted.
     let holds = text.len() <= 4 * MAX_TEXT_CHARS && text.chars().count() <= MAX_TEXT_CHARS;
     bound(holds, field, "255 characters or less")
 }
@@ -59,7 +60,7 @@ fn time(time: Duration, field: &'static str) -> Result<(), RequestError> {
 }
 
 impl Request {
-    /// Parses a request and checks its bounds. None if the request has another version of the protocol.
+    /// Parses a request and checks its bounds. Returns None if the request has another version of the protocol.
     pub fn accept(text: &str) -> Result<Option<Self>, RequestError> {
         let request = Self::from_text(text).map_err(|error| RequestError::Garbled(error.to_string()))?;
         request.map(|request| request.check().map(|()| request)).transpose()
@@ -112,8 +113,8 @@ fn is_share(share: Share) -> Result<(), RequestError> {
 impl ReserveRequest {
     fn check(&self) -> Result<(), RequestError> {
         is_tag(&self.tag)?;
-        // `saved_range` and `received` need no check: the registry only compares them with its row. `TagRow::admit` checks
-        // `high_water_mark`.
+        // `saved_range` and `received` need no check: the registry only compares these values with the tag's row.
+        // `TagRow::admit` checks `high_water_mark`.
         let Demand { pace, lasted, target, prefetch, share, .. } = &self.demand;
         bound(pace.is_sane(), "pace", "1000000000 ids or less")?;
         lasted.map_or(Ok(()), |lasted| time(lasted, "time since the last reservation"))?;
@@ -146,7 +147,8 @@ impl Entry {
 impl LeaseRequest {
     fn check(&self) -> Result<(), RequestError> {
         let layout = self.entry.check()?;
-        // The capacity may be lower than the layout's: another layout of the server may have fewer worker ids.
+        // The requested capacity may be lower than the number of worker ids in this layout, because another layout of
+        // the server may have fewer worker ids.
         let some = 1..=capacity(&layout);
         bound(some.contains(&self.capacity), "number of worker ids", "no more than the layout has")?;
         bound(self.max_clock_skew <= MAX_TIME, "max_clock_skew", "68 years or less")
@@ -157,7 +159,7 @@ impl Response {
     /// Parses a response, and cleans its texts for display.
     ///
     /// # Errors
-    /// The reason why the response is not valid, safe for display.
+    /// The reason why the response is not valid, as a text that is safe to display.
     pub fn accept(text: &str) -> Result<Self, String> {
         let mut answer = Self::from_text(text).map_err(|error| excerpt(&error.to_string()))?;
         let identity = &mut answer.registry.identity;
@@ -179,20 +181,20 @@ impl Response {
 /// The decision about a request.
 #[derive(Debug)]
 pub enum Admission {
-    /// The registry serves the request. The duration is the time limit for locked rows.
+    /// The registry serves the request. The duration is the time limit of waits for locked rows.
     Serve(RequestBody, Duration),
     /// The registry sends this response, and does nothing else.
     Say(ResponseBody),
-    /// The registry refuses the request, because the sender runs it inside a transaction block. The response would not be
-    /// committed yet, and row locks would last until the commit.
+    /// The registry refuses the request, because the sender runs it inside a transaction block. The changes that the
+    /// response reports would not be committed yet, and row locks would last until the block ends.
     InBlock,
     /// The registry refuses the request, because the sender's role may not raise or list tags.
     TakesOver,
 }
 
-/// Decides about a request. `request`: None if the request has another version of the protocol; `this`: the registry's own
-/// name; `may_take_over`: the sender's role may raise and list tags; `in_block`: the sender runs the request inside a
-/// transaction block.
+/// Decides about a request. `request` is None if the request has another version of the protocol. `this` is the
+/// registry's own name. `may_take_over` is true if the sender's role may raise and list tags. `in_block` is true if the
+/// sender runs the request inside a transaction block.
 pub fn admit(
     request: Option<Request>,
     this: &RegistryName,

@@ -27,7 +27,7 @@ pub enum NoCoordinatorError {
     #[explain(detail = "pg_dist_node has no active primary of group 0.")]
     #[explain(hint = "On the coordinator: SELECT citus_set_coordinator_host('host', port).")]
     Unknown,
-    /// A setting with connection options cannot be parsed. The setting may require TLS, so it is not ignored.
+    /// A setting with connection options cannot be parsed. The setting may require TLS, so the setting is not ignored.
     #[error("invalid connection options in {0}")]
     #[explain(
         detail = "An invalid setting is not ignored, because it may require an sslmode.",
@@ -39,20 +39,20 @@ pub enum NoCoordinatorError {
 /// The address of the coordinator, and the role of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordinator {
-    /// The host, from Citus's catalog. The catalog follows a coordinator that moves.
+    /// The host, from Citus's catalog, which has the new host after the coordinator has moved.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// The database. It has the same name on all nodes.
+    /// The database, which has the same name on all nodes.
     pub database: String,
     /// The role that owns the extension's tables.
     pub user: String,
 }
 
 impl Coordinator {
-    /// Returns libpq's options for the coordinator. `of_all` comes from `citus.node_conninfo`, `of_role` from the role's
-    /// entry in Citus's catalog. If an option occurs twice, libpq uses the last value, so `of_role` wins over `of_all`,
-    /// and this address wins over both.
+    /// Returns libpq's options for the coordinator. `of_all` comes from `citus.node_conninfo`, and `of_role` from the
+    /// role's entry in Citus's catalog. If an option occurs twice, libpq uses the last value, so `of_role` wins over
+    /// `of_all`, and the address in `self` wins over both.
     pub fn options(self, of_all: Options, of_role: Options) -> Options {
         let ours = [
             ("host", self.host),

@@ -9,8 +9,8 @@ use crate::registry::wire::{self, RegistryName, Request, RequestBody, Response, 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Time limit of the wait for a tag's row lock. The limit suffices even if many servers request ids of the tag at the
-/// same time.
+/// The time limit of the wait for a tag's row lock. The limit suffices even if many servers request ids of the tag at
+/// the same time.
 const TAG_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// libpq's connection options for a registry.
@@ -25,13 +25,14 @@ pub enum RemoteStatement {
     TakeOver,
     /// BEGIN of a hand-over: several requests in one transaction.
     Begin,
-    /// Time limits of the hand-over's transaction, so that row locks end if this process dies.
+    /// SET of time limits for the hand-over's transaction, so that the transaction's row locks end if this process
+    /// dies.
     Bounds,
     /// COMMIT of the hand-over.
     Commit,
 }
 
-/// The servers of registries, and connections to them.
+/// Access to registries on other servers.
 pub trait Network: Clone {
     /// A connection. Dropping the value closes the connection.
     type Connection;
@@ -64,7 +65,7 @@ pub trait Network: Clone {
 pub struct RegistryClient<N: Network> {
     network: N,
     kept: Vec<KeptConnection<N::Connection>>,
-    /// The index of the host to try first, for each server.
+    /// For each foreign server, the index of the host to try first.
     first_hosts: HashMap<String, usize>,
 }
 
@@ -79,7 +80,7 @@ struct KeptConnection<C> {
     server: String,
     options: Options,
     connection: C,
-    /// The index among the server's hosts.
+    /// The index of the connection's host in the foreign server's list of hosts.
     host: usize,
 }
 
@@ -109,8 +110,8 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Records the outcome of a request. Logs a fault if it is new, or if the registry was healthy before. The view of
-    /// registries shows every fault.
+    /// Records the outcome of a request in the registry's status, so that the view of registries shows every fault.
+    /// Logs a fault if the fault is new, or if the registry was healthy before.
     fn record(&self, endpoint: &Endpoint, error: Option<&RegistryError>, took: Duration) {
         let status = self.status(endpoint);
         match error {
@@ -161,7 +162,7 @@ impl<N: Network> RegistryClient<N> {
         answer
     }
 
-    /// Begins a transaction at a registry in use. `of`: the number of registries that the caller asks in turn. The
+    /// Begins a transaction at a registry in use. `of` is the number of registries that the caller asks in turn. The
     /// transaction may be idle for longer if `of` is higher, because the caller asks the other registries meanwhile.
     pub fn begin(
         &mut self,
@@ -184,8 +185,8 @@ impl<N: Network> RegistryClient<N> {
         Ok(begun)
     }
 
-    /// Sends the request over the open connection to the server. Without an open connection, first connects to the next
-    /// host that accepts one.
+    /// Sends the request over the open connection to the server. If there is no open connection, first connects to the
+    /// next host that accepts a connection.
     fn ask_host(
         &mut self,
         server: &str,
@@ -194,7 +195,8 @@ impl<N: Network> RegistryClient<N> {
         message: &Message<'_>,
         deadline: Duration,
     ) -> Result<Response, RegistryError> {
-        // The connection is removed from `kept` here, and put back only if it is still usable after the request.
+        // The connection is removed from `kept` here, and put back only if the connection is still usable after the
+        // request.
         let mut kept = if let Some(kept) = self.take(server, options) {
             kept
         } else {

@@ -81,7 +81,7 @@ pub enum ConnectionError {
                       address: ALTER SERVER ... OPTIONS (SET host '...').")]
     #[explain(for_others = Some(briefly("it cannot be reached")))]
     NoAddress(String),
-    /// The server rejected the connection. The fields are its SQLSTATE and libpq's message.
+    /// The server rejected the connection. The fields are the rejection's SQLSTATE and libpq's message.
     #[error("it cannot be reached: {1}")]
     #[explain(hint_with = hint_of_rejection(*_0).to_owned(), for_others = Some(briefly("it cannot be reached")))]
     Rejected([u8; 5], String),
@@ -105,7 +105,7 @@ pub enum ConnectionError {
     Refused(SqlError),
 }
 
-/// The message without libpq's words, which contain the server's address. Such an error has no DETAIL.
+/// Returns a message without libpq's words, which contain the server's address, and an empty DETAIL.
 fn briefly(message: &str) -> (String, String) {
     (message.to_owned(), String::new())
 }
@@ -160,7 +160,7 @@ pub enum RegistryError {
     #[error(transparent)]
     #[explain(transparent)]
     Failed(#[from] ConnectionError),
-    /// The registry is this database, and its transaction failed.
+    /// The registry is this database, and the transaction of the request failed.
     #[error("{}", .0.message)]
     #[explain(hint = "See the server's log for the reason. Ids are issued again when the table can be \
                       written to.")]
@@ -189,7 +189,7 @@ pub enum RegistryError {
     #[error("its answer is not valid: {0}")]
     #[explain(hint = "{SAME_VERSION}")]
     Garbled(String),
-    /// The registry was not asked, because the previous request has just failed.
+    /// The registry was not asked, because the previous request to the registry has just failed.
     #[error("the previous request to it has just failed")]
     #[explain(hint = "{CHECK_THAT_IT_RUNS}")]
     Before,
@@ -240,7 +240,7 @@ impl Complaint {
 
 impl ConnectionError {
     /// Parses libpq's message about a failed connection. The client asks libpq for verbose errors, which contain the
-    /// SQLSTATE and a source location. The source location is removed.
+    /// SQLSTATE and a source location. This function removes the source location.
     pub fn of_connecting(lines: &str) -> Self {
         let is_place = |line: &&str| {
             let number = line.rsplit_once(".c:").map_or("", |(_, number)| number);
@@ -261,7 +261,8 @@ impl ConnectionError {
     }
 }
 
-/// Finds an SQLSTATE between severity and message. Returns the text before, the SQLSTATE, and the text after.
+/// Finds the SQLSTATE between the severity and the message in a line. Returns the text before the SQLSTATE, the
+/// SQLSTATE, and the text after the SQLSTATE.
 fn code_in(line: &str) -> Option<(&str, [u8; 5], &str)> {
     line.match_indices(":  ").find_map(|(place, gap)| {
         let (before, rest) = line.split_at(place + gap.len());

@@ -13,7 +13,7 @@ pub const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from
 /// The health of a registry. Times are readings of a monotonic clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Number of failures since the last answer.
+    /// The number of failures since the last answer.
     pub failures: u32,
     /// The time of the last failure.
     pub failed_at: Duration,
@@ -33,8 +33,8 @@ impl Health {
     }
 }
 
-/// Returns the registries to ask, in order. `after`: the registry that was asked last; `waited_for`: a session waits for the
-/// response. Empty if no registry is to be asked now.
+/// Returns the indexes of the registries to ask, in order. The list is empty if no registry is to be asked now. `after`
+/// is the index of the registry that was asked last. `waited_for` is true if a session waits for the response.
 pub fn order(all: &[Health], after: usize, now: Duration, waited_for: bool) -> Vec<usize> {
     let turns = || (1..=all.len()).map(|step| (after % all.len().max(1) + step) % all.len());
     let well = turns().filter(|index| all[*index].is_well());
@@ -42,7 +42,7 @@ pub fn order(all: &[Health], after: usize, now: Duration, waited_for: bool) -> V
     if waited_for { well.chain(due).collect() } else { due.chain(well).collect() }
 }
 
-/// Returns the time until the next failed registry is asked again. None if no registry has failed.
+/// Returns the time until a failed registry is asked again; None if no registry has failed.
 pub fn until_due(all: &[Health], now: Duration, waited_for: bool) -> Option<Duration> {
     let failing = all.iter().filter(|health| !health.is_well());
     failing.map(|health| due_at(*health, waited_for).saturating_sub(now)).min()

@@ -1,8 +1,9 @@
 //! The start and the end of a database's use of registries on other servers. Tags (named id ranges) are handed over from one
 //! table of tags to another. The receiving table continues a tag above the highest id that the other table has reserved.
 //!
-//! A hand-over is one transaction in this database and one at each registry. The transactions at the registries commit
-//! first. If the local transaction is then rolled back, the tags at the registries stay raised, which is harmless.
+//! A hand-over is one transaction in this database and one transaction at each registry. The transactions at the
+//! registries commit first. If the local transaction is then rolled back, the tags at the registries stay raised, which
+//! is harmless.
 
 mod host;
 mod rows;
@@ -26,7 +27,8 @@ use rows::{give, pages, row_of, tags_of};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 
-/// Makes this database use the registries of these foreign servers, and hands its tags over to them.
+/// Makes this database use the registries of these foreign servers, and hands the database's tags over to these
+/// registries.
 pub fn join<H: NodeServer, N: Network>(
     here: &mut H,
     there: &mut Registries<N>,
@@ -55,8 +57,8 @@ pub fn join<H: NodeServer, N: Network>(
     }
     here.tables().set_endpoints(&endpoints)?;
     hand_over(here, there, &endpoints)?;
-    // The highest id of each tag is recorded. If a registry is later restored to a state before the hand-over, the record
-    // reveals this.
+    // The highest id of each tag is recorded. If a registry is later restored to a state before the hand-over, the
+    // record reveals the restore.
     if holds(Guard::HandOverRecorded) {
         here.tables().record_all()?;
     }
@@ -107,8 +109,8 @@ pub fn seed<H: NodeServer, N: Network>(
     let row = serde_json::json!({ "tag": tag, "max_id": highest, "reset": null });
     let rows: Vec<Box<RawValue>> = RawValue::from_string(row.to_string()).into_iter().collect();
     let begun = there.begin(&endpoints)?;
-    // The received ids are read after the transactions at the registries have begun. If a registry is restored after this
-    // read, its transaction fails.
+    // The ids received from the registries are read after the transactions at the registries have begun. If a registry
+    // is restored after this read, the transaction at that registry fails.
     let received = if endpoints.is_empty() { Vec::new() } else { here.tables().received(Some(tag))? };
     give(begun, &rows, &received)?;
     Ok(!endpoints.is_empty())
@@ -158,11 +160,11 @@ fn hand_over<H: NodeServer, N: Network>(
             rows.extend(tags_of(there, endpoint, endpoint.share(endpoints.len()))?);
         }
     }
-    // Complete rows come first: a tag's first row can create the tag, and later rows only raise it.
+    // Complete rows come first: a tag's first row can create the tag, and later rows only raise the tag.
     rows.extend(all_tags(here)?);
     let received = here.tables().received(None)?;
     rows.extend(received.iter().filter_map(|(_, ReceivedTag { tag, reached })| row_of(tag, *reached)));
-    // A high-water mark of rolled-back transactions counts only while the tag has the same generation.
+    // A high-water mark of rolled-back transactions counts only while the tag has the same generation as the mark.
     let high_water_marks = here.high_water_marks()?;
     let high_water_marks = high_water_marks
         .iter()
@@ -231,7 +233,7 @@ fn take_back<H: NodeServer, N: Network>(
     Ok(())
 }
 
-/// Raises the tags in the local table to these rows.
+/// Raises the tags in the local table to the ids in `rows`.
 fn take<H: NodeServer>(here: &mut H, rows: &[&RawValue]) -> Result<(), H::Error> {
     Ok(pages(rows).try_for_each(|rows| take_over(here.tables(), rows, &[], None).map(drop))?)
 }

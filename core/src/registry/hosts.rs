@@ -2,8 +2,8 @@
 //!
 //! libpq tries the hosts of a list in turn. But libpq has a time limit per host only for blocking connections. In
 //! non-blocking mode, a host that never answers would use up the time of all hosts. So this module splits the list by
-//! libpq's own rules. libpq also resolves host names, but this call cannot be interrupted. The caller of this module
-//! therefore resolves a name itself, and passes the addresses in `hostaddr`.
+//! libpq's own rules. libpq can also resolve host names, but a process cannot interrupt the resolution. The caller of
+//! this module therefore resolves each name itself, and gives libpq the addresses in `hostaddr`.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ pub fn each(options: &[Setting]) -> Vec<Vec<Setting>> {
     split(options).unwrap_or_else(|| vec![options.to_vec()])
 }
 
-/// Returns the host name to resolve. None if there are several hosts, or if the address is known.
+/// Returns the host name to resolve; None if there are several hosts, or if the host's address is known.
 pub fn name(options: &[Setting]) -> Option<&str> {
     let [hosts, addresses, ports] = LISTS.map(|name| elements(options, name));
     let several_ports = ports.is_some_and(|ports| ports.len() > 1);

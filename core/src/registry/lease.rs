@@ -13,7 +13,7 @@ use crate::ids::position::Position;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A lease of a worker id, as the holder's state file has it.
+/// A lease of a worker id, as the holder's state file records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// The datacenter of the worker id.
@@ -25,9 +25,10 @@ pub struct Lease {
     /// The first position that the holder may use in the server's own layout. Lower positions may belong to the previous
     /// holder.
     pub start: Position,
-    /// The instant from which the holder may issue in any layout. None if only `start` is known.
+    /// The instant from which the holder may issue ids of any layout. None if only `start` is known.
     pub since: Option<UnixMicros>,
-    /// The end of the lease: ids must be before this instant. [`Self::NO_END`] if the server chose the worker id itself.
+    /// The end of the lease: the holder may issue only ids before this instant. [`Self::NO_END`] if the server chose
+    /// the worker id itself.
     pub expiry: UnixMicros,
     /// The registry on another server that granted the lease. None if this server granted the lease, or chose the
     /// worker id itself.
@@ -43,7 +44,7 @@ pub struct Origin {
     pub server: String,
 }
 
-/// Returns the number of worker ids of a layout, at most the number that the registry's column can hold.
+/// Returns the number of worker ids of a layout, at most the number that the registry's column can store.
 pub fn capacity(layout: &Layout) -> u32 {
     const MOST: u32 = i32::MAX.cast_unsigned();
     u32::try_from(layout.max(Field::Worker)).map_or(MOST, |last| last.min(MOST - 1) + 1)
@@ -54,7 +55,7 @@ pub fn capacity(layout: &Layout) -> u32 {
 pub struct Holder {
     /// The system identifier of the database cluster.
     pub system_identifier: i64,
-    /// The timeline.
+    /// The timeline of the database cluster.
     pub timeline: u32,
     /// The name of the machine.
     pub host: String,
@@ -70,8 +71,8 @@ impl Lease {
     /// The end of the year 9998: the expiry of a worker id that a server without a registry chose.
     pub const NO_END: UnixMicros = UnixMicros(253_370_764_799_999_999);
 
-    /// Returns the lease of a worker id that a server without a registry chose. If the server uses a registry
-    /// later, the registry recognizes the server by this token.
+    /// Returns the lease of a worker id that a server without a registry chose. If the server uses a registry later,
+    /// the registry recognizes the server by `token`.
     pub fn chosen(datacenter: u32, worker: u32, token: i64) -> Self {
         let (start, since, expiry, origin) = (Position::ZERO, None, Self::NO_END, None);
         Self { datacenter, worker, token, start, since, expiry, origin }
@@ -92,7 +93,8 @@ impl Lease {
         match self.since {
             Some(since) => layout.position_at(since),
             None if self.start == Position::ZERO => Position::ZERO,
-            // `start` was rounded down to a tick of the own layout, which may be longer than a tick of the other layout.
+            // `start` was rounded down to a tick of the server's own layout, which may be longer than a tick of the
+            // other layout.
             None => layout.position_from(own.instant_of(self.start).plus_micros(own.unit())),
         }
     }
@@ -101,9 +103,9 @@ impl Lease {
 /// The shortest time between two renewals, even if a registry grants shorter leases.
 pub const RENEWAL_PAUSE: Duration = Duration::from_secs(10);
 
-/// Returns the time until the next renewal. A lease is renewed once a quarter of its length has passed. The length is the
-/// shorter of `asked` and `granted`. `left`: the remaining time of the lease; `renewed`: the time since the last renewal, if
-/// known.
+/// Returns the time until the next renewal. A lease is renewed once a quarter of its length has passed. The length is
+/// the shorter of `asked` and `granted`. `left` is the remaining time of the lease. `renewed` is the time since the
+/// last renewal, if known.
 pub fn until_renewal(
     left: Duration,
     asked: Duration,
@@ -137,7 +139,7 @@ pub struct LeaseRow {
     pub token: Option<i64>,
     /// The end of the lease. The holder may issue only ids before this instant.
     pub expiry: UnixMicros,
-    /// The time of the grant, but not before the end of the previous lease.
+    /// The time of the grant, or the end of the previous lease if this end is later.
     pub leased: UnixMicros,
 }
 
@@ -158,7 +160,7 @@ pub enum Choice {
         /// The worker id.
         worker: u32,
     },
-    /// A free row, to be taken over if it is still unchanged.
+    /// A free row, to be taken over if the row is still unchanged.
     Free(LeaseRow),
 }
 
@@ -187,14 +189,15 @@ pub struct Search<'a> {
     pub capacity: u32,
     /// The registry's clock.
     pub now: UnixMicros,
-    /// Some if worker ids without rows may be in use, because the registry was rebuilt. The inner value is the worker id that
-    /// the server leased from the previous registry. The search then accepts only the server's own row or this worker id.
+    /// If this field is Some, worker ids without rows may be in use, because the registry was rebuilt. The inner value
+    /// is the worker id that the server leased from the previous registry. The search then accepts only the server's
+    /// own row or this worker id.
     pub former_leases: Option<Option<u32>>,
 }
 
 impl Search<'_> {
-    /// Finds a worker id among the rows of a datacenter, ordered by worker id. None if no worker id is free. The cost
-    /// depends on the number of rows and exceptions, not on the number of worker ids.
+    /// Finds a worker id. `rows` are the rows of a datacenter, ordered by worker id. Returns None if no worker id is
+    /// free. The cost depends on the number of rows and exceptions, not on the number of worker ids.
     pub fn choose(&self, rows: &[LeaseRow]) -> Option<Choice> {
         let mut except = self.except.to_vec();
         except.sort_unstable();
@@ -224,7 +227,7 @@ impl Search<'_> {
         match self.policy {
             Policy::Reuse => runs.find_map(|(run, rows)| {
                 let free = rows.iter().filter(|row| run.has(row.worker)).find(is_free).copied();
-                // A worker id without a row is better only if it is lower than the free row's worker id.
+                // A worker id without a row is better only if this worker id is lower than the free row's worker id.
                 let end = free.map_or(run.end, |row| row.worker);
                 new((WorkerRun { end, ..run }, rows)).or(free.map(Choice::Free))
             }),
@@ -267,7 +270,8 @@ impl Search<'_> {
     }
 }
 
-/// A sequence of worker ids from `from` up to, but not including, `end`. Each worker id is `step` above the previous one.
+/// A sequence of worker ids from `from` up to, but not including, `end`. Each worker id is `step` above the previous
+/// worker id.
 #[derive(Clone, Copy)]
 struct WorkerRun {
     from: u32,
@@ -305,33 +309,34 @@ impl WorkerRun {
 /// The worker ids that a server tries first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preferred {
-    /// The worker id to begin with.
+    /// The worker id with which the search begins.
     pub worker: u32,
-    /// The number of shares, at least 1. A share is the set of worker ids with the same remainder modulo `shares`. The share
-    /// of `worker` is searched before all other shares. A share does not depend on the number of worker ids.
+    /// The number of shares, at least 1. A share is the set of worker ids with the same remainder modulo `shares`. The
+    /// share of `worker` is searched before all other shares. The share to which a worker id belongs does not depend on
+    /// the number of worker ids.
     pub shares: u32,
     /// True if the server must not use worker ids of other shares.
     pub only: bool,
-    /// A range of worker ids that is searched before all others: from the first number up to, but not including, the second.
-    /// The range contains `worker`.
+    /// A range of worker ids that is searched before all other worker ids: from the first field up to, but not
+    /// including, the second field. The range contains `worker`.
     #[serde(default)]
     pub first: Option<(u32, u32)>,
 }
 
 impl Preferred {
-    /// The number of shares.
+    /// The number of shares if there are at least `FEW` worker ids.
     const SHARES: u32 = 8;
-    /// Fewer worker ids than this number form a single share, because each of eight shares would have fewer than four
-    /// worker ids.
+    /// The number of worker ids below which all worker ids form a single share, because each of eight shares would have
+    /// fewer than four worker ids.
     const FEW: u32 = 32;
 
-    /// Returns the preference for a server that chooses its worker id alone. `capacity`: the number of worker ids of its own
-    /// layout.
+    /// Returns the preference for a server that chooses its worker id without a registry. `capacity` is the number of
+    /// worker ids in the server's own layout.
     ///
-    /// Servers that do not know each other should not all choose worker id 0, so the system identifier selects the start.
-    /// After a promotion, the old and the new primary both choose alone, so each of eight consecutive timelines has a share
-    /// of its own. Within a share, `home` (the identity of the data directory) separates servers that were promoted at the
-    /// same time.
+    /// Servers that do not know each other should not all choose worker id 0, so the system identifier selects the
+    /// start. After a promotion, the old and the new primary both choose a worker id without a registry, so each of
+    /// eight consecutive timelines has a share of its own. Within a share, `home` (the identity of the data directory)
+    /// separates servers that were promoted at the same time.
     pub fn alone(system_identifier: u64, timeline: u32, home: &str, capacity: u32) -> Self {
         Self::in_share(
             scatter(system_identifier).wrapping_add(timeline.into()),
@@ -341,7 +346,7 @@ impl Preferred {
         )
     }
 
-    /// Returns the preference for one share. `share`: its number, counted modulo the number of shares.
+    /// Returns the preference for one share. `share` is the index of the share, modulo the number of shares.
     pub fn in_share(share: u64, system_identifier: u64, home: &str, capacity: u32) -> Self {
         let shares = Self::shares(capacity);
         let of_share = u64::from((capacity / shares).max(1));
@@ -361,8 +366,9 @@ impl Preferred {
         Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }
     }
 
-    /// Returns the preference for the worker id that a server already has, at a registry that several servers share. None if
-    /// another server may already hold the worker id: a promoted registry may lack the last leases of its former primary.
+    /// Returns the preference for the worker id that a server already has, at a registry that several servers share.
+    /// Returns None if another server may already hold the worker id: a promoted registry may lack the last leases of
+    /// its former primary.
     pub fn kept(worker: u32, timeline: u32, capacity: u32) -> Option<Self> {
         let (begin, end) = Self::eighth(timeline, capacity);
         (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
@@ -383,29 +389,30 @@ impl Preferred {
         Self::from(u32::try_from(scattered % u64::from(capacity.max(1))).unwrap_or(0))
     }
 
-    /// Returns the preference for all worker ids from this one on, wrapping around.
+    /// Returns the preference for all worker ids, beginning with `worker` and wrapping around at the end.
     pub fn from(worker: u32) -> Self {
         Self { worker, shares: 1, only: false, first: None }
     }
 
-    /// Returns the number of shares for this number of worker ids.
+    /// Returns the number of shares if there are `capacity` worker ids.
     pub fn shares(capacity: u32) -> u32 {
         if capacity < Self::FEW { 1 } else { Self::SHARES }
     }
 
-    /// Returns the number of the share: the remainder of its worker ids modulo the number of shares.
+    /// Returns the index of the share of `worker`: the remainder that all worker ids of this share have modulo
+    /// `shares`.
     pub fn share(&self) -> u32 {
         self.worker % self.shares.max(1)
     }
 
-    /// Returns the worker ids of the share below `capacity`.
+    /// Returns the worker ids of the share of `worker` that are below `capacity`.
     pub fn of_share(&self, capacity: u32) -> impl Iterator<Item = u32> {
         let step = usize::try_from(self.shares).unwrap_or(usize::MAX).max(1);
         (self.share()..capacity).step_by(step)
     }
 }
 
-/// The reason why a server must not get a worker id: its clock is too far off.
+/// The reason why a server must not get a worker id: the server's clock differs too much from another clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(NotReady, hint = "Synchronise the clocks of all servers with one time service.")]
 pub enum Skew {

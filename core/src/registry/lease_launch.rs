@@ -1,8 +1,8 @@
 //! The start of the lease worker, a background worker that leases the server's worker id. The lease worker connects to a
 //! database that uses a registry, or that is a registry.
 //!
-//! If the state file does not name this database, the launcher surveys all databases once: a lease worker in each database
-//! finds out if the database uses a registry or is a registry.
+//! If the state file does not name such a database, the launcher surveys all databases once: a lease worker in each
+//! database finds out if the database uses a registry or is a registry.
 
 mod renewal;
 
@@ -48,7 +48,7 @@ pub enum KnownRegistry {
 }
 
 impl KnownRegistry {
-    /// Returns the registry that shared memory shows.
+    /// Returns the registry according to the status in shared memory.
     pub fn of(status: &IssuerStatus) -> Self {
         match status.registry() {
             Some(database) => Self::By(database),
@@ -101,7 +101,7 @@ pub fn record(state: &mut State, here: &Here, requests: &LeaseRequests, found: O
 /// registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseUse {
-    /// No role.
+    /// The database has no role.
     None,
     /// The database leases worker ids to other servers.
     Registry,
@@ -123,13 +123,14 @@ pub struct End {
 pub enum LaunchAction {
     /// Start a lease worker.
     Start(LeaseTask, u32),
-    /// Write into the state file that worker ids are leased through this database. None: through no database.
+    /// Write into the state file that worker ids are leased through this database; None to write that they are leased
+    /// through no database.
     Record(Option<u32>),
     /// Tell waiting sessions that there is nothing to lease.
     Answer,
     /// Tell waiting sessions that this database cannot be reached.
     OutOfReach(u32),
-    /// Wait this long. None: until the next event.
+    /// Wait for this time; None to wait until the next event.
     Wait(Option<Duration>),
 }
 
@@ -150,7 +151,7 @@ pub struct Launch {
     running: Option<(LeaseTask, u32)>,
     /// The survey in progress.
     look: Option<Looks>,
-    /// The registry that the survey found, until the state file names it.
+    /// The registry that the survey found, until the state file names this registry.
     found: Option<KnownRegistry>,
     /// The time of the next start after a failed start, and the pause before the next start.
     refused: Option<(Duration, Duration)>,
@@ -164,8 +165,8 @@ impl Launch {
         self.short
     }
 
-    /// Records the end of the lease worker. Returns the database if the worker could not reach it; the caller then tells
-    /// waiting sessions.
+    /// Records the end of the lease worker. If the worker could not reach its database, returns the database, and the
+    /// caller tells waiting sessions.
     pub fn ended(&mut self, end: End, databases: &impl Databases, now: Duration) -> Option<u32> {
         let (task, database) = self.running.take()?;
         if end.arrived {
@@ -192,8 +193,8 @@ impl Launch {
         self.look = Some(Looks { left, ..Looks::default() });
     }
 
-    /// Returns the next action. `pending`: a session waits for a worker id; `free`: the lease worker's slot is free;
-    /// `known`: the registry according to the state file.
+    /// Returns the next action. `pending` is true if a session waits for a worker id. `free` is true if the lease
+    /// worker's slot is free. `known` is the registry according to the state file.
     pub fn next(
         &mut self,
         pending: bool,
@@ -205,7 +206,7 @@ impl Launch {
     ) -> LaunchAction {
         if let Some(changed) = changes.ended {
             let mut all = databases.all();
-            // A survey takes databases from the end of the list, so it begins with the changed database.
+            // A survey takes databases from the end of the list, so the survey begins with the changed database.
             all.retain(|database| *database != changed);
             all.push(changed);
             self.look_into(all);

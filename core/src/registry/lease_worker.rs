@@ -1,5 +1,5 @@
-//! The lease worker, which leases a worker id for its server from the registry, renews the lease and notices its loss.
-//! The registry is in the worker's database, or on another server that this database uses.
+//! The lease worker, which leases a worker id for this server from the registry, renews the lease, and notices if the
+//! lease is lost. The registry is in the worker's database, or on another server that this database uses.
 //!
 //! The worker may die between any two calls of the traits: see "Leases" in `docs/architecture.md`. Requests of sessions stay
 //! pending until a worker has answered them.
@@ -29,7 +29,7 @@ use host::{LeaseStep, StepError};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
 
-/// Number of attempts if rows are locked, or if the state or a row changes during an attempt.
+/// The largest number of attempts if rows are locked, or if the state or a row changes during an attempt.
 const ATTEMPTS: usize = 4;
 
 /// The outcome of a round.
@@ -39,7 +39,7 @@ pub enum Round {
     Idle,
     /// The worker answered all requests.
     Served,
-    /// Worker ids are now leased through another database, and a worker there will answer.
+    /// Worker ids are now leased through another database, and a lease worker in that database will answer.
     Elsewhere,
     /// This database has no registry.
     Nowhere,
@@ -54,7 +54,7 @@ enum LeaseNeed {
 }
 
 impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
-    /// Serves pending requests, and answers them.
+    /// Serves the pending requests, and answers the sessions that wait.
     pub fn round(&mut self) -> Round {
         let Some(ticket) = self.requests.request.pending() else { return Round::Idle };
         match self.look_after() {
@@ -150,7 +150,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
                 let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker);
                 let mut except = state.blocked_workers(datacenter, usable_at);
-                // The worker id that the server chose itself stays usable, because the server already issues under it.
+                // The worker id that the server chose itself stays usable, because the server already issues ids under
+                // this worker id.
                 except.retain(|worker| behind || Some(*worker) != chosen);
                 let kept =
                     known.filter(|known| (shared || known.is_chosen()) && !behind).map(|known| known.worker);
@@ -189,8 +190,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 }
                 Some(_) if behind && state.blocks_all_workers(now) => LeaseNeed::Impossible,
                 lease => {
-                    // A worker id is usable once the clock has passed the ids that this server issued under it.
-                    // Normally, a worker id that becomes usable within `max_drift` may be chosen. If the clock is
+                    // A worker id is usable once the clock has passed the ids that this server issued under this worker
+                    // id. Normally, a worker id that becomes usable within `max_drift` may be chosen. If the clock is
                     // behind, the worker id must be usable now.
                     let usable_at = if behind { now } else { now.plus(here.max_drift) };
                     let entry = entry(state, here, datacenter, now, next, duration, host);
@@ -200,7 +201,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })
     }
 
-    /// Asks the registry. Compares clocks if the registry is on another server.
+    /// Sends a request to the registry. If the registry is on another server, also compares the registry's clock with
+    /// this server's clock.
     fn ask(&mut self, ask: RequestBody) -> Result<ResponseBody, StepError> {
         let now = self.state.believed_now();
         if let Some(endpoint) = &self.endpoint {
@@ -273,7 +275,7 @@ pub fn own_trouble(error: &RegistryError) -> LeaseError {
     LeaseError::yet(detail, error.hint().unwrap_or_default())
 }
 
-/// Returns whether a lease is from this registry. `endpoint`: None for this server's own registry.
+/// Returns whether a lease is from this registry. `endpoint` is None for this server's own registry.
 fn is_of(lease: &Lease, endpoint: Option<&Endpoint>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == endpoint.map(|endpoint| &endpoint.seen.identity)
 }
@@ -290,8 +292,8 @@ fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) 
     (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
 }
 
-/// Returns the content of the registry's row for this server. `next`: the next position in the server's own layout, if the
-/// server issues.
+/// Returns the content of the registry's row for this server. `next` is the next position in the server's own layout,
+/// if the server issues ids.
 fn entry(
     state: &mut State,
     here: &Here,
@@ -320,8 +322,8 @@ fn entry(
     }
 }
 
-/// Returns the token for the registry's row. The pending token of an unanswered request is reused, because the registry may
-/// have stored it.
+/// Returns the token for the registry's row. The pending token of an unanswered request is reused, because the registry
+/// may have stored this token.
 fn pending_token(state: &mut State, here: &Here) -> i64 {
     let pending_token = state.pending_token.filter(|_| holds(Guard::KeepPendingToken)).unwrap_or(here.token);
     state.pending_token = Some(pending_token).filter(|_| holds(Guard::PendingTokenFirst));

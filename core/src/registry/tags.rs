@@ -8,7 +8,7 @@ use crate::sequence::tag_rows::{LockWait, TagRows, reserve};
 
 /// The tables of a registry, within a transaction.
 pub trait TagRegistry: TagRows {
-    /// Returns a tag in this database's encoding. None if the encoding lacks a character of the tag.
+    /// Returns a tag in this database's encoding. Returns None if the encoding lacks a character of the tag.
     fn tag(&mut self, text: &str) -> Option<Tag>;
     /// Returns the highest id that rolled-back transactions of this database handed out.
     fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark>;

@@ -30,7 +30,7 @@ pub struct RegistryName {
     /// The identity, derived from the database cluster, the database and the extension. A database restored from a dump has
     /// another identity.
     pub identity: String,
-    /// The timeline of the registry's server. Each promotion increases it.
+    /// The timeline of the registry's server. Each promotion increases the timeline.
     pub timeline: u32,
 }
 
@@ -72,11 +72,11 @@ pub enum Stranger {
 /// A request as it is sent: common fields and the body.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Request {
-    /// [`VERSION`].
+    /// The version of the protocol: [`VERSION`].
     pub version: u32,
     /// The expected registry. None if any registry may answer.
     pub registry: Option<RegistryName>,
-    /// The time limit for locked rows. This limit is shorter than the node's time limit for the response.
+    /// The time limit of waits for locked rows. This limit is shorter than the node's time limit for the response.
     pub timeout: Duration,
     /// The request itself.
     pub ask: RequestBody,
@@ -89,7 +89,7 @@ pub enum RequestBody {
     Introduce,
     /// Asks for one page of the registry's tags.
     Tags {
-        /// Only tags after this tag are sent. None: from the first tag on.
+        /// The registry sends only tags after this tag; None to begin with the first tag.
         after: Option<String>,
     },
     /// Hands tags over. The registry creates missing tags, and raises tags whose row is lower.
@@ -97,16 +97,16 @@ pub enum RequestBody {
         /// The rows of the tags.
         #[serde(deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")]
         rows: Vec<Box<RawValue>>,
-        /// The highest ids that the node received from this registry. If the registry's row of a tag is lower or missing,
-        /// the registry was restored from a backup. The registry then takes over no tag.
+        /// The highest ids that the node received from this registry. If the registry's row of a tag is below the
+        /// received id, or missing, the registry was restored from a backup. The registry then takes over no tag.
         #[serde(default, deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")]
         received: Vec<ReceivedTag>,
-        /// The share of the registry. None if the registry is the only one.
+        /// The registry's share of each tag's ids; None if the node uses only this registry.
         share: Option<Share>,
     },
     /// Reserves ids of these tags.
     Reserve(#[serde(deserialize_with = "bounded::at_most::<_, _, MAX_WANTS>")] Vec<ReserveRequest>),
-    /// Reserves numbers of a dense series. Only nodes with version 0.2 send this.
+    /// Reserves numbers of a dense series. Only nodes with version 0.2 send this request.
     ReserveNumbers(Box<RawValue>),
     /// Leases a worker id.
     Lease(Box<LeaseRequest>),
@@ -137,7 +137,7 @@ pub enum RequestBody {
 pub struct ReceivedTag {
     /// The tag.
     pub tag: String,
-    /// The period and the highest id.
+    /// The period of the highest received id, and this id.
     pub reached: Reached,
 }
 
@@ -153,7 +153,7 @@ pub struct ReserveRequest {
     pub demand: Demand,
 }
 
-/// The row of a worker id, as its holder writes it.
+/// The content of a worker id's row that the holder of the worker id determines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The datacenter.
@@ -185,7 +185,7 @@ pub struct LeaseRequest {
     /// The number of worker ids that may be chosen. This number is lower than the layout's own number if another layout
     /// of the server has fewer worker ids.
     pub capacity: u32,
-    /// The worker ids to try first. None: the registry decides.
+    /// The worker ids to try first; None if the registry decides.
     pub preferred: Option<Preferred>,
     /// The largest allowed difference between clocks.
     pub max_clock_skew: Duration,
@@ -275,9 +275,9 @@ pub enum ResponseBody {
         /// The version in the catalog `pg_extension`.
         version: String,
     },
-    /// A page of tags, ordered by tag. Empty after the last page.
+    /// A page of tags, ordered by tag. The list is empty after the last page.
     Tags(#[serde(deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")] Vec<Box<RawValue>>),
-    /// None: the tags were taken over. Some: the first tag that could not be taken over.
+    /// The first tag that the registry could not take over, with the reason; None if the registry took over all tags.
     HandedOver(Option<(String, Unfit)>),
     /// The outcome for each tag.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
@@ -291,7 +291,7 @@ pub enum ResponseBody {
     Released,
     /// The server is not the expected registry.
     Stranger(Stranger),
-    /// The registry's version of the protocol, which differs from the request's.
+    /// The registry's version of the protocol, which differs from the request's version.
     Version(u32),
 }
 
@@ -308,8 +308,8 @@ impl RequestBody {
         matches!(self, Self::Tags { .. } | Self::HandOver { .. })
     }
 
-    /// Returns whether the request may run inside a transaction block. A hand-over may need several requests, and hands over
-    /// all tags or none.
+    /// Returns whether the request may run inside a transaction block. A hand-over may need several requests, and hands
+    /// over all tags or no tag.
     pub fn is_part(&self) -> bool {
         matches!(self, Self::HandOver { .. })
     }
@@ -321,7 +321,7 @@ impl Request {
         serde_json::to_string(self).map(|json| ascii(&json))
     }
 
-    /// Parses a request. None if the request has another version.
+    /// Parses a request. Returns None if the request has another version.
     pub fn from_text(text: &str) -> serde_json::Result<Option<Self>> {
         #[derive(Deserialize)]
         struct Form {

@@ -10,9 +10,9 @@ use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_
 use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
 use std::time::Duration;
 
-/// Number of attempts to lease a worker id, if other servers take the chosen worker ids at the same time.
+/// The largest number of attempts to lease a worker id, if other servers take the chosen worker ids at the same time.
 const CROWD: usize = 64;
-/// Number of holders that an error message lists.
+/// The largest number of holders that an error message lists.
 const LISTED: usize = 20;
 /// The largest number of worker ids that one server may hold at the same time, including unused worker ids whose leases
 /// have not expired. A server needs one worker id, and another worker id after a failover or if its clock is behind.
@@ -29,17 +29,18 @@ pub trait WorkerRows {
         entry: &Entry,
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), Self::Error>;
-    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but`: tokens of rows that
-    /// are left out of the count.
+    /// Counts the requesting server's worker ids in the datacenter that are not free yet. `but` are the tokens of rows
+    /// that do not count.
     fn held(&mut self, entry: &Entry, but: [Option<i64>; 2], now: UnixMicros) -> Result<u64, Self::Error>;
-    /// Returns the rows of a datacenter, ordered by worker id. If `all` is false, only the rows with the tokens `own`.
+    /// Returns the rows of a datacenter, ordered by worker id. If `all` is false, returns only the rows with the tokens
+    /// `own`.
     fn rows(
         &mut self,
         datacenter: u32,
         all: bool,
         own: [Option<i64>; 2],
     ) -> Result<Vec<LeaseRow>, Self::Error>;
-    /// Locks the row of a worker id, and returns its last committed version. None if there is no row.
+    /// Locks the row of a worker id, and returns its last committed version. Returns None if there is no row.
     fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, Self::Error>;
     /// Inserts a row, and returns false if the row exists. Waits for a transaction that inserts the same row.
     fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Self::Error>;
@@ -47,8 +48,8 @@ pub trait WorkerRows {
     fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Self::Error>;
     /// Marks the worker id of a locked row as given back.
     fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), Self::Error>;
-    /// Returns the time at which the last lease of the previous registry ends. Until that time, worker ids without a row may
-    /// be in use. None if no node has shown such a lease.
+    /// Returns the time at which the last lease of the previous registry ends. Until that time, worker ids without a
+    /// row may be in use. Returns None if no node has shown such a lease.
     fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, Self::Error>;
     /// Records the end of the previous registry's leases in the row of a worker id, if the row exists.
     fn record_former_leases(
@@ -95,8 +96,8 @@ pub struct LeaseLimits {
     pub longest: Duration,
 }
 
-/// Limits the values of another server's request, which any authorized role may have written. `timeline`: the registry's
-/// timeline.
+/// Limits the values of another server's request, which any authorized role may have written. `timeline` is the
+/// registry's timeline.
 pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
     match ask {
         RequestBody::Lease(request) => {
@@ -109,8 +110,8 @@ pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
             request.former = request.former.filter(|former| former.expiry > now);
         }
         RequestBody::Renew { entry, .. } => bound(entry, now),
-        // A release takes effect now at the earliest, so that it cannot move the end of an expired lease further into the
-        // past.
+        // A release takes effect now at the earliest, so that the release cannot move the end of an expired lease
+        // further into the past.
         RequestBody::Release { from, .. } => *from = now.max(*from),
         _ => {}
     }
@@ -125,8 +126,8 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
     entry.duration = entry.duration.min(MAX_LEASE);
 }
 
-/// Chooses a worker id and leases it. Retries if another server takes the worker id at the same time. `now`: the registry's
-/// clock. After an error of this function or of a function below, the caller must roll back.
+/// Chooses a worker id and leases it. Retries if another server takes the worker id at the same time. `now` is the time
+/// by the registry's clock. After an error of this function or of a function below, the caller must roll back.
 pub fn lease<R: WorkerRows>(
     rows: &mut R,
     request: &LeaseRequest,
@@ -143,7 +144,7 @@ pub fn lease<R: WorkerRows>(
     if rows.held(entry, own, now)? >= MAX_HELD {
         return Ok(Leased::None(too_many_held()));
     }
-    // A worker id above all rows never had a holder, so the rows need not be read.
+    // A worker id above the worker ids of all rows never had a holder, so the rows need not be read.
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
     let (timeline, random) = (rows.timeline(), rows.random());
@@ -191,8 +192,9 @@ pub fn lease<R: WorkerRows>(
     Ok(Leased::Missed)
 }
 
-/// Returns the choice with the correct start. A worker id without a row may have been leased by the previous registry. The
-/// new holder then begins after all leases of that registry, unless the holder had that lease itself.
+/// Returns the choice with the correct start. A worker id without a row may have been leased by the previous registry.
+/// The new holder then begins after all leases of that registry, unless the new holder had the previous registry's
+/// lease of this worker id itself.
 fn begun_after(choice: Choice, last_former_lease: Option<UnixMicros>, request: &LeaseRequest) -> Choice {
     match (choice, last_former_lease) {
         (Choice::New { worker }, Some(until))
@@ -220,7 +222,7 @@ fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> LeaseRow {
     LeaseRow { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }
 
-/// Writes the row of the chosen worker id, and returns the end of the lease. None if the row has changed.
+/// Writes the row of the chosen worker id, and returns the end of the lease. Returns None if the row has changed.
 fn take<R: WorkerRows>(
     rows: &mut R,
     choice: &Choice,
@@ -247,13 +249,13 @@ fn take<R: WorkerRows>(
 }
 
 /// Returns whether a row has this token, or the entry's token. The row has the entry's token if an earlier request
-/// stored it and the response was lost.
+/// stored this token and the response was lost.
 fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
     row.token.is_some() && (row.token == token || row.token == Some(entry.token))
 }
 
-/// Renews a lease and returns its end. None if the row belongs to another server. A missing row is written again, because
-/// the server may use the worker id until the end of its lease.
+/// Renews a lease and returns its end. Returns None if the row belongs to another server. A missing row is written
+/// again, because the server may use the worker id until the end of its lease.
 pub fn renew<R: WorkerRows>(
     rows: &mut R,
     worker: u32,
@@ -275,7 +277,7 @@ pub fn renew<R: WorkerRows>(
     Ok(Some(row.expiry))
 }
 
-/// Takes a worker id back, if its row has this token. Another server may use the worker id after `from`.
+/// Takes a worker id back, if the worker id's row has this token. Another server may use the worker id after `from`.
 pub fn release<R: WorkerRows>(
     rows: &mut R,
     datacenter: u32,

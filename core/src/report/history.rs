@@ -1,6 +1,6 @@
 //! The last hour of a server: readings of its counters in a ring, and the activity between two readings.
 //!
-//! One process writes, and any number of processes read. A reading holds totals and not differences. A missing or
+//! One process writes, and any number of processes read. A reading contains totals and not differences. A missing or
 //! overwritten reading therefore costs one point of a curve and makes no other point wrong. Durations come from a
 //! monotonic clock. The wall clock only dates the readings.
 
@@ -9,7 +9,7 @@ use crate::sync::{AtomicU64, Ordering};
 use std::array;
 use std::time::Duration;
 
-/// Number of slots of the ring. Readers skip the slot to which the writer may be writing.
+/// The number of slots of the ring. Readers skip the slot to which the writer may be writing.
 pub const PLACES: usize = 362;
 
 /// The counters of a server at one moment. All counts are since the server's start.
@@ -19,17 +19,19 @@ pub struct CounterReading {
     pub at: i64,
     /// The time of a monotonic clock, in microseconds.
     pub uptime: u64,
-    /// Snowflake ids that sessions took.
+    /// The number of snowflake ids that sessions took.
     pub ids: u64,
-    /// Ids handed out from the buffers of tags (named id ranges). Includes tags that are no longer in shared memory.
+    /// The number of ids handed out from the buffers of tags (named id ranges), including tags that are no longer in
+    /// shared memory.
     pub tag_ids: u64,
-    /// Calls that found the buffers of a tag empty. Includes tags that are no longer in shared memory.
+    /// The number of calls that found the buffers of a tag empty, including tags that are no longer in shared memory.
     pub waits: u64,
-    /// Segments (ranges of ids) that refills reserved for tags. Includes tags that are no longer in shared memory.
+    /// The number of segments (ranges of ids) that refills reserved for tags, including tags that are no longer in
+    /// shared memory.
     pub refills: u64,
-    /// Backward jumps of the clock that calls noticed.
+    /// The number of backward jumps of the clock that calls noticed.
     pub steps_back: u64,
-    /// Forward jumps of the clock that the generator followed.
+    /// The number of forward jumps of the clock that the generator followed.
     pub steps_forward: u64,
     /// The time by which the last id was ahead of the clock, in microseconds.
     pub drift: u64,
@@ -66,7 +68,7 @@ impl CounterReading {
 /// A ring of readings in shared memory.
 #[derive(Debug)]
 pub struct History<const N: usize = PLACES> {
-    /// Number of readings since the start.
+    /// The number of readings that were added since the server's start.
     written: AtomicU64,
     places: [[AtomicU64; FIELDS]; N],
 }
@@ -79,12 +81,12 @@ impl<const N: usize> Default for History<N> {
 }
 
 impl<const N: usize> History<N> {
-    /// Adds a reading. Only one process may call this at a time.
+    /// Adds a reading. Only one process may call this function at a time.
     pub fn record(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
         let Some(place) = self.place(written) else { return };
-        // A reader that sees one of the new values also sees that `written` has reached this number. The reader then
-        // skips the slot.
+        // A reader that sees one of the values stored below also sees a count in `self.written` of at least the value
+        // loaded above. The reader then skips this slot.
         for (cell, value) in place.iter().zip(reading.fields()) {
             cell.store(value, Ordering::Release);
         }
@@ -124,17 +126,17 @@ pub struct Sample {
     pub at: UnixMicros,
     /// The time between the readings, by a monotonic clock.
     pub elapsed: Duration,
-    /// Snowflake ids per second.
+    /// The number of snowflake ids per second.
     pub ids: f64,
-    /// Ids of tags (named id ranges) per second.
+    /// The number of ids of tags (named id ranges) per second.
     pub tag_ids: f64,
-    /// Calls that had to wait for ids of a tag.
+    /// The number of calls that had to wait for ids of a tag.
     pub waits: u64,
-    /// Segments (ranges of ids) that refills reserved for tags.
+    /// The number of segments (ranges of ids) that refills reserved for tags.
     pub refills: u64,
-    /// Backward jumps of the clock.
+    /// The number of backward jumps of the clock.
     pub steps_back: u64,
-    /// Forward jumps of the clock.
+    /// The number of forward jumps of the clock.
     pub steps_forward: u64,
     /// The time by which the last id was ahead of the clock.
     pub drift: Duration,
@@ -142,8 +144,8 @@ pub struct Sample {
     pub clock_ahead: Duration,
 }
 
-/// Returns the activity between each reading and the next one. Skips pairs of readings with no time between them,
-/// because they give no rate.
+/// Returns the activity between each reading and the next reading. Skips pairs of readings with no time between them,
+/// because such a pair gives no rate.
 pub fn samples(readings: &[CounterReading]) -> Vec<Sample> {
     let pairs = readings.iter().zip(readings.iter().skip(1));
     pairs.filter_map(|(before, after)| between(before, after)).collect()

@@ -1,7 +1,8 @@
 //! The status page: one self-contained document with a JSON report. A script in the page displays the report.
 //!
-//! The page loads nothing. Its Content-Security-Policy allows only its own script and style, by their hashes. Names that
-//! users chose are only in the report. The report is data, and its text is escaped so that it cannot end the script block.
+//! The page loads nothing. Its Content-Security-Policy allows only its own script and style, by their hashes. Names
+//! that users chose are only in the report. The report is data, and the report's text is escaped so that the text
+//! cannot end the script block.
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ pub const TEMPLATE: &str = include_str!("page.html");
 /// The text that the report replaces.
 pub const MARK: &str = "REPORT";
 
-/// Returns the page with a report. `report`: JSON.
+/// Returns the page with the report `report`, which is JSON.
 pub fn page(report: &str) -> String {
     let mut page = String::with_capacity(TEMPLATE.len() + report.len() * 5 / 4);
     let (head, tail) = TEMPLATE.split_once(MARK).unwrap_or((TEMPLATE, ""));

@@ -1,10 +1,10 @@
-//! Bound sequences: SQL sequences that return ids of a tag or generator. This module chooses the number that a call
-//! returns.
+//! Bound sequences: SQL sequences that return ids of a tag or generator. This module chooses the number that a call of
+//! such a sequence returns.
 //!
 //! A sequence that counts by 1 returns single ids. An application with a block allocator uses a sequence with
-//! `INCREMENT BY n`. There are two kinds of block allocators. For a number v, a "pooled" allocator uses v - n + 1 to v,
-//! or v - n to v - 1. A "pooled-lo" allocator uses v to v + n - 1. A call takes 2 n consecutive ids with v in the middle,
-//! so that both kinds only use ids of this call.
+//! `INCREMENT BY n`. There are two kinds of block allocators. For a returned number v, a "pooled" allocator uses
+//! v - n + 1 to v, or v - n to v - 1. A "pooled-lo" allocator uses v to v + n - 1. A call of a bound sequence therefore
+//! takes 2 n consecutive ids with v in the middle, so that allocators of both kinds only use ids that this call took.
 
 use crate::error::Explain;
 use crate::generator::snowflake::TakenPositions;
@@ -40,7 +40,7 @@ pub enum BoundSequenceError {
         hint = "Alter the sequence to INCREMENT BY 1, or bind it to a segment tag."
     )]
     Layout(u32),
-    /// In every attempt, other sessions took ids in between.
+    /// In every attempt, other sessions took ids between the ids of this call.
     #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
     #[explain(detail = "The sequence has increment {}, so clients may also use the ids just below or above each returned number.",
@@ -63,7 +63,7 @@ pub const fn is_sentinel(value: i64, is_called: bool, max: i64) -> bool {
 pub struct Increment(u32);
 
 impl Increment {
-    /// Returns an increment.
+    /// Returns the increment with this value.
     ///
     /// # Errors
     /// [`BoundSequenceError::Increment`] if the number is not 1 to [`MAX_INCREMENT`].
@@ -72,7 +72,7 @@ impl Increment {
         fits.map(Self).ok_or(BoundSequenceError::Increment(increment))
     }
 
-    /// Returns true if a number is a single id, and not a block of ids.
+    /// Returns true if each returned number stands for a single id, and not for a block of ids.
     #[inline]
     pub const fn is_one(self) -> bool {
         self.0 == 1
@@ -88,7 +88,8 @@ impl Increment {
         if self.0 == 1 { first } else { first.wrapping_add(self.0 as i64) }
     }
 
-    /// Returns the highest id that an application may use for `number`, which the sequence returned while unbound.
+    /// Returns the highest id that an application may use for `number`, which the sequence returned before it was
+    /// bound.
     pub const fn reach(self, number: i64) -> i64 {
         number.saturating_add(self.0 as i64 - 1)
     }
@@ -99,8 +100,8 @@ impl Increment {
         if self.0 == 1 { highest } else { highest.saturating_add(self.0 as i64) }
     }
 
-    /// Checks that a layout has enough consecutive ids. A call may need at most half of a tick's ids. Even a call in the
-    /// middle of a tick then finds room in that tick or in the next one.
+    /// Checks that a layout has enough consecutive ids. A call may need at most half of a tick's ids. Even a call in
+    /// the middle of a tick then finds room in this tick or in the next tick.
     ///
     /// # Errors
     /// [`BoundSequenceError::Layout`].
@@ -134,7 +135,7 @@ pub struct BoundRun {
     broken: u32,
 }
 
-/// The most times that a call discards ids that are not consecutive.
+/// The largest number of times that one call discards ids that are not consecutive.
 const MAX_BROKEN: u32 = 1_000;
 
 impl BoundRun {
@@ -149,8 +150,8 @@ impl BoundRun {
         NonZeroU32::new(self.increment.ids().get() - there).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Adds ids, at most [`BoundRun::missing`]. Returns the number for the call once no id is missing. Discards all ids
-    /// if other sessions took ids in between. All ids are missing then.
+    /// Adds ids, at most [`BoundRun::missing`]. Returns the number for the call once no id is missing. If other
+    /// sessions took ids in between, discards all ids, so that all ids are missing again.
     ///
     /// # Errors
     /// [`BoundSequenceError`] if the tag's ids are never consecutive, or if too many attempts found ids that are not

@@ -1,17 +1,19 @@
 //! The choice of a tag (a named id range) that loses its slot in shared memory to another tag. Slots are a cache.
 //!
-//! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor has
-//! not moved since the last visit. Takers therefore write nothing for the sweep. Slots of the database with the most
-//! slots are reused first, so that all databases get the same share. A slot for which calls wait is never reused.
+//! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor
+//! has not moved since the sweep's last visit of the slot. Sessions that take ids therefore write nothing for the
+//! sweep. Slots of the database with the most slots are reused first, so that all databases get the same share. A slot
+//! for which calls wait is never reused.
 
 use crate::sequence::reservation::HighWaterMark;
 use crate::sequence::segment::{BufferStates, Period};
 
-/// Number of further visits after the sweep has found a reusable slot. The sweep then looks for a slot whose database
-/// has more slots.
+/// The number of further visits after the sweep has found a reusable slot. During these visits, the sweep looks for a
+/// reusable slot whose database has more slots.
 const LOOK_ON: usize = 1_024;
 
-/// Number of visits after which a recently used slot is taken, because other processes wait for the sweep.
+/// The number of visits after which the sweep takes a recently used slot, because other processes wait for the sweep's
+/// end.
 const FAR: usize = 4_096;
 
 /// The state of one slot when the sweep visits it.
@@ -19,17 +21,17 @@ const FAR: usize = 4_096;
 pub struct SweptSlot {
     /// True if calls wait for ids of the slot.
     pub awaited: bool,
-    /// True if ids were taken since the last visit.
+    /// True if ids of the slot were taken since the sweep's last visit.
     pub moved: bool,
-    /// Number of slots that the tags of the slot's database have.
+    /// The number of slots that all tags of the slot's database have.
     pub slots: u32,
 }
 
-/// Finds a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. The result is a
-/// recently used slot if all slots are in use. None if calls wait for ids of every slot.
+/// Finds a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. If all visited
+/// slots were used recently, returns a recently used slot. Returns None if calls wait for ids of every slot.
 ///
-/// `most`: the number of slots of the database with the most slots. `look` records the visit, and returns None for a free
-/// slot.
+/// `most` is the number of slots of the database with the most slots. `look` records the visit of a slot, and returns
+/// None for a free slot.
 pub fn sweep(
     hand: &mut usize,
     slots: usize,
@@ -59,9 +61,9 @@ pub fn sweep(
     found.map(|(_, slot_index)| slot_index).or(moved)
 }
 
-/// Returns the highest id of a tag that any session has got. `reserved` is the highest id in the tag's row, and
-/// `tag_generation` the row's generation. The buffers count only if they end at the row's highest id. If they do not, a
-/// transaction has handed out higher ids directly from the row.
+/// Returns the highest id of a tag that any session has received. `reserved` is the highest id in the tag's row, and
+/// `tag_generation` the row's generation. The buffers count only if they end at the row's highest id. If the buffers do
+/// not end there, a transaction has handed out higher ids directly from the row.
 pub fn highest(
     buffer_states: &BufferStates,
     high_water_mark: Option<HighWaterMark>,

@@ -10,15 +10,15 @@ use std::ops::Sub;
 /// The counts of one tag, or the sum over several tags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TagCounts {
-    /// Number of ids handed out.
+    /// The number of ids handed out.
     pub issued: u64,
-    /// Number of refills.
+    /// The number of refills.
     pub refills: u64,
-    /// Total duration of the refills, in microseconds.
+    /// The total duration of the refills, in microseconds.
     pub refill_time: u64,
-    /// Number of waits of calls.
+    /// The number of times that a call had to wait.
     pub waits: u64,
-    /// Total duration of the waits, in microseconds.
+    /// The total duration of the waits, in microseconds.
     pub wait_time: u64,
 }
 
@@ -32,7 +32,8 @@ impl TagCounts {
     }
 }
 
-/// The difference of counts. Counts are read one after the other while they change, so a negative difference becomes 0.
+/// The difference of counts. Counts are read one after the other while they change, so a difference can be negative. A
+/// negative difference becomes 0.
 impl Sub for TagCounts {
     type Output = Self;
 
@@ -68,7 +69,7 @@ impl CountsCell {
         self.0.iter().zip(counts.to_array()).for_each(|(cell, count)| cell.store(count, Relaxed));
     }
 
-    /// Adds to the counts. Only one process may call this at a time.
+    /// Adds to the counts. Only one process may call this function at a time.
     pub fn add(&self, counts: TagCounts) {
         self.set([self.get(), counts].into_iter().sum());
     }

@@ -1,8 +1,9 @@
-//! The properties of a tag's ids: the numbers that are ids, the ids that are left, and a forecast of their use.
+//! The properties of a tag's ids: the numbers that are ids, the ids that are left, and a forecast of how long they
+//! last.
 //!
 //! The ids of a tag are the numbers from `start` to `max_value` that leave `remainder` when divided by `increment`.
-//! Registries with different remainders can thus serve one tag without any communication. Only `max_id` changes as ids
-//! are reserved. All ids up to `max_id` count as issued.
+//! Registries with different remainders can thus serve the same tag, although they do not communicate with each other.
+//! Only `max_id` changes as ids are reserved. All ids up to `max_id` count as issued.
 
 mod error;
 pub mod limits;
@@ -25,9 +26,9 @@ pub struct Definition {
     pub max_id: i64,
     /// The lowest number that may be an id: 0 or more.
     pub start: i64,
-    /// Number of ids in the smallest segment: 1 to `max_step`.
+    /// The number of ids in the smallest segment: 1 to `max_step`.
     pub step: i64,
-    /// Number of ids in the largest segment: 1 to [`MAX_STEP`].
+    /// The number of ids in the largest segment: 1 to [`MAX_STEP`].
     pub max_step: i64,
     /// The distance from one id to the next: 1 to [`MAX_STEP`].
     pub increment: i64,
@@ -62,7 +63,8 @@ impl Definition {
         }
     }
 
-    /// Returns the lowest id above a number, reserved or not; None if no id up to `max_value` is above the number.
+    /// Returns the lowest id above the number `id`, reserved or not; None if no id up to `max_value` is above the
+    /// number.
     pub fn first_after(&self, id: i64) -> Option<i64> {
         // This calculation cannot overflow 128 bits.
         let from = (i128::from(id) + 1).max(self.start.into());
@@ -70,15 +72,15 @@ impl Definition {
         i64::try_from(first).ok().filter(|first| *first <= self.max_value)
     }
 
-    /// Returns the next `want` ids after the highest reserved one, or fewer if fewer are left. A `want` of 0 counts as 1.
-    /// The ids belong to the caller once a row with the last id as `max_id` is durable.
+    /// Returns the next `want` ids after the highest reserved id, or fewer ids if fewer ids are left. A `want` of 0
+    /// counts as 1. The ids belong to the caller once a row with the last id as `max_id` is durable.
     pub fn reserve(&self, want: u32) -> Result<Range, Exhausted> {
         let first = self.first_after(self.max_id).ok_or(Exhausted { max_value: self.max_value })?;
         let count = u32::try_from(self.count_from(first)).unwrap_or(u32::MAX).min(want.max(1));
         Ok(Range { first, count, increment: self.increment.max(1) })
     }
 
-    /// Returns the number of ids above a number.
+    /// Returns the count of ids above the number `id`.
     pub fn left_after(&self, id: i64) -> u64 {
         self.first_after(id).map_or(0, |first| self.count_from(first))
     }
@@ -117,9 +119,9 @@ impl Definition {
 /// The ids of one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
-    /// The first id, which is the lowest one.
+    /// The first id, which is the lowest id.
     pub first: i64,
-    /// Number of ids: 1 or more.
+    /// The number of ids: 1 or more.
     pub count: u32,
     /// The distance from one id to the next: 1 or more.
     pub increment: i64,
@@ -160,8 +162,8 @@ pub const fn check_tag(chars: usize) -> Result<(), TagError> {
     }
 }
 
-/// Returns how long `left` ids last if `issued` ids are taken per `over`. None if no ids are taken, or if the result
-/// exceeds 10,000 years.
+/// Returns the time that `left` ids last if sessions take `issued` ids in each time `over`; None if no ids are taken,
+/// or if the result exceeds 10,000 years.
 pub fn forecast(left: u64, issued: u64, over: Duration) -> Option<Duration> {
     let over = Some(over.as_micros()).filter(|over| *over > 0)?;
     let micros = over.checked_mul(left.into())?.checked_div(issued.into())?;

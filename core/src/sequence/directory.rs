@@ -1,9 +1,9 @@
 //! The directory of tags: a hash table from tags to slots, in shared memory that the caller provides.
 //!
 //! The directory neither allocates nor locks: the caller holds the lock. Sessions remember the slot that they found, so
-//! an id usually needs no search. A key keeps its slot until the key is removed.
+//! a call for an id usually needs no search. A key keeps its slot until the key is removed.
 //!
-//! The entries whose keys have the same hash form a chain, linked by the numbers of their slots. The free entries form
+//! The entries whose keys have the same hash form a chain, linked by the indexes of their slots. The free entries form
 //! another chain.
 
 mod shares;
@@ -32,7 +32,7 @@ const NOWHERE: u32 = u32::MAX;
 /// One entry of a directory, for one slot.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryEntry<V = ()> {
-    /// The first slot of the chain of all keys whose hash is the number of this entry.
+    /// The first slot of the chain of all keys whose hash is the index of this entry.
     first: u32,
     /// The next slot of the chain to which this slot belongs.
     next: u32,
@@ -56,8 +56,8 @@ pub struct Directory<'m, V = ()> {
 }
 
 impl<'m, V> Directory<'m, V> {
-    /// Returns an empty directory that overwrites this memory. `shares` counts the slots of each database, as far as its
-    /// memory suffices.
+    /// Returns an empty directory, which overwrites `entries`. `shares` is memory for the number of slots of each
+    /// database; databases beyond this memory are not counted.
     pub fn new(entries: &'m mut [DirectoryEntry<V>], shares: &'m mut [DatabaseShare]) -> Self {
         let mut free = NOWHERE;
         for (slot_index, entry) in (0..NOWHERE).zip(entries.iter_mut()).rev() {
@@ -150,7 +150,7 @@ impl<'m, V> Directory<'m, V> {
         }
     }
 
-    /// Returns the number of the entry that begins the chain of a key's hash; None without memory.
+    /// Returns the index of the entry that begins the chain of a key's hash; None if the directory has no entries.
     fn home(&self, key: &TagKey) -> Option<usize> {
         let count = u64::try_from(self.entries.len()).ok()?;
         usize::try_from(FxBuildHasher.hash_one(key).checked_rem(count)?).ok()

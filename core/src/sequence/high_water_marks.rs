@@ -24,8 +24,8 @@ impl HighWaterMarks<'_> {
         self.0.value_mut(at).map(|recorded| *recorded = high_water_mark.beside(Some(*recorded))).is_some()
     }
 
-    /// Drops a tag's high-water mark if it is not above `known`. The row already covers ids up to `known`. A higher mark
-    /// comes from a later transaction, and stays. A `known` of None drops any mark.
+    /// Drops a tag's high-water mark if the mark is not above `known`. The row already covers ids up to `known`. A
+    /// higher mark comes from a later transaction, and stays. A `known` of None drops any mark.
     pub fn clear(&mut self, key: &TagKey, known: Option<Reached>) {
         if let Some(at) = self.0.find(key)
             && known.is_none_or(|known| {

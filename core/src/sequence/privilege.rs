@@ -52,8 +52,8 @@ impl Action {
         }
     }
 
-    /// Returns the privileges that allow the action. Any single one is enough. Sequences have the same rules: USAGE and
-    /// UPDATE allow nextval, and each of SELECT, USAGE and UPDATE allows reading.
+    /// Returns the privileges that allow the action. Any single one of these privileges is enough. Sequences have the
+    /// same rules: USAGE and UPDATE allow nextval, and each of SELECT, USAGE and UPDATE allows reading.
     pub const fn suffices(self) -> &'static [Privilege] {
         match self {
             Self::Take => &[Privilege::Usage, Privilege::Update, Privilege::Owner],
@@ -76,7 +76,7 @@ impl Privileges {
     pub const GRANTABLE: Self =
         Self(Privilege::Usage.bit() | Privilege::Select.bit() | Privilege::Update.bit());
 
-    /// Parses a list of grantable privileges, in upper or lower case, as `has_table_privilege` does. ALL ALL and ALL
+    /// Parses a list of grantable privileges, in upper or lower case, as `has_table_privilege` does. ALL and ALL
     /// PRIVILEGES mean all grantable privileges.
     pub fn parse(list: &str) -> Result<Self, PrivilegeError> {
         let of_word = |word: &str| {
@@ -102,13 +102,13 @@ impl Privileges {
         Privilege::ALL.into_iter().find(|one| word.eq_ignore_ascii_case(one.name())).map(Self::from)
     }
 
-    /// Returns the privileges in either set.
+    /// Returns the privileges that are in at least one of the two sets.
     #[must_use]
     pub const fn with(self, more: Self) -> Self {
         Self(self.0 | more.0)
     }
 
-    /// Returns the privileges in this set that are not in the other.
+    /// Returns the privileges in this set that are not in the set `less`.
     #[must_use]
     pub const fn without(self, less: Self) -> Self {
         Self(self.0 & !less.0)

@@ -1,7 +1,8 @@
 //! A bitmap of slots with requests, so that a worker need not read all slots.
 //!
-//! A caller sets its slot's bit after it has made the request. The worker clears the bit if the slot has no request, and
-//! then checks the slot again. A request without a bit therefore means that the caller died before setting the bit.
+//! A caller makes a request, and then sets the bit of the request's slot. The worker clears the bit if the slot has no
+//! request, and then checks the slot again. A request without a bit therefore means that the caller died before setting
+//! the bit.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ pub struct RequestBitmap<'a> {
     words: &'a [AtomicU64],
 }
 
-/// Returns the number of words that hold the bits of `slot_count` slots.
+/// Returns the number of words that are needed for the bits of `slot_count` slots.
 pub const fn words(slot_count: usize) -> usize {
     slot_count.div_ceil(BITS)
 }
@@ -19,12 +20,12 @@ pub const fn words(slot_count: usize) -> usize {
 const BITS: usize = u64::BITS as usize;
 
 impl<'a> RequestBitmap<'a> {
-    /// Returns a bitmap over these words, as many as [`words`] returns.
+    /// Returns a bitmap in `words`, whose length [`words()`] gives.
     pub const fn new(words: &'a [AtomicU64]) -> Self {
         Self { words }
     }
 
-    /// Sets a slot's bit. The request must have been made before.
+    /// Sets a slot's bit. The caller must have made the request before this call.
     pub fn record(&self, slot_index: usize) {
         if let Some(word) = self.words.get(slot_index / BITS) {
             word.fetch_or(1 << (slot_index % BITS), Ordering::AcqRel);

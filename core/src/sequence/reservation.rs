@@ -48,12 +48,13 @@ pub struct Demand {
     /// The highest id that the server has handed out and that the row does not record.
     #[serde(rename = "floor")]
     pub high_water_mark: Option<Reached>,
-    /// The highest id that the server has received from this registry. A row with lower ids was restored from an older
-    /// state.
+    /// The highest id that the server has received from this registry. A row whose highest id is lower was restored
+    /// from an older state.
     pub received: Option<Reached>,
     /// This registry's share, if several registries serve the tag; else None.
     pub share: Option<Share>,
-    /// The most ids to reserve, for a tag in a slow start. Registries of earlier releases ignore the field.
+    /// The largest number of ids to reserve, for a tag in a slow start. Registries of earlier releases ignore this
+    /// field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<u32>,
     /// The server's clock, if the row is in a registry. The registry refuses a row whose period is far from this clock.
@@ -96,9 +97,10 @@ impl HighWaterMark {
     }
 }
 
-/// Returns true if a row may lack ids that the previous primary reserved. This is possible if the row was last written on an
-/// earlier timeline than the current one. `here`: this cluster's system identifier and its timeline. A row that another
-/// cluster wrote, for example before `pg_upgrade`, counts as written on this cluster's first timeline.
+/// Returns true if a row may lack ids that the previous primary reserved. A row may lack such ids if the row was last
+/// written on an earlier timeline than the current timeline. `here` is this cluster's system identifier and its
+/// timeline. A row that another cluster wrote, for example before `pg_upgrade`, counts as written on this cluster's
+/// first timeline.
 pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
     const FIRST: i32 = 1;
     let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
@@ -118,7 +120,8 @@ pub struct SavedRange {
 }
 
 impl SavedRange {
-    /// Returns the ids if the row still has the version, the position and the properties of that reservation.
+    /// Returns the ids if the row still has the version, the highest id and the properties that the row had after the
+    /// reservation of these ids.
     fn if_current(&self, row: &TagRow) -> Option<Range> {
         let Range { first, count, increment } = self.range;
         let same = self.version == row.version
@@ -131,18 +134,18 @@ impl SavedRange {
 }
 
 /// The share of one of several registries that serve the same tags, as in Tinyid and TDDL. Each registry serves the ids
-/// that leave its own remainder when divided by the number of registries. Two registries thus never serve the same id
-/// without any communication.
+/// that leave its own remainder when divided by the number of registries. So two registries never serve the same id,
+/// although they do not communicate with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// The share's number, from 0.
+    /// The index of the share, from 0.
     pub index: u32,
     /// The number of shares: 2 or more, or 1 for all ids.
     pub of: u32,
 }
 
 impl Share {
-    /// All ids.
+    /// The share of all ids.
     pub const ALL: Self = Self { index: 0, of: 1 };
 
     /// Returns true if all ids that leave `remainder` when divided by `increment` belong to the share.
@@ -165,7 +168,8 @@ pub enum Outcome {
     Exhausted(Exhausted),
     /// The row must not be used.
     Unfit(Unfit),
-    /// Another server's answer is invalid, for this reason. Set by the receiver, and never sent.
+    /// Another server's answer is invalid, for this reason. The receiver of the answer sets this outcome, which no
+    /// server sends.
     #[serde(skip)]
     Garbled(String),
 }
@@ -174,27 +178,28 @@ pub enum Outcome {
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Unfit {
-    /// The row records lower ids than were received from it: the registry was restored from an older state. `later`: true
-    /// if the received id belongs to a later period.
+    /// The row's highest id is below an id that was received from the registry, so the registry was restored from an
+    /// older state. `later` is true if the received id belongs to a later period.
     #[error("{}", set_back(*received, *max_id, *later))]
     SetBack { received: i64, max_id: i64, later: bool },
-    /// The registry's row and this server's tag, which was handed over to the registry, have different periods. `dated`: true
-    /// if the row has periods.
+    /// The registry's row and this server's tag, which was handed over to the registry, have different periods. `dated`
+    /// is true if the row has periods.
     #[error("{}", if *dated {
         "On the registry, the tag starts over each day, month or year; on this server, it does not, or does so at other times."
     } else {
         "On the registry, the tag never starts over; on this server, it does."
     })]
     Period { dated: bool },
-    /// The row has periods now and had none when ids were received, or the reverse. Received numbers would be issued
-    /// again. `dated`: true if the row has periods now.
+    /// The row has periods now and had no periods when ids were received, or had periods then and has no periods now.
+    /// Numbers that this server received would be issued again. `dated` is true if the row has periods now.
     #[error("{}", if *dated {
         "The tag now starts over each day, month or year; it did not when ids were received from it before."
     } else {
         "The tag no longer starts over; it did when ids were received from it before."
     })]
     Redated { dated: bool },
-    /// The row is gone, although ids were received from it. A new row would give these ids to other servers.
+    /// The row is gone, although ids of the tag were received from the registry. A new row would give these ids to
+    /// other servers.
     #[error("The registry no longer has the tag; ids up to {received} were received from it before.")]
     Dropped { received: i64 },
     /// The server reports ids that are too far above the row to be plausible.
@@ -208,7 +213,7 @@ pub enum Unfit {
         high_water_mark: i64,
         max_id: i64,
     },
-    /// The row's period is far from the server's clock. `day`: the first day of the period.
+    /// The row's period is far from the server's clock. `day` is the first day of the period.
     #[error(
         "The tag's period begins at {}, but the clock of this server shows {clock}.",
         UnixMicros::of_day(*day)
@@ -283,7 +288,7 @@ pub struct Reserved {
     pub supply: Supply,
     /// The pace by which the number of ids was chosen.
     pub pace: Pace,
-    /// Number of ids that the row has left.
+    /// The number of ids that the row has left.
     pub left: u64,
     /// The row's largest id.
     pub max_value: i64,
@@ -294,13 +299,13 @@ pub struct Reserved {
 }
 
 impl Reserved {
-    /// Returns the tag's high-water mark with these ids.
+    /// Returns the tag's high-water mark after the reservation of these ids.
     pub fn reached(&self) -> Reached {
         (self.supply.period.day, self.supply.range.last())
     }
 
-    /// Checks that this is a valid answer to a demand. `clock`: the registry's clock; `here`: this server's clock. Answers
-    /// of other servers are not trusted.
+    /// Checks that this is a valid answer to a demand. `clock` is the time by the registry's clock, and `here` is the
+    /// time by this server's clock. Answers of other servers are not trusted.
     pub fn check(&self, demand: &Demand, clock: UnixMicros, here: UnixMicros) -> Result<(), &'static str> {
         let Supply { range, period, prefetch_at } = self.supply;
         let Range { first, count, increment } = range;
@@ -336,14 +341,14 @@ impl Reserved {
     }
 }
 
-/// Tolerance for an answer that arrives after the end of its period.
+/// The tolerance for an answer that arrives after the end of the ids' period.
 const MIDNIGHT: Duration = Duration::from_mins(1);
 
-/// Tolerance for the start and the end of a period, compared with this server's clock. Clocks differ, and days begin at
-/// different times in different time zones.
+/// The tolerance for the start and the end of a period, compared with this server's clock. Clocks differ, and days
+/// begin at different times in different time zones.
 const DAY: Duration = Duration::from_hours(24);
 
-/// Returns true if the period may be the current one, and is not longer than a year.
+/// Returns true if the period may be the current period, and is not longer than a year.
 fn is_near(period: Period, now: UnixMicros) -> bool {
     let begins = UnixMicros::of_day(period.day);
     begins <= now.plus(DAY)
@@ -360,8 +365,8 @@ fn is_format(text: &str, dated: bool) -> bool {
 }
 
 impl Demand {
-    /// Returns the reason why a missing row must not be created: ids were received from it before. None if no id was
-    /// received.
+    /// Returns the reason why a missing row must not be created: ids of the tag were received from the registry before.
+    /// Returns None if no id was received.
     pub fn unfit_to_create(&self) -> Option<Unfit> {
         TagRow::unfit_since(None, self.received?)
     }
@@ -376,8 +381,8 @@ impl TagRow {
         recorded.filter(counts).map(|high_water_mark| high_water_mark.reached())
     }
 
-    /// Reserves the next ids. The caller then writes the last id and `version` to the row. The ids may be handed out once
-    /// that row is durable. `version`: a number that no row ever had as its version.
+    /// Reserves the next ids. The caller then writes the last id and `version` to the row. The ids may be handed out
+    /// once that row is durable. `version` is a number that no row ever had as its version.
     pub fn reserve(&self, demand: &Demand, version: i64) -> Outcome {
         if let Some(unfit) = self.unfit_for(demand) {
             return Outcome::Unfit(unfit);
@@ -423,8 +428,8 @@ impl TagRow {
         Self::unfit_since(Some(self), demand.received?)
     }
 
-    /// Returns the reason why a tag with these received ids must not be used; None if the tag may be used. `row`: None if
-    /// the row is missing.
+    /// Returns the reason why a tag with these received ids must not be used; None if the tag may be used. `row` is
+    /// None if the row is missing.
     pub fn unfit_since(row: Option<&Self>, (day, received): Reached) -> Option<Unfit> {
         let Some(Self { period, definition: Definition { max_id, .. }, .. }) = row else {
             return Some(Unfit::Dropped { received });

@@ -1,11 +1,12 @@
-//! The two buffers of a tag (a named id range). The buffers contain reserved ids. Any number of processes take these ids
-//! without a lock, each by one atomic step. (The scheme is the double buffer of Meituan's Leaf. Here a single integer
-//! says which buffer is in use and how many of its ids are used.)
+//! The two buffers of a tag (a named id range). The buffers contain reserved ids. Any number of processes take these
+//! ids without a lock, each by one atomic step. (The scheme is the double buffer of Meituan's Leaf. Here a single
+//! integer says which buffer is in use and how many ids of this buffer are used.)
 //!
 //! The **cursor** is `generation << 32 | offset`. Each published range gets the next generation, and the parity of the
-//! generation selects one of the two buffers. A taker is a process that takes ids. The taker loads the cursor, reads the
-//! buffer of that generation, and claims ids with one compare-and-swap of the cursor. The same compare-and-swap moves the
-//! cursor to the next buffer, if this buffer is used up and the next generation is published.
+//! generation selects one of the two buffers. A taker is a process that takes ids. The taker loads the cursor, reads
+//! the buffer of the cursor's generation, and claims ids with one compare-and-swap of the cursor. The same
+//! compare-and-swap moves the cursor to the next buffer, if this buffer is used up and the next generation is
+//! published.
 //!
 //! A claim fails if the values that the taker has read were outdated. There are two cases:
 //!
@@ -13,11 +14,11 @@
 //!   another generation, and a claim against the old cursor fails. Generations only grow, so the cursor never returns to
 //!   an earlier value.
 //! - *A slot that another tag has taken.* The **slot generation** identifies the owner of the buffers. The slot
-//!   generation changes first, and the cursor moves afterwards. A taker reads the cursor first. A taker that sees the new
-//!   cursor therefore sees the new slot generation, and the claim of any other taker fails.
+//!   generation changes first, and the cursor moves afterwards. A taker reads the cursor before the slot generation. A
+//!   taker that sees the new cursor therefore sees the new slot generation, and the claim of any other taker fails.
 //!
-//! Only one process at a time may publish, clear or hand over; the callers hold a lock. Takers need no lock and never
-//! wait for one.
+//! Only one process at a time may publish a range, clear the buffers or hand them over; the callers of these functions
+//! hold a lock. Takers need no lock, and never wait for a lock.
 
 use crate::clock::{Clock, UnixMicros};
 use crate::sequence::definition::Range;
@@ -35,13 +36,13 @@ pub struct Segment {
     clearings: AtomicU64,
 }
 
-/// The owner of the buffers and the number of clearings. A stamp is taken when a range is reserved. The range must not be
-/// published after the stamp has changed, because its ids may have been given to others since.
+/// The owner of the buffers and the number of clearings. A stamp is taken when a range is reserved. The range must not
+/// be published after the stamp has changed, because the range's ids may have been given to other sessions since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The slot's generation. Each tag gets another generation.
     pub slot_generation: u64,
-    /// Number of times that the buffers were emptied, for any reason.
+    /// The number of times that the buffers were emptied, for any reason.
     pub clearings: u64,
 }
 
@@ -52,12 +53,13 @@ struct CacheLine<T>(T);
 #[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug, Default)]
 struct Buffer {
-    /// Stored last: a session that sees the generation also sees the other fields.
+    /// The generation of the buffer's range. This field is stored last, so a session that sees the generation also sees
+    /// the other fields.
     generation: AtomicU64,
     first: AtomicU64,
     count: AtomicU64,
     increment: AtomicU64,
-    /// Number of used ids at which the next range is requested.
+    /// The number of used ids at which the next range is requested.
     prefetch_at: AtomicU64,
     /// The first day of the ids' period.
     day: AtomicU64,
@@ -100,11 +102,11 @@ pub struct Supply {
     pub range: Range,
     /// The ids' period.
     pub period: Period,
-    /// Number of used ids at which the next range is requested; 0 requests the next range with the first id.
+    /// The number of used ids at which the next range is requested; 0 requests the next range with the first id.
     pub prefetch_at: u32,
 }
 
-/// Ids that a taker got.
+/// The ids that a taker received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenIds {
     /// The ids, from 1 to the requested number.
@@ -120,7 +122,7 @@ pub struct TakenIds {
 pub enum Miss {
     /// Both buffers are used up, or the period of their ids has ended.
     Empty,
-    /// The buffers belong to another tag now, or to none.
+    /// The buffers belong to another tag now, or to no tag.
     Gone,
 }
 
@@ -129,7 +131,7 @@ pub enum Miss {
 pub struct BufferState {
     /// All ids of the buffer.
     pub range: Range,
-    /// Number of used ids, from the front.
+    /// The number of used ids. The used ids are the first ids of the range.
     pub used: u32,
     /// The ids' period.
     pub period: Period,
@@ -220,7 +222,8 @@ impl Segment {
         }
     }
 
-    /// Returns the buffer at the cursor, or the next buffer if the first is used up. None if both buffers are used up.
+    /// Returns the buffer at the cursor, or the next buffer if the buffer at the cursor is used up. Returns None if
+    /// both buffers are used up.
     #[inline]
     fn stock(&self, seen: u64) -> Option<(u64, u32, Supply)> {
         let (generation, used) = split(seen);
@@ -238,8 +241,8 @@ impl Segment {
         &self.buffers[usize::from(generation & 1 == 1)]
     }
 
-    /// Publishes the next range. Returns false and changes nothing if a next range exists, if the stamp has changed, or
-    /// if the range is empty. Only one process may call this at a time.
+    /// Publishes the next range. Returns false and changes nothing if the next range is already published, if the stamp
+    /// has changed, or if the range is empty. Only one process may call this function at a time.
     pub fn publish(&self, supply: &Supply, stamp: Stamp) -> bool {
         if stamp != self.stamp() || supply.range.count == 0 {
             return false;
@@ -255,8 +258,8 @@ impl Segment {
         room
     }
 
-    /// Empties both buffers and returns their content. No session has got the unused ids, and no session will get them.
-    /// Only one process may call this at a time.
+    /// Empties both buffers and returns their content. No session has received the unused ids, and no session will
+    /// receive them. Only one process may call this function at a time.
     pub fn clear(&self) -> BufferStates {
         self.clearings.fetch_add(1, Ordering::Relaxed);
         let mut seen = self.cursor.0.load(Ordering::Acquire);
@@ -279,7 +282,7 @@ impl Segment {
     }
 
     /// Empties the buffers and gives them to another owner. Sessions with another slot generation get no more ids. Only
-    /// one process may call this at a time, and each slot generation may be used only once.
+    /// one process may call this function at a time, and each slot generation may be used only once.
     pub fn hand_over(&self, slot_generation: u64) -> BufferStates {
         self.slot_generation.0.store(slot_generation, Ordering::Release);
         self.clear()
@@ -290,7 +293,7 @@ impl Segment {
         Stamp { slot_generation: self.slot_generation(), clearings: self.clearings.load(Ordering::Relaxed) }
     }
 
-    /// Returns the generation of the slot that owns the buffers.
+    /// Returns the slot generation, which identifies the owner of the buffers.
     pub fn slot_generation(&self) -> u64 {
         self.slot_generation.0.load(Ordering::Acquire)
     }
@@ -327,7 +330,7 @@ impl Buffer {
     /// Returns the buffer's range, if the range has this generation.
     #[inline]
     fn of(&self, generation: u64) -> Option<Supply> {
-        // Acquire: the other fields were stored before the generation.
+        // Acquire: a session that sees the generation also sees the other fields, which were stored before.
         if self.generation.load(Ordering::Acquire) != generation {
             return None;
         }
@@ -366,7 +369,7 @@ impl Supply {
 }
 
 impl BufferState {
-    /// Returns the last id handed out; None before the first.
+    /// Returns the last id handed out; None if no id was handed out.
     pub fn last_used(&self) -> Option<i64> {
         self.used.checked_sub(1).map(|offset| self.range.at(offset))
     }

@@ -38,34 +38,36 @@ pub struct SlotState {
     pub request: Tickets,
     /// True if no refill has found the tag's row yet, so the tag may not exist. One process at a time.
     pub unverified: AtomicBool,
-    /// Number of ids that calls wait for. Changed while the directory is locked.
+    /// The number of ids that calls wait for. The field is changed while the directory is locked.
     pub wanted: AtomicU64,
     /// The cursor at the last visit of the clock sweep, plus 1; 0 before the first visit. One process at a time.
     seen: AtomicU64,
-    /// Number of ids in the last grant of a slow start, plus 1; 0 without a slow start. One process at a time.
+    /// The number of ids in the last grant of a slow start, plus 1; 0 if the tag is not in a slow start. One process at
+    /// a time.
     slow_start: AtomicU64,
     trouble: AtomicU64,
-    /// The position of the registry that supplied the last ids.
+    /// The index of the registry that supplied the last ids, in the list of registries in use.
     pub registry: AtomicU32,
-    /// True if the last published range was discarded, so its duration says nothing about demand.
+    /// True if the last published range was discarded, so the time for which the range lasted says nothing about
+    /// demand.
     cut_short: AtomicBool,
     /// The pace of the last reservation: the step in the low half, the multiplier in the high half.
     pace: AtomicU64,
     /// The version of the tag's row after the last reservation.
     pub version: AtomicI64,
-    /// Number of ids that the row had left after the last reservation.
+    /// The number of ids that the row had left after the last reservation.
     pub row_left: AtomicU64,
     /// The row's largest id.
     pub max_value: AtomicI64,
-    /// Instants of the last reservation, the first reservation and the last wait, in microseconds; 0 for never.
+    /// The instants of the last reservation, the first reservation and the last wait, in microseconds; 0 for never.
     reserved_at: AtomicU64,
     since: AtomicU64,
     waited_at: AtomicU64,
-    /// Duration of the last refill, in microseconds.
+    /// The duration of the last refill, in microseconds.
     pub last_refill: AtomicU64,
     /// The longest wait of a call, in microseconds.
     pub longest_wait: AtomicU64,
-    /// Number of published ids, and number of ids that were discarded unused.
+    /// The number of published ids, and the number of ids that were discarded unused.
     published: AtomicU64,
     lost: AtomicU64,
     refills: AtomicU64,
@@ -95,7 +97,8 @@ impl SlotState {
     pub fn hand_over(&self, slot_generation: u64, now: UnixMicros) -> TagCounts {
         let left = self.segment.hand_over(slot_generation);
         let counts = self.counts_beside(left);
-        // A session that requested ids of the previous tag finds the tag gone, and searches again.
+        // A session that requested ids of the previous tag gets this answer, finds that the slot has another tag, and
+        // searches for a slot again.
         if let Some(ticket) = self.request.pending() {
             self.request.answer(ticket, Answer::Supplied);
         }
@@ -155,7 +158,7 @@ impl SlotState {
         self.pace.store(u64::from(reserved.pace.step) | u64::from(reserved.pace.multiplier) << 32, Relaxed);
     }
 
-    /// Records that a call must wait. `found_empty`: true if the buffers had ids, and demand has used them up.
+    /// Records that a call must wait. `found_empty` is true if the buffers had ids and these ids are used up.
     pub fn begin_wait(&self, found_empty: bool, uptime: Duration) {
         self.waits.fetch_add(1, Relaxed);
         if found_empty {
@@ -169,7 +172,7 @@ impl SlotState {
         self.longest_wait.fetch_max(instant(in_all), Relaxed);
     }
 
-    /// Returns true if the slot never held an id.
+    /// Returns true if the slot never had an id.
     pub fn is_unused(&self) -> bool {
         self.refills.load(Relaxed) == 0
     }
@@ -186,7 +189,7 @@ impl SlotState {
         Pace { step, multiplier: multiplier.max(1) }
     }
 
-    /// Returns the time since the last reservation; None before the first one.
+    /// Returns the time since the last reservation; None before the first reservation.
     pub fn lasted(&self, uptime: Duration) -> Option<Duration> {
         time_since(&self.reserved_at, uptime)
     }
@@ -196,7 +199,7 @@ impl SlotState {
         self.cut_short.load(Relaxed)
     }
 
-    /// Returns the time since the first reservation; None before it.
+    /// Returns the time since the first reservation; None before the first reservation.
     pub fn age(&self, uptime: Duration) -> Option<Duration> {
         time_since(&self.since, uptime)
     }
@@ -211,7 +214,7 @@ impl SlotState {
         u32::try_from(self.wanted.load(Relaxed)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the progress of the tag's slow start; None without one.
+    /// Returns the progress of the tag's slow start; None if the tag is not in a slow start.
     pub fn slow_start(&self) -> Option<SlowStart> {
         let granted = self.slow_start.load(Relaxed).checked_sub(1)?;
         Some(SlowStart { granted: u32::try_from(granted).unwrap_or(u32::MAX) })
@@ -223,7 +226,7 @@ impl SlotState {
         self.slow_start.store(number, Relaxed);
     }
 
-    /// Returns the reason why the last refill failed; None if it succeeded.
+    /// Returns the reason why the last refill failed; None if the last refill succeeded.
     pub fn trouble(&self) -> Option<Trouble> {
         let (kind, code) = halves(self.trouble.load(Relaxed));
         match kind {
@@ -277,7 +280,7 @@ impl SlotState {
     }
 }
 
-/// Returns microseconds, at least 1, because 0 means never.
+/// Returns a time in microseconds, at least 1, because 0 means never.
 fn instant(time: Duration) -> u64 {
     micros(time).max(1)
 }

@@ -14,15 +14,15 @@ use crate::sequence::definition::limits::MAX_STEP;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Time for which a tag counts as busy after a call had to wait.
+/// The time for which a tag counts as busy after a call had to wait.
 pub const WAITED_LATELY: Duration = Duration::from_secs(5);
 
 /// The current size of a tag's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
-    /// Number of ids in a step; 0 before the first segment.
+    /// The number of ids in a step; 0 before the first segment.
     pub step: u32,
-    /// Number of steps in a segment: 1 or more.
+    /// The number of steps in a segment: 1 or more.
     #[serde(rename = "depth")]
     pub multiplier: u32,
 }
@@ -38,9 +38,9 @@ impl Default for Pace {
 /// 1 count as 1. `max` applies if `min` is above `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Number of ids in the smallest segment: 1 or more.
+    /// The number of ids in the smallest segment: 1 or more.
     pub min: u32,
-    /// Number of ids in the largest segment: `min` or more.
+    /// The number of ids in the largest segment: `min` or more.
     pub max: u32,
 }
 
@@ -105,16 +105,16 @@ impl Pace {
 }
 
 /// A slow start, for a tag that came into use while no slot was free. The first grant has as many ids as callers wait
-/// for. The size then doubles with each grant, up to the tag's step. A tag that loses its slot thus loses about the
-/// same number of ids as it used.
+/// for. The size then doubles with each grant, up to the tag's step. A tag that loses its slot thus loses at most about
+/// as many unused ids as sessions have taken from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlowStart {
-    /// Number of ids in the last grant; 0 before the first grant.
+    /// The number of ids in the last grant; 0 before the first grant.
     pub granted: u32,
 }
 
 impl SlowStart {
-    /// Returns the most ids for the next grant, if calls wait for `wanted` ids.
+    /// Returns the largest number of ids for the next grant, if calls wait for `wanted` ids.
     pub fn most(self, wanted: u32) -> u32 {
         self.granted.saturating_mul(2).max(wanted).max(1)
     }

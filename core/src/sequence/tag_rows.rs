@@ -15,8 +15,8 @@ pub enum LockWait {
 }
 
 impl TagRow {
-    /// Returns the row for the current period. `is_over`: true if the period that the table stores has ended. `may_lag`:
-    /// true if the table may lack ids that the previous primary reserved.
+    /// Returns the row for the current period. `is_over` is true if the period that the table stores has ended.
+    /// `may_lag` is true if the table may lack ids that the previous primary reserved.
     #[must_use]
     pub fn now(self, is_over: bool, may_lag: bool) -> Self {
         let definition = if is_over { self.definition.restarted() } else { self.definition };
@@ -31,9 +31,9 @@ pub trait TagRows {
     /// Reason why a statement failed.
     type Error;
 
-    /// Reads a row, and locks it until the end of the transaction. None if the row does not exist, or is locked and
-    /// `wait` is [`LockWait::Skip`]. The period of the row is the current one by the server's clock and the row's time
-    /// zone, and never earlier than the stored period: see [`TagRow::now`].
+    /// Reads a row, and locks it until the end of the transaction. Returns None if the row does not exist, or is locked
+    /// and `wait` is [`LockWait::Skip`]. The period of the row is the current period by the server's clock and the
+    /// row's time zone, and never earlier than the stored period: see [`TagRow::now`].
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, Self::Error>;
     /// Returns true if the tag exists, or an open transaction may create it. Does not wait.
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
@@ -42,14 +42,15 @@ pub trait TagRows {
     /// Writes that ids up to `max_id` are handed out or reserved in this period. Also writes the cluster's system
     /// identifier and its timeline.
     fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), Self::Error>;
-    /// Moves a row back to `before`, if the row is at `last`, has this version, and has no periods.
+    /// Moves a row's highest id back to `before`, if the row's highest id is `last`, its version is `version`, and it
+    /// has no periods.
     fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), Self::Error>;
     /// Returns a random number that no row ever had as its version.
     fn new_version(&mut self) -> i64;
 }
 
 /// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees all changes that other
-/// transactions committed. An unknown tag is created with the ids of the share `create`, if there is one.
+/// transactions committed. If `create` is a share, an unknown tag is created with the ids of this share.
 pub fn reserve<R: TagRows>(
     rows: &mut R,
     tag: &Tag,

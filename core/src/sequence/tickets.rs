@@ -11,7 +11,7 @@ use crate::sync::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Answer {
-    /// Ids are available, or were a moment ago.
+    /// Ids are available, or were available a moment ago.
     Supplied = 0,
     /// The tag does not exist.
     Unknown = 1,
@@ -19,7 +19,7 @@ pub enum Answer {
     Exhausted = 2,
     /// The table of tags does not exist: the extension was dropped.
     NoTable = 3,
-    /// The server belongs to a cluster whose nodes share a registry, but this database uses none.
+    /// The server belongs to a cluster whose nodes share a registry, but this database uses no registry.
     NoRegistry = 4,
 }
 
@@ -45,8 +45,8 @@ impl Tickets {
     pub fn ask_to_create(&self) -> u64 {
         let mut last = self.asked.load(Ordering::Acquire);
         loop {
-            // The field is raised before the ticket is drawn, so that a worker that sees the ticket sees this request. If
-            // another caller draws the ticket, this caller draws the next one.
+            // The field is raised before the ticket is drawn, so that a worker that sees the ticket sees this request.
+            // If another caller draws the ticket `last + 1`, this caller draws the next ticket.
             self.creating.fetch_max(last + 1, Ordering::AcqRel);
             match self.asked.compare_exchange(last, last + 1, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return last + 1,
@@ -62,19 +62,19 @@ impl Tickets {
         self.creating.load(Ordering::Acquire) > answered
     }
 
-    /// Returns the last ticket, if it has no answer yet.
+    /// Returns the last ticket, if this ticket has no answer yet.
     pub fn pending(&self) -> Option<u64> {
         let asked = self.asked.load(Ordering::Acquire);
         (asked > self.answered.load(Ordering::Acquire) >> ANSWER_BITS).then_some(asked)
     }
 
-    /// Answers all tickets up to this one. The ids must be published before.
+    /// Answers all tickets up to `ticket`. The ids must be published before this call.
     pub fn answer(&self, ticket: u64, answer: Answer) {
         // The ticket never decreases: a worker that dies slowly cannot replace the answer of the next worker.
         self.answered.fetch_max(ticket << ANSWER_BITS | answer as u64, Ordering::AcqRel);
     }
 
-    /// Returns the answer to a ticket; None if there is none yet.
+    /// Returns the answer to a ticket; None if the ticket has no answer yet.
     pub fn answer_to(&self, ticket: u64) -> Option<Answer> {
         let answered = self.answered.load(Ordering::Acquire);
         let answer = match answered & ((1 << ANSWER_BITS) - 1) {

@@ -1,9 +1,9 @@
 //! Tags whose rows a transaction has inserted, changed or deleted.
 //!
 //! No other transaction can reserve ids from such a row until the commit, because the row is invisible or locked to
-//! others. The transaction therefore takes ids one by one from its own memory. It writes the highest id to the row just
-//! before the commit. Other sessions then lose the buffered ids that are no longer valid. The row's lock prevents a
-//! refill of the buffers before the commit.
+//! others. The transaction therefore takes ids one by one from its own memory. The transaction writes the highest of
+//! these ids to the row just before the commit. Other sessions then lose the buffered ids that are no longer valid. The
+//! row's lock prevents a refill of the buffers before the commit.
 
 use crate::clock::Clock;
 use crate::guard::{Guard, holds};
@@ -37,20 +37,20 @@ pub trait TransactionTagsHost<T> {
 
     /// Returns true if the table with the tag's row still exists.
     fn is_there(&self, tag: &T) -> bool;
-    /// Reads and locks a tag's row; None without a row.
+    /// Reads and locks a tag's row; None if the tag has no row.
     fn read(&self, tag: &T) -> Result<Option<TagRow>, Self::Error>;
     /// Writes to the row that ids up to `max_id` are handed out or reserved.
     fn write(&self, tag: &T, max_id: i64, period: Period) -> Result<(), Self::Error>;
     /// Returns the highest id that transactions handed out from a row that they had changed. These transactions were
     /// rolled back, or may still be rolled back.
     fn high_water_mark(&self, tag: &T) -> Option<HighWaterMark>;
-    /// Records an id that this transaction handed out and may roll back.
+    /// Records an id that this transaction handed out. The transaction may be rolled back.
     fn raise_high_water_mark(&self, tag: &T, high_water_mark: HighWaterMark);
     /// Drops the tag's high-water mark if `known` is None, or if the mark is at most `known`. The row records ids up to
     /// `known`.
     fn clear_high_water_mark(&self, tag: &T, known: Option<Reached>);
-    /// Discards the buffered ids of a tag for all sessions, and returns the highest id handed out. `reserved` is the row's
-    /// highest id, and `tag_generation` the row's generation.
+    /// Discards, for all sessions, the buffered ids of a tag, and returns the highest id handed out. `reserved` is the
+    /// row's highest id, and `tag_generation` the row's generation.
     fn close(&self, tag: &T, reserved: i64, tag_generation: i64) -> i64;
     /// Frees the tag's slot with its content, but keeps the high-water mark.
     fn leave(&self, tag: &T);
@@ -87,7 +87,7 @@ struct TransactionTag<T, S> {
     issued: Option<Reached>,
     /// The tag's generation before the transaction, which a rollback restores; None if the tag did not exist.
     tag_generation: Option<i64>,
-    /// Earlier names of the row in this transaction, with its generation under each name.
+    /// Earlier names of the row in this transaction, with the row's generation under each name.
     former: Vec<(T, i64)>,
 }
 
@@ -112,7 +112,7 @@ impl<T, S> TransactionTags<T, S> {
 }
 
 impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
-    /// Records a change of a tag. `former_tag_generation`: the tag's generation before the change.
+    /// Records a change of a tag. `former_tag_generation` is the tag's generation before the change.
     pub fn record(&mut self, tag: T, change: Change, former_tag_generation: Option<i64>, at: S) {
         let new = || TransactionTag {
             changes: Vec::new(),
@@ -124,8 +124,8 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         self.all.entry(tag).or_insert_with(new).add(at, change);
     }
 
-    /// Records that a tag's row got a new name and keeps its position. `tag_generation` and `recorded`: the row's generation
-    /// and high-water mark under the old name.
+    /// Records that a tag's row got a new name and keeps its position. `tag_generation` and `recorded` are the row's
+    /// generation and high-water mark under the old name.
     pub fn record_renamed(
         &mut self,
         old: T,
@@ -173,8 +173,8 @@ impl<T: Copy + Eq + Hash, S: Copy + PartialOrd> TransactionTags<T, S> {
         self.all.get(tag)?.issued.map(|(_, id)| id)
     }
 
-    /// Takes the next id of a tag that the transaction has changed, and returns the id and the row. None for any other
-    /// tag.
+    /// Takes the next id of a tag that the transaction has changed, and returns the id and the row. Returns None for a
+    /// tag that the transaction has not changed.
     pub fn next<H: TransactionTagsHost<T>>(
         &mut self,
         tag: &T,
@@ -261,7 +261,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         }
     }
 
-    /// Returns the row. Reads the row again after a change, and after its period has ended.
+    /// Returns the row. Reads the row again after a change, and after the row's period has ended.
     fn row_now<H: TransactionTagsHost<T>>(
         &mut self,
         tag: &T,
@@ -272,7 +272,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
             return Ok(row.clone());
         }
         let row = host.read(tag).map_err(TransactionTagError::Here)?.ok_or(TransactionTagError::Unknown)?;
-        // Another transaction may have handed out higher ids and rolled back.
+        // Another transaction may have handed out higher ids before it was rolled back.
         self.issued = self.issued.max(row.high_water_mark(host.high_water_mark(tag)));
         self.row = Some(row.clone());
         Ok(row)
@@ -291,7 +291,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         let closed = if to_close { host.close(tag, reserved, row.tag_generation) } else { reserved };
         let reached = match self.issued {
             Some(issued) => row.above(Some(issued)).max_id,
-            // The reserved ids above `closed` were not handed out, and never will be.
+            // The reserved ids above `closed` were not handed out, and never will be handed out.
             None if worst == Change::Altered && row.period == Period::FOREVER => closed,
             None => reserved,
         };

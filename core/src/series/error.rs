@@ -7,7 +7,7 @@ use crate::error::{EXCERPT_CHARS, Explain};
 use crate::sequence::privilege::Action;
 use crate::series::serial::FormatError;
 
-/// Reason why a series does not exist, or gives no number.
+/// The error for a series that does not exist or is invalid, or that gives no number.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[explain(BadArgument)]
@@ -107,7 +107,7 @@ pub enum SeriesError {
         _ => "Raise max_value with snowflake_ids.series_alter.",
     })]
     Exhausted { series: String, key: String, max_value: i64 },
-    /// This session got no number of the key, or used too many other keys since.
+    /// This session has received no number of the key, or has used too many other keys since.
     #[error("series_currval of key {key} of series \"{series}\" is not yet defined in this session")]
     #[explain(NotReady, hint = "Call series_nextval with this key first.")]
     #[explain(detail = "A session remembers the numbers of the {} keys that it used last.", Recent::KEYS)]

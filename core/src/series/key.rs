@@ -19,7 +19,7 @@ named_enum! {
     }
 }
 
-/// The bytes of a text key. Up to 36 bytes, the length of a UUID, need no allocation.
+/// The bytes of a text key. A text of up to 36 bytes, the length of a UUID, needs no allocation.
 pub type KeyText = SmallVec<[u8; 36]>;
 
 /// A key of a series.
@@ -40,7 +40,7 @@ impl Key {
         Ok(Self::Text(KeyText::from_slice(bytes)))
     }
 
-    /// Parses a text as a key of a type; None for invalid input.
+    /// Parses a text as a key of a type; None if the text is not valid input of the type.
     pub(super) fn read(bytes: &[u8], as_type: KeyType) -> Option<Self> {
         let text = str::from_utf8(bytes).ok()?.trim_ascii();
         match as_type {

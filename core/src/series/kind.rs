@@ -36,7 +36,8 @@ pub struct SeriesRow<'a> {
 /// The kind of a series, which determines its guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesKind {
-    /// n committed calls for a key give its first n numbers. Each call changes the key's row in the caller's transaction.
+    /// n committed calls for a key give the key's first n numbers. Each call changes the key's row in the caller's
+    /// transaction.
     Gapless,
     /// The numbers of a key grow and never repeat. The value is the number of sections; the keys of a section share one
     /// maximum.
@@ -54,8 +55,8 @@ impl SeriesKind {
                     None => Ok(Self::Gapless),
                 }
             }
-            // Release 0.2 had dense series. Their rows stay until ALTER EXTENSION UPDATE. Numbers continue above the
-            // highest reserved number in the row.
+            // Release 0.2 had dense series. The rows of these series stay until ALTER EXTENSION UPDATE. Until then,
+            // their numbers continue above the highest reserved number in the row.
             "dense" => Ok(Self::Gapless),
             "monotonic" if row.reset.is_some() => {
                 Err(SeriesError::NoSuchArgument { kind: "monotonic", argument: "reset" })

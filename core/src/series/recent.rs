@@ -13,7 +13,7 @@ pub struct Recent {
     /// use the same key.
     last: Option<(KeyOfSeries, i64)>,
     present: FxHashMap<KeyOfSeries, i64>,
-    /// Older entries. The entries of `present` replace them when `present` is full.
+    /// Older entries. The entries of `present` replace these entries when `present` is full.
     former: FxHashMap<KeyOfSeries, i64>,
 }
 

@@ -11,8 +11,8 @@ pub const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The head of every file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
-    /// The form's number. Every change of the format raises the number. An older release then refuses the file. If it
-    /// accepted the file, it would drop fields that it does not know.
+    /// The form's number. Every change of the format raises the number, so that an older release refuses the file. An
+    /// older release that accepted the file would drop the fields that it does not know.
     pub version: u32,
     /// The release that wrote the file.
     pub release: String,
@@ -36,14 +36,14 @@ pub struct Newer {
     pub release: String,
 }
 
-/// Returns the head of a file that is in a newer form than `known`; else None.
+/// Returns the head of a file whose form is newer than `known`; else None.
 pub fn newer(text: &[u8], known: u32) -> Option<Newer> {
     let Head { version, release } = serde_json::from_slice(text).ok()?;
     (version > known).then(|| Newer { version, known, release: excerpt(&release) })
 }
 
 impl Newer {
-    /// Returns the text of a HINT that says which release to install.
+    /// Returns the text of a HINT that names the release to install.
     pub fn hint(&self) -> String {
         let release = &self.release;
         if release == RELEASE {
@@ -55,7 +55,7 @@ impl Newer {
     }
 }
 
-/// The text of a DETAIL.
+/// Writes the text of a DETAIL.
 impl fmt::Display for Newer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { version, known, release } = self;

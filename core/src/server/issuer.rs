@@ -1,5 +1,5 @@
-//! The issuer, which chooses the node under which a server issues ids, and the limit of the node's positions.
-//! The *state lock* admits one change at a time: see "The state file" in `docs/architecture.md`.
+//! The issuer, which chooses the node under which a server issues ids, and raises the node's high-water mark. The
+//! *state lock* admits one change at a time: see "The state file" in `docs/architecture.md`.
 
 mod clock;
 mod counter;
@@ -29,17 +29,16 @@ use counter::{Counter, Step, end, first};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The lead of a raise. The launcher raises the high-water mark this long before ids reach the mark. Each raise
-/// reserves this time in addition to `reserve`. The time suffices for the launcher to wake up and for the disk to
-/// write.
+/// The time by which the launcher raises the high-water mark before ids reach the mark. Each raise reserves positions
+/// for this time in addition to `reserve`. The time suffices for the launcher to wake up and for the disk to write.
 pub const LEAD: Duration = Duration::from_millis(100);
 
 /// The launcher's shortest pause between two checks of the high-water mark.
 const BREATH: Duration = Duration::from_millis(20);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Provides positions of a layout, after a session found none. Assigns a slot if the layout has none, and raises
-    /// the high-water mark or begins a term. Returns the source of the layout's ids.
+    /// Provides positions of a layout, after a session found no positions. Assigns a slot if the layout has none, and
+    /// raises the high-water mark or begins a term. Returns the source of the layout's ids.
     pub fn provide_in(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
         let mut issuing = self.host.lock();
         let slot_ref = self.assign_slot_in(&mut issuing, layout)?;
@@ -53,8 +52,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(slot_ref)
     }
 
-    /// Raises the high-water marks of open terms before ids reach these marks. Called by the launcher. Returns the time
-    /// until the next call is due; None if no open term can be raised.
+    /// Raises the high-water marks of open terms before ids reach these marks. The launcher calls this function.
+    /// Returns the time until the next call is due; None if no open term can be raised.
     pub fn keep_ahead(&self) -> Result<Option<Duration>, IssuerError> {
         let mut issuing = self.host.lock();
         self.observe_slots(&mut issuing);
@@ -83,8 +82,9 @@ impl<H: Host> Issuer<'_, H> {
         left.saturating_sub(LEAD)
     }
 
-    /// Opens the state when the server starts, so that a promotion is handled and errors are logged before a session needs
-    /// an id. If there is no state, writes the first state, so that copies of this server can be recognised later.
+    /// Opens the state when the server starts, so that a promotion is handled and errors are logged before a session
+    /// needs an id. If there is no state, writes the server's first state, by which later starts recognise copies of
+    /// this server.
     pub fn begin(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         let mut state = self.open(&mut issuing)?;
@@ -97,11 +97,11 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Ends all terms, and records the exact position that each has reached. If the launcher exits while the server
-    /// runs, the next call for ids begins a new term.
+    /// Ends all terms, and records the exact position that each term has reached. If the launcher exits while the
+    /// server runs, the next call for ids begins a new term.
     ///
     /// # Errors
-    /// [`IssuerError`]: the next start begins at the high-water mark, as after a crash.
+    /// [`IssuerError`]. The terms after the next start then begin at the high-water marks, as after a crash.
     pub fn stop(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if self.open_counters(&issuing).is_empty() {
@@ -116,9 +116,9 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Switches the layout at `slot_ref` to another rollback value, because the clock is behind the ids of the current
-    /// value. Returns false if the clock is below the high-water marks of all other values. `generation`: the
-    /// generator's generation before the caller noticed the step back. A changed generation means that another process
-    /// has already switched.
+    /// rollback value. Returns false if the clock is below the high-water marks of all other rollback values.
+    /// `generation` is the generator's generation before the caller noticed the step back. If the generation has
+    /// changed since, another process has already switched.
     pub fn switch_rollback_at(&self, slot_ref: SlotRef, generation: u64) -> Result<bool, IssuerError> {
         let mut issuing = self.host.lock();
         let Some(counter) = self.counter_at(&issuing, slot_ref) else { return Ok(true) };
@@ -154,9 +154,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(taken)
     }
 
-    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on each reservation
-    /// records an upper bound of the safe positions that readers may get. Terms of all nodes begin at or above this bound, also
-    /// after a restart.
+    /// Prepares the server for readers of a [safe position](crate::generator::safe_position). From now on, each
+    /// reservation records in the state an upper bound of the safe positions that readers may get. The terms of all
+    /// nodes begin at or above this bound, also after a restart.
     pub fn admit_readers(&self) -> Result<(), IssuerError> {
         let mut issuing = self.host.lock();
         if issuing.has_readers {
@@ -171,7 +171,7 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Changes the state durably. Ends each term whose node may no longer issue.
+    /// Changes the state durably. Ends each term whose node may no longer issue ids.
     pub fn change<T>(&self, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
         self.change_of(|_, state, here| change(state, here))
     }
@@ -194,8 +194,8 @@ impl<H: Host> Issuer<'_, H> {
         Ok(done)
     }
 
-    /// Raises the high-water marks of all open terms, writes them in one write of the state file, and lets sessions use
-    /// the new positions. Begins a term for `wanted` if none is open.
+    /// Raises the high-water marks of all open terms, records the marks in one write of the state file, and lets
+    /// sessions use the new positions. Begins a term for `wanted` if `wanted` has no open term.
     fn advance(
         &self,
         issuing: &Issuing,
@@ -235,7 +235,7 @@ impl<H: Host> Issuer<'_, H> {
     }
 
     /// Raises the high-water mark of one layout in the state. Returns the change for the layout's generator; None if
-    /// nothing changes.
+    /// the generator stays as it is.
     fn step<'c>(
         &self,
         issuing: &Issuing,
@@ -304,13 +304,14 @@ impl<H: Host> Issuer<'_, H> {
         Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }
 
-    /// Returns a short reason why no ids can be issued. None if no such reason is visible without taking ids.
+    /// Returns a short reason why the server's own layout can issue no ids. Returns None if no such reason is visible
+    /// without taking ids.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }
 
-    /// Returns a short reason why no ids of a layout can be issued; else None. `generator`: the layout's generator, or
-    /// the server's own generator if the layout has no slot.
+    /// Returns a short reason why no ids of a layout can be issued; else None. `generator` is the layout's generator,
+    /// or the server's own generator if the layout has no slot.
     pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
         let (status, is_own) = (&self.shared.status, layout == &self.shared.layout);
         match self.next_position() {

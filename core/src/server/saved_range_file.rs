@@ -1,13 +1,13 @@
 //! The saved-range file, which keeps the unused ids of tags (named id ranges) over a restart of the server.
 //!
-//! At a stop, the postmaster waits until all other processes have ended. It then takes the unused ids out of the tags'
-//! buffers and writes them to the file. After the next start, a refill worker continues with these ids, so a restart
-//! leaves no gap.
+//! At a stop, the postmaster waits until all other processes have ended. The postmaster then takes the unused ids out
+//! of the tags' buffers and writes the ids to the file. After the next start, a refill worker continues with these ids,
+//! so a restart leaves no gap.
 //!
-//! A saved range is valid only while the tag's row has the version that the row got when the range was reserved. The use
-//! of the range changes the row's version. The worker also records the use in the file before it hands out an id. So a
-//! saved range is used at most once, even if the table or the file is restored from an older state. A crash between these
-//! two steps only leaves a gap.
+//! A saved range is valid only while the tag's row has the version that the row got when the range was reserved. A
+//! worker that uses the range changes the row's version, and then records the use in the file before any of the range's
+//! ids is handed out. So a saved range is used at most once, even if the table or the file is restored from an older
+//! state. A crash between these two steps only leaves a gap.
 
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
@@ -20,14 +20,14 @@ use std::fmt;
 /// The saved-range file of the server, or of a simulated server. A process may end before and after each call, and the
 /// machine may crash.
 pub trait SavedRangeFile {
-    /// The error type: usually an I/O error.
+    /// The error of the file, usually an I/O error.
     type Error: fmt::Display + From<serde_json::Error>;
 
-    /// Returns the file's content; None without a file.
+    /// Returns the file's content; None if there is no file.
     fn read(&self) -> Result<Option<Vec<u8>>, Self::Error>;
 
-    /// Appends a text to the file in one write, durably. Does nothing without a file. After a crash or an error, the
-    /// file may end with a part of the text.
+    /// Appends a text to the file durably, in one write. Does nothing if there is no file. After a crash or an error,
+    /// the file may end with a part of the text.
     fn append(&self, text: &[u8]) -> Result<(), Self::Error>;
 
     /// Replaces the file's content durably. After a crash or an error, the file contains the old content or the new text.
@@ -37,12 +37,13 @@ pub trait SavedRangeFile {
     fn say_lost(&self, error: &Self::Error);
 }
 
-/// Saves the unused ids after all other processes have ended. The file gets the ids of the tags `in_use`. Saved ranges
-/// of other tags stay in the file while their databases exist. Returns the reason if the previous content could not be
-/// read. [`Unreadable::Newer`] means that the file is unchanged. In all other cases the unreadable part is lost.
+/// Saves the unused ids after all other processes have ended. Writes the unused ids of the tags `in_use` to the file,
+/// and keeps the saved ranges of other tags while the tags' databases exist. If the file's previous content could not
+/// be read, returns the reason. After [`Unreadable::Newer`] the file is unchanged. After any other reason the
+/// unreadable part of the file is lost.
 ///
 /// # Errors
-/// The file's error. Ids that were not handed out are then lost.
+/// The file's error. The unused ids are then lost.
 pub fn save<F: SavedRangeFile>(
     file: &F,
     in_use: Vec<InUse>,
@@ -62,7 +63,7 @@ pub fn save<F: SavedRangeFile>(
     Ok(lost)
 }
 
-/// Returns the file's records; None without a file.
+/// Returns the file's records; None if there is no file.
 fn records_of(file: &impl SavedRangeFile) -> Option<SavedRecords> {
     let read = match file.read() {
         Ok(text) => saved_ranges::from_text(&text?),
@@ -71,8 +72,8 @@ fn records_of(file: &impl SavedRangeFile) -> Option<SavedRecords> {
     Some(read.unwrap_or_else(|error| SavedRecords { damage: Some(error), ..SavedRecords::default() }))
 }
 
-/// Reads the highest ids that rolled-back transactions handed out. Errors are ignored here: [`SavedRanges`] reports
-/// them.
+/// Reads the highest ids that rolled-back transactions handed out. Errors are ignored here, because [`SavedRanges`]
+/// reports them.
 pub fn high_water_marks<F: SavedRangeFile>(file: &F) -> Vec<SavedRecord<HighWaterMark>> {
     let text = file.read().ok().flatten();
     text.and_then(|text| saved_ranges::high_water_marks_of(&text).ok()).unwrap_or_default()
@@ -86,8 +87,8 @@ pub struct SavedRanges<F> {
 }
 
 impl<F: SavedRangeFile> SavedRanges<F> {
-    /// Reads the file. A file that is missing or cannot be used gives no saved ranges. Also returns the reason why a
-    /// file cannot be used.
+    /// Reads the saved ranges from the file. The result has no saved ranges if the file is missing or cannot be used.
+    /// Also returns the reason why the file cannot be used.
     pub fn of_database(file: F, database: u32) -> (Self, Option<Unreadable>) {
         let SavedRecords { left, damage, .. } = records_of(&file).unwrap_or_default();
         let of_it = left.into_iter().filter(|record| record.of.database == database);
@@ -103,8 +104,8 @@ impl<F: SavedRangeFile> SavedRanges<F> {
         let mut all = self.left.borrow_mut();
         let mut text = Vec::new();
         for (source, tag, reserved) in reserved {
-            // If the worker reserved another range, the tag's row is above the saved range, and the saved range is not
-            // used.
+            // If the worker reserved another range instead, the tag's row is above the saved range, so the saved range
+            // can never be used.
             let left = all.remove(&(source, *tag)).filter(|left| left.range == reserved.supply.range);
             if let Some(left) = left {
                 let of = Name { database: self.database, source, tag: tag.as_bytes().to_vec() };

@@ -18,10 +18,11 @@ use std::hash::{BuildHasher, Hash};
 /// The form of the file.
 pub const VERSION: u32 = 2;
 
-/// Number of stops after which an unused record is dropped, because its tag may no longer exist.
+/// The number of stops of the server after which an unused record is dropped, because the record's tag may no longer
+/// exist.
 pub const MAX_STOPS: u32 = 100;
 
-/// The largest number of records of each kind in a file. If there are more, the oldest records are dropped.
+/// The largest number of records of each kind in a file. If there are more records, the oldest records are dropped.
 pub const MAX_RECORDS: usize = 1_000_000;
 
 /// The full name of a tag on a server with several databases.
@@ -36,8 +37,8 @@ pub struct Name {
     pub tag: Vec<u8>,
 }
 
-/// Serialises bytes in any encoding as a text: each byte becomes the Unicode character with that number. The text is
-/// short and fast to read.
+/// Serialises bytes in any encoding as a text: each byte becomes the Unicode character whose code point is the byte's
+/// value. The text is short and fast to read.
 mod letters {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -58,7 +59,7 @@ mod letters {
 pub struct SavedRecord<T> {
     /// The tag.
     pub of: Name,
-    /// Number of stops since the record was made.
+    /// The number of stops of the server since the record was made.
     pub stops: u32,
     /// The record's content.
     pub what: T,
@@ -70,11 +71,11 @@ pub type RecordedRange = SavedRecord<reservation::SavedRange>;
 /// All records of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SavedRecords {
-    /// The highest ids of rolled-back transactions.
+    /// The highest ids that rolled-back transactions handed out.
     pub high_water_marks: Vec<SavedRecord<HighWaterMark>>,
     /// The saved ranges that are not used yet.
     pub left: Vec<RecordedRange>,
-    /// The reason why a part of the file cannot be used. There are no saved ranges then.
+    /// The reason why a part of the file cannot be used; `left` is then empty. None if the whole file can be used.
     pub damage: Option<Unreadable>,
 }
 
@@ -83,7 +84,8 @@ pub struct SavedRecords {
 pub struct InUse {
     /// The tag's name.
     pub name: Name,
-    /// True if the tag had ids since the start. Its previous saved range is then outdated.
+    /// True if the tag had ids in shared memory since the server's start. The tag's previous saved range is then
+    /// outdated.
     pub had_ids: bool,
     /// The unused ids.
     pub left: Option<reservation::SavedRange>,
@@ -148,10 +150,10 @@ pub fn except<T, K: Eq + Hash, S: BuildHasher>(
     all.into_iter().filter(move |one| !keys.contains(key(one)))
 }
 
-/// Reason why a file, or a part of it, cannot be used.
+/// The reason why a file or a part of a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The operating system returned this error.
+    /// The operating system returned an error, with this message.
     Io(String),
     /// A newer release wrote the file, and can still use it.
     Newer(Newer),
@@ -185,7 +187,7 @@ struct TakenUp {
     version: i64,
 }
 
-/// Returns the text of a file with these records.
+/// Returns the text of a file that contains `records`.
 pub fn to_text(records: SavedRecords) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(&Head::new(VERSION))?;
     text.push(b'\n');
@@ -196,8 +198,8 @@ pub fn to_text(records: SavedRecords) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the line that records the use of a saved range. The line names the tag and the range's version. It begins with
-/// a newline, because the file's last line may be incomplete.
+/// Returns the line that records the use of a saved range. The line contains the tag's name and the range's version.
+/// The line begins with a newline, because the file's last line may be incomplete.
 pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
     let mut text = vec![b'\n'];
     SavedLine::Taken(TakenUp { of, version }).write(&mut text)?;
@@ -205,7 +207,7 @@ pub fn taken(of: Name, version: i64) -> serde_json::Result<Vec<u8>> {
 }
 
 impl SavedLine {
-    /// Appends the line to a text, with its checksum.
+    /// Appends the line to a text, after the line's checksum.
     fn write(&self, text: &mut Vec<u8>) -> serde_json::Result<()> {
         let json = serde_json::to_vec(self)?;
         text.extend(format!("{:08x} ", crc32fast::hash(&json)).into_bytes());
@@ -219,7 +221,7 @@ impl SavedLine {
     }
 }
 
-/// Returns the text after a checksum, if the checksum is right.
+/// Returns the part of a line after the checksum, if the checksum is right.
 fn checked(text: &[u8]) -> Result<&[u8], String> {
     const DIGITS: usize = 8;
     let (sum, json) = text.split_at_checked(DIGITS).ok_or("a line is too short")?;
@@ -256,8 +258,8 @@ pub fn from_text(text: &[u8]) -> Result<SavedRecords, Unreadable> {
     Ok(records)
 }
 
-/// Returns the highest ids that rolled-back transactions handed out. Their lines come first in the file, so the other
-/// lines are not read.
+/// Returns the highest ids that rolled-back transactions handed out. The lines with these ids come first in the file,
+/// so the other lines are not read.
 pub fn high_water_marks_of(text: &[u8]) -> Result<Vec<SavedRecord<HighWaterMark>>, Unreadable> {
     let high_water_marks = lines_of(text)?.map_while(|line| match SavedLine::read(line) {
         Ok(SavedLine::HighWaterMark(high_water_mark)) => Some(Some(high_water_mark)),

@@ -1,5 +1,5 @@
-//! A server's state: its identity, the node under which it issues, and the high-water mark of each node.
-//! These modules are pure functions on the state.
+//! A server's state: the server's identity, the node under which the server issues ids, and the high-water mark of each
+//! node. These modules are pure functions on the state.
 
 mod chosen;
 mod error;

@@ -24,7 +24,7 @@ impl Backoff {
         self.first.saturating_mul(1 << doublings.min(16)).min(self.most)
     }
 
-    /// Returns the pause after another failure. `last`: the previous pause; None if this is the first failure.
+    /// Returns the pause after another failure. `last` is the previous pause, or None if this is the first failure.
     pub fn next(self, last: Option<Duration>) -> Duration {
         last.map_or(self.first, |pause| pause.saturating_mul(2)).min(self.most)
     }
@@ -34,7 +34,7 @@ impl Backoff {
 #[derive(Debug)]
 pub struct Retries<W> {
     backoff: Backoff,
-    /// The time of each database's last attempt, and the pause after it.
+    /// The time of each database's last attempt, and the pause after this attempt.
     tried: BTreeMap<W, (Duration, Duration)>,
 }
 

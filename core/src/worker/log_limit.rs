@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The time after which a message is logged again.
 pub const AGAIN: Duration = Duration::from_mins(1);
 
-/// Number of messages that are remembered. At most this many different messages are logged within [`AGAIN`].
+/// The number of messages that are remembered. At most this many different messages are logged within [`AGAIN`].
 const KEPT: usize = 64;
 
 /// Recent log messages. Plain data of fixed size, for shared memory. Times are readings of any clock that only goes
@@ -19,7 +19,7 @@ pub struct LogLimit([Option<Logged>; KEPT]);
 struct Logged {
     hash: u64,
     said: Duration,
-    /// Number of repetitions since the message was logged.
+    /// The number of repetitions since the message was logged.
     more: u64,
 }
 
@@ -30,7 +30,8 @@ impl Default for LogLimit {
 }
 
 impl LogLimit {
-    /// Returns the number of unlogged repetitions if the message is to be logged now; None if not.
+    /// Returns the number of unlogged repetitions if the message is to be logged now; None if the message is not to be
+    /// logged.
     pub fn say(&mut self, what: &impl Hash, now: Duration) -> Option<u64> {
         let hash = FxBuildHasher.hash_one(what);
         let is_old = |saying: &Logged| now.saturating_sub(saying.said) >= AGAIN;

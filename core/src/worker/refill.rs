@@ -1,10 +1,10 @@
-//! The refill worker of one database: reserves ids of its tags (named id ranges) ahead of use. The ids come from the
-//! database's own table of tags, or from registries on other servers. The worker exits when it has nothing to do, so that
-//! the database can be dropped, renamed and copied.
+//! The refill worker of one database, which reserves ids of the database's tags (named id ranges) ahead of use. The ids
+//! come from the database's own table of tags, or from registries on other servers. The worker exits when it has
+//! nothing to do, so that the database can be dropped, renamed and copied.
 //!
-//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and
-//! [`Tables`] is its database. [`Network`] is the connection to registries. [`SavedRangeSource`] holds the ranges
-//! that were saved at the last server stop.
+//! The worker uses the outside world only through traits. [`RefillHost`] is the worker's process and shared memory, and
+//! [`Tables`] is the worker's database. [`Network`] is the connection to registries. [`SavedRangeSource`] holds the
+//! ranges that were saved at the last server stop.
 
 mod host;
 mod local;
@@ -68,7 +68,7 @@ impl<'h, H: RefillHost, N: Network, C: SavedRangeSource> RefillWorker<'h, H, N, 
                 return;
             }
             last_work = host.uptime();
-            // A failed task waits for its pause, even if other calls wake the worker.
+            // A failed task waits until the pause has ended, even if other calls wake the worker.
             let left = pause_until.saturating_sub(last_work);
             let (due, failed): (Vec<_>, Vec<_>) =
                 tasks.into_iter().partition(|task| left.is_zero() || !task.has_failed());
@@ -145,7 +145,7 @@ impl<'h, H: RefillHost, N: Network, C: SavedRangeSource> RefillWorker<'h, H, N, 
         if !self.is_remote {
             return Some(Duration::ZERO);
         }
-        // UTF-8 cannot represent the tag, so no other server has it.
+        // UTF-8 cannot represent the tag, so no other server has this tag.
         for task in unknown {
             task.deny(&Outcome::Unknown, 1);
         }
@@ -161,7 +161,7 @@ impl<'h, H: RefillHost, N: Network, C: SavedRangeSource> RefillWorker<'h, H, N, 
             .max()
     }
 
-    /// Serves the tasks whose last ids came from the registry at position `after`.
+    /// Serves the tasks whose last ids came from the registry with the index `after`.
     fn serve_in_turn(
         &mut self,
         endpoints: &[Endpoint],
@@ -192,7 +192,7 @@ impl<'h, H: RefillHost, N: Network, C: SavedRangeSource> RefillWorker<'h, H, N, 
     }
 
     /// Sends an empty request to each failed registry that is due for a retry, to see if the registry answers again.
-    /// Called while no session asks for ids.
+    /// The worker calls this function while no session asks for ids.
     fn probe(&mut self) {
         let endpoints = self.refill.transaction(Tables::endpoints).unwrap_or_default();
         let limit = limit(self.refill.host, endpoints.len());

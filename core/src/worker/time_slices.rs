@@ -1,12 +1,13 @@
 //! Time slices: the choice of the database that gets the next worker slot, and of the worker that leaves its slot.
 //!
-//! A *time slice* is the time in which one worker serves one database. The database that has waited longest is next. A
-//! worker is asked to leave if other databases wait, and if it has nothing to do or its time slice is over. A worker that
-//! does not leave is terminated. This bounds the length of a time slice and the waiting time.
+//! A *time slice* is the time in which one worker serves one database. The database that has waited longest is next. If
+//! other databases wait, a worker that has nothing to do, or whose time slice is over, is asked to leave. A worker that
+//! does not leave is terminated. The termination bounds the length of a time slice and the time that databases wait.
 //!
-//! A database is *slow* if its worker had to be terminated or could not connect. The database stays slow until one of its
-//! time slices ends in time. Slow databases get at most half of the slots, so that many hanging databases do not block
-//! the others. A database pauses after a time slice without success. The pause grows with each consecutive failure.
+//! A database is *slow* if its worker had to be terminated or could not connect. The database stays slow until one of
+//! its time slices ends in time. Slow databases get at most half of the slots, so that many hanging databases do not
+//! block the other databases. A database pauses after a time slice without success. The pause grows with each
+//! consecutive failure.
 
 use crate::worker::backoff::Backoff;
 use std::collections::BTreeMap;
@@ -18,11 +19,12 @@ pub const TIME_SLICE: Duration = Duration::from_millis(100);
 pub const GIVE_WAY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(3));
 /// The time between the end of [`GIVE_WAY`] and the termination of the worker.
 pub const FORCE: Duration = Duration::from_secs(1);
-/// A request without a waiting session ranks as if it had been made this much later.
+/// The delay in the rank of a request without a waiting session. The request ranks as if it had been made later by this
+/// time.
 pub const AHEAD: Duration = Duration::from_secs(1);
 /// The pause of a database after a time slice without success.
 pub const PAUSE: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-/// The pause of a database that the worker could not connect to.
+/// The pause of a database to which the worker could not connect.
 pub const PAUSE_OUT_OF_REACH: Backoff = Backoff::new(PAUSE.first, Duration::from_secs(5));
 
 /// The urgency of a request.
@@ -37,7 +39,7 @@ pub enum Urgency {
 /// The end of a time slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SliceEnd {
-    /// The worker served a request, or there was none.
+    /// The worker served a request, or there was no request.
     Served,
     /// The worker served no request, but ended in time.
     InVain,
@@ -53,9 +55,10 @@ pub enum SliceEnd {
 pub struct TimeSlices<W, S> {
     waiting: BTreeMap<W, DatabaseWait>,
     served: BTreeMap<S, TimeSlice<W>>,
-    /// Databases whose last time slice was without success.
+    /// The databases whose last time slice was without success.
     past: BTreeMap<W, PastSlice>,
-    /// True if a slow database had the last time slice. With a single slot, slow databases and others alternate.
+    /// True if a slow database had the last time slice. With a single slot, slow databases and other databases
+    /// alternate.
     slow_last: bool,
 }
 
@@ -161,8 +164,9 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         queue.into_iter().map(|(_, one)| one).collect()
     }
 
-    /// Returns the next actions. `slots`: the number of all slots; `free`: the number of free slots; `others`: the number of
-    /// other waiters, which get slots first. Each worker is asked to leave once, and terminated once.
+    /// Returns the next actions. `slots` is the number of all slots, and `free` the number of free slots. `others` is
+    /// the number of other waiters, which get slots before databases. Each worker is asked to leave once, and
+    /// terminated once.
     pub fn plan(&mut self, slots: usize, free: usize, others: usize, now: Duration) -> SlicePlan<W, S> {
         let mut left: Vec<W> =
             self.queue().into_iter().filter(|one| self.pause_of(*one, now).is_none()).collect();
@@ -192,13 +196,13 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
         self.past.get(&one).is_some_and(|past| past.slow)
     }
 
-    /// Returns the end of a database's pause. None if the database does not pause.
+    /// Returns the end of a database's pause. Returns None if the database does not pause.
     fn pause_of(&self, one: W, now: Duration) -> Option<Duration> {
         self.past.get(&one).map(|past| past.again).filter(|again| *again > now)
     }
 
-    /// Returns whether a database's time slice may begin. `left`: the waiting databases; `slow`: the number of slow
-    /// databases in service.
+    /// Returns whether a database's time slice may begin. `left` are the waiting databases, and `slow` is the number of
+    /// slow databases in service.
     fn may_begin(&self, one: W, left: &[W], slots: usize, slow: usize) -> bool {
         let alternates = slots > 1 || !self.slow_last || left.iter().all(|other| self.is_slow(*other));
         !self.is_slow(one) || slow < most_slow(slots) && alternates
@@ -259,7 +263,7 @@ impl<W: Ord + Copy, S: Ord + Copy> TimeSlices<W, S> {
 }
 
 impl DatabaseWait {
-    /// Returns the position in the queue: the lower, the sooner.
+    /// Returns the database's rank in the queue. A database with a lower rank is served sooner.
     fn rank(self) -> Duration {
         match self.want {
             Urgency::Now => self.since,

@@ -1,4 +1,4 @@
-//! The positions that a session has taken and not yet handed out, and the functions that take more.
+//! The positions that a session has taken and not yet handed out, and the functions that take more positions.
 
 use crate::clock::Clock;
 use crate::generator::block::Block;
@@ -59,8 +59,9 @@ impl Session {
         Some(Issued { position, node_bits: self.block.node_bits() })
     }
 
-    /// Returns the next position after [`Session::pop`] returned None. Checks the block against the clock. Fills the
-    /// block with `take` if its positions may not be handed out. `count` gets the number of positions that were taken.
+    /// Returns the next position after [`Session::pop`] returned None. Checks the block against the clock. If the
+    /// block's positions may not be handed out, fills the block with the positions that `take` returns, and gives their
+    /// number to `count`.
     #[inline(always)]
     #[allow(clippy::inline_always, reason = "a twentieth of the cost of an id, measured")]
     pub fn refill<S: PositionSource>(
@@ -71,8 +72,8 @@ impl Session {
         take: impl FnOnce(&S) -> Result<TakenPositions, GeneratorError>,
         count: impl FnOnce(u64),
     ) -> Result<Issued, GeneratorError> {
-        // The generation is read before the clock. If any session sees the clock step back after this line, the block
-        // becomes stale. A block may be wasted, but no stale position is handed out.
+        // The generation is read before the clock. If any session sees the clock step back after this line, the
+        // positions taken below are stale. A block may be wasted, but no stale position is handed out.
         let generation = source.generator().generation();
         if self.renew(source, clock, rules, generation)
             && let Some(position) = self.block.pop(generation)
@@ -128,8 +129,8 @@ impl Session {
         count: impl FnOnce(u64),
     ) -> Result<Issued, GeneratorError> {
         let generation = source.generator().generation();
-        // Each pass checks the clock for one span. The rest of the block is replaced if a span is too far ahead of the
-        // clock.
+        // Each pass of the loop checks the clock for one span of the block. The rest of the block is replaced if a span
+        // is too far ahead of the clock.
         while self.renew(source, clock, rules, generation) {
             if let Some(issued) = self.pop_fitting(source, only) {
                 return Ok(issued);
@@ -140,8 +141,8 @@ impl Session {
         Ok(self.keep(taken, generation))
     }
 
-    /// Takes up to `want` positions from the block. A session uses its block first, because its ids must keep growing.
-    /// The block must hold positions of the source's layout.
+    /// Takes up to `want` positions from the block. A session uses its block first, because the session's ids must keep
+    /// growing. The block must hold positions of the source's layout.
     pub fn held(
         &self,
         source: &impl PositionSource,
@@ -156,13 +157,13 @@ impl Session {
         Some(TakenPositions { positions: held?, node_bits: self.bits(source) })
     }
 
-    /// Discards the block. Its positions may be lower than positions that the session has used since, or belong to a
-    /// previous definition of a named generator.
+    /// Discards the block. The block's positions may be lower than positions that the session has used since, or belong
+    /// to a previous definition of a named generator.
     pub fn drop_held(&self) {
         self.block.clear();
     }
 
-    /// Hands out the first position, and keeps the others in the block.
+    /// Hands out the first position, and keeps the other positions in the block.
     #[inline]
     pub fn keep(&self, mut taken: TakenPositions, generation: u64) -> Issued {
         let position = taken.positions.take_first();

@@ -1,4 +1,4 @@
-//! A call for ids that waits.
+//! A call that may wait for ids.
 
 use super::error::SessionError;
 use crate::clock::{Clock, UnixMicros, human};
@@ -21,20 +21,21 @@ const MAX_SWITCHES: u32 = 3;
 
 /// The server's services for a waiting call.
 pub trait Caller: Host {
-    /// Adds to the server's count of ids.
+    /// Adds `ids` to the server's count of ids.
     fn count(&self, ids: u64);
     /// Requests a worker id. With `other`, requests another worker id because the clock is behind the ids of the current
     /// worker id.
     fn lease(&self, other: bool) -> Result<(), LeaseError>;
-    /// Returns the error of the last lease attempt. None if the attempt succeeded or its error is unknown.
+    /// Returns the error of the last lease attempt. Returns None if the attempt succeeded or the attempt's error is
+    /// unknown.
     fn trouble(&self) -> Option<LeaseError>;
-    /// Asks the launcher to keep the high-water mark ahead from now on.
+    /// Asks the launcher to keep the high-water mark ahead of the clock from now on.
     fn call_launcher(&self);
     /// Returns the configured reaction to a clock that stepped back.
     fn rollback(&self) -> ClockRollback;
     /// Returns the time that this call may still wait for the clock.
     fn left(&self) -> Duration;
-    /// Waits.
+    /// Sleeps for `time`.
     fn sleep(&self, time: Duration);
 }
 
@@ -56,9 +57,9 @@ pub struct Waited {
     pub slot_ref: SlotRef,
 }
 
-/// Takes positions of a layout, and repeats until some are available. Between attempts the call assigns a slot, raises
-/// the high-water mark, requests a worker id, or waits for the clock. `start` overrides the setting of the sequence
-/// start.
+/// Calls `take` until it returns positions of the layout. Between attempts the call assigns a slot, raises the
+/// high-water mark, requests a worker id, switches to another node, or waits for the clock. `start` overrides the
+/// setting of the sequence start.
 #[cold]
 pub fn wait_and_take<H: Caller>(
     issuer: &Issuer<'_, H>,
@@ -79,7 +80,8 @@ pub fn wait_and_take<H: Caller>(
                 host.count(taken.positions.count());
                 return Ok(Waited { taken, generation, slot_ref });
             }
-            // Other sessions may have taken the reserved positions, so the raise is repeated up to a limit.
+            // Other sessions may take the newly reserved positions first, so the high-water mark is raised up to
+            // `MAX_PROVIDED` times.
             Err(GeneratorError::Unreserved) if provided < MAX_PROVIDED => {
                 slot_ref = with_lease(issuer, || issuer.provide_in(layout))?;
                 // The launcher raises the high-water mark from now on.
@@ -117,12 +119,13 @@ fn refused<H: Caller>(issuer: &Issuer<'_, H>, refusal: GeneratorError) -> Sessio
     SessionError::Refused(refusal, hint)
 }
 
-/// The largest number of lease requests in one call. Two requests may not help the call. The first may have begun
-/// before the server knew that this layout needs a smaller worker id. The second may serve another session.
+/// The largest number of lease requests in one call. Even after two requests, the server may have no worker id that
+/// fits the layout of this call. The first request may have begun before the server knew that this layout needs a
+/// smaller worker id. The second request may serve another session.
 const MAX_LEASES: u32 = 3;
 
-/// Runs `work`. Requests a lease and repeats `work` if the server has no worker id, or if its worker id does not fit the
-/// layout.
+/// Runs `work`. Requests a lease and repeats `work` if the server has no worker id, or if the server's worker id does
+/// not fit the layout.
 fn with_lease<H: Caller>(
     issuer: &Issuer<'_, H>,
     work: impl Fn() -> Result<SlotRef, IssuerError>,
@@ -154,7 +157,7 @@ fn with_lease<H: Caller>(
     Ok(done?)
 }
 
-/// Returns true if the worker id does not fit the layout, and another one may fit.
+/// Returns true if the worker id does not fit the layout, and another worker id may fit.
 fn is_unfit(error: &IssuerError) -> bool {
     matches!(error, IssuerError::NoRoom(no_room) if no_room.may_lease())
 }

@@ -1,4 +1,4 @@
-//! A layout: the widths and the order of the fields, the unit and the epoch.
+//! A layout: the widths and the order of the fields, the unit (the length of a tick) and the epoch.
 
 use super::field::{Field, LayoutError, Order, RANGES, TickError, Widths};
 use crate::clock::UnixMicros;
@@ -16,12 +16,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Number of bits of an id, without the sign bit.
+    /// The number of bits of an id, without the sign bit.
     pub const BITS: u32 = 63;
     /// The longest unit: one day, in microseconds.
     pub const MAX_UNIT_MICROS: u64 = 86_400_000_000;
 
-    /// Checks and returns a layout. `unit`: the length of a tick in microseconds; `epoch`: the beginning of tick 0.
+    /// Checks and returns a layout. `unit` is the length of a tick in microseconds, and `epoch` is the beginning of
+    /// tick 0.
     pub fn new(widths: Widths, order: Order, unit: u64, epoch: UnixMicros) -> Result<Self, LayoutError> {
         for (field, min, max) in RANGES {
             let width = widths.of(field);
@@ -145,7 +146,7 @@ impl Layout {
     #[inline]
     pub fn tick(&self, at: UnixMicros) -> Result<Tick, TickError> {
         // For an instant before the epoch, the subtraction wraps to 2^63 microseconds or more. Every layout is shorter
-        // than that, so the tick is rejected.
+        // than 2^63 microseconds, so the tick is rejected.
         let since = at.0.wrapping_sub(self.epoch.0).cast_unsigned();
         // Most layouts have ticks of a millisecond, and a division by a constant is faster.
         let tick = if self.unit.get() == 1_000 { since / 1_000 } else { since / self.unit };
@@ -161,7 +162,7 @@ impl Layout {
         }
     }
 
-    /// Returns the beginning of a tick. A tick after the last one counts as the last tick.
+    /// Returns the beginning of a tick. A tick after the layout's last tick counts as the last tick.
     pub fn instant(&self, tick: Tick) -> UnixMicros {
         let tick = tick.0.min(self.max(Field::Ticks));
         UnixMicros(self.epoch.0.wrapping_add_unsigned(tick.wrapping_mul(self.unit())))
@@ -190,7 +191,7 @@ impl Layout {
         self.widths.sequence
     }
 
-    /// The width of a node: datacenter, worker and rollback together.
+    /// Returns the width of a node: the widths of datacenter, worker and rollback together.
     pub(crate) const fn node_bits(&self) -> u8 {
         self.widths.datacenter + self.widths.worker + self.widths.rollback
     }

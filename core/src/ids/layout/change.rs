@@ -1,4 +1,4 @@
-//! A change of the layout: the instant from which ids of the new layout are greater than all ids of the old one.
+//! A change of the layout: the instant from which ids of the new layout are greater than all ids of the old layout.
 //!
 //! The ticks are the highest bits of an id. The ids that a layout can issue at an instant therefore lie between a lower
 //! and an upper bound, for all nodes and sequence numbers. Each bound is a step function of time, with one step per tick.
@@ -14,22 +14,23 @@ use std::time::Duration;
 /// The result of checking a change of the layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayoutChange {
-    /// The instant from which ids of the new layout are greater than all ids of the old layout. The old ids are those
-    /// already issued or reserved, and those that servers may still issue until this instant. None if the new layout
-    /// ends before this instant.
+    /// The instant from which ids of the new layout are greater than all ids of the old layout. The ids of the old
+    /// layout include the ids already issued or reserved, and the ids that servers may still issue until this instant.
+    /// None if the new layout ends before this instant.
     pub above_from: Option<UnixMicros>,
-    /// True if `above_from` is now.
+    /// True if `above_from` is the instant of the check.
     pub ready: bool,
     /// The last instant at which servers may issue ids of the old layout. These ids are still below all ids of the new
-    /// layout that are issued from `above_from` on. [`UnixMicros`]'s maximum if there is no limit.
+    /// layout that are issued from `above_from` on. The maximum of [`UnixMicros`] if there is no such limit; None if
+    /// `above_from` is None.
     pub old_until: Option<UnixMicros>,
-    /// Number of years until the new layout ends.
+    /// The number of years until the new layout ends.
     pub years: f64,
     /// The last instant of the new layout.
     pub last: UnixMicros,
 }
 
-/// The ids that servers may have issued in the old layout so far.
+/// The ids of the old layout that servers may have issued so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Past {
     /// A position above all positions that this server issued or reserved.
@@ -52,14 +53,15 @@ pub fn check(old: &Layout, new: &Layout, past: Past, now: UnixMicros) -> LayoutC
     LayoutChange { above_from, ready: above_from == Some(now), old_until, years, last: new.last_instant() }
 }
 
-/// Returns the first safe position of the new layout. The ids from this position on are greater than the ids of all nodes
-/// at old positions below `high_water_mark`. None if the new layout has no such position.
+/// Returns the first position of the new layout whose id, like the ids of all later positions, is greater than the ids
+/// of all nodes at positions of the old layout below `high_water_mark`. Returns None if the new layout has no such
+/// position.
 pub fn first_above(old: &Layout, new: &Layout, high_water_mark: Position) -> Option<Position> {
     let tick = Tick(id_below(old, high_water_mark).map_or(0, |id| (id >> new.tick_shift()) + 1));
     (tick.0 <= new.max(Field::Ticks)).then(|| new.first_of(tick))
 }
 
-/// Returns the largest id of any node below a high-water mark.
+/// Returns the largest id of any node at a position below a high-water mark.
 fn id_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
     let last = Position(high_water_mark.min(layout.end_position()).0.checked_sub(1)?);
     let all_nodes = layout.largest_id() >> layout.widths().ticks >> layout.sequence_bits();
@@ -84,7 +86,7 @@ fn above_from(
     ahead: u64,
     now: UnixMicros,
 ) -> Option<UnixMicros> {
-    // The first tick of the new layout that is not in the past, and whose ids are greater than those already issued.
+    // The first tick of the new layout that is not in the past, and whose ids are greater than the ids already issued.
     let first = new.tick_of(first_above(old, new, high_water_mark)?).max(tick_from(new, now)?);
     let at_first = new.instant(first).max(now);
     let growth = Growth::of(old, new, ahead);
@@ -99,7 +101,7 @@ fn above_from(
     (tick.0 <= new.max(Field::Ticks)).then(|| new.instant(tick).max(now))
 }
 
-/// Returns the tick of an instant; the first tick if the instant is before the epoch. None after the last tick.
+/// Returns the tick of an instant; the first tick if the instant is before the epoch. Returns None after the last tick.
 fn tick_from(layout: &Layout, at: UnixMicros) -> Option<Tick> {
     if at < layout.epoch() { Some(Tick(0)) } else { layout.tick(at).ok() }
 }
@@ -127,8 +129,8 @@ impl Growth {
         }
     }
 
-    /// Returns the first tick of the new layout from which its ids stay above the old layout's ids. None if there is no
-    /// such tick.
+    /// Returns the first tick of the new layout from which the new layout's ids stay above the old layout's ids.
+    /// Returns None if there is no such tick.
     fn overtakes(&self) -> Option<Tick> {
         let behind = self.behind?;
         match self.faster {

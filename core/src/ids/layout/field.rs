@@ -7,15 +7,15 @@ use std::fmt;
 /// A field of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// Time since the epoch, in units.
+    /// The time since the epoch, in units of the layout.
     Ticks,
-    /// The datacenter.
+    /// The datacenter id.
     Datacenter,
     /// The worker id within the datacenter.
     Worker,
-    /// A number that the server changes when its clock steps back, so that ids do not repeat.
+    /// A number that the server changes when the server's clock steps back, so that ids do not repeat.
     Rollback,
-    /// The number of an id within its tick.
+    /// The sequence number. Ids of one node in the same tick have different sequence numbers.
     Sequence,
 }
 
@@ -34,24 +34,24 @@ impl fmt::Display for Field {
 /// The position of the sequence among the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Below the node: ids of one tick are grouped by node (Twitter and most others).
+    /// The sequence is below the node: ids of one tick are grouped by node (Twitter and most others).
     SequenceLast,
-    /// Above the node: ids of one tick are ordered by sequence (Sonyflake, pgEdge).
+    /// The sequence is above the node: ids of one tick are ordered by sequence number (Sonyflake, pgEdge).
     SequenceFirst,
 }
 
 /// The widths of the fields, in bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths {
-    /// 1 to 62.
+    /// The width of the ticks: 1 to 62.
     pub ticks: u8,
-    /// 0 to 31.
+    /// The width of the datacenter id: 0 to 31.
     pub datacenter: u8,
-    /// 0 to 31.
+    /// The width of the worker id: 0 to 31.
     pub worker: u8,
-    /// 0 to 8.
+    /// The width of the rollback value: 0 to 8.
     pub rollback: u8,
-    /// 1 to 31.
+    /// The width of the sequence number: 1 to 31.
     pub sequence: u8,
 }
 
@@ -77,7 +77,7 @@ impl Widths {
     }
 }
 
-/// The range of each width, in the order of the checks.
+/// The smallest and the largest width of each field, in the order in which the widths are checked.
 pub(super) const RANGES: [(Field, u8, u8); 5] = [
     (Field::Ticks, 1, 62),
     (Field::Datacenter, 0, 31),
@@ -89,9 +89,9 @@ pub(super) const RANGES: [(Field, u8, u8); 5] = [
 /// The presets: names and layouts of other systems. The values come from the source code or documentation of these
 /// systems. A preset never changes, because SQL functions that take a layout as text are IMMUTABLE.
 ///
-/// Some systems (Baidu, `ShardingSphere`) compute their epoch in the time zone of the process. The preset assumes UTC.
-/// Users write an explicit `epoch=` if the process had another time zone. Instagram's 41 tick bits include the sign bit
-/// of a bigint. The preset has the other 40 bits: non-negative ids, which end in 2046.
+/// Some systems (Baidu, `ShardingSphere`) compute their epoch in the time zone of the process. The presets of these
+/// systems assume UTC. Users write an explicit `epoch=` if the process had another time zone. Instagram's 41 tick bits
+/// include the sign bit of a bigint. The preset has the other 40 bits: non-negative ids, which end in 2046.
 pub const PRESETS: [(&str, &str); 16] = [
     ("twitter", "41/5/5/12 epoch=2010-11-04T01:42:54.657Z"),
     ("leaf", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),

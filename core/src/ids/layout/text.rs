@@ -67,7 +67,7 @@ impl FromStr for Layout {
     }
 }
 
-/// Parses the widths. `syntax`: makes an error from a reason.
+/// Parses the widths. `syntax` makes an error from a reason.
 fn parse_widths(text: &str, syntax: impl Fn(String) -> LayoutError) -> Result<(Widths, Order), LayoutError> {
     let parts: Vec<&str> = text.split('/').collect();
     let (order, ticks, sequence, node) = match parts[..] {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use std::collections::HashMap;
 
-/// The value of [`ClusterReport::state`] for a server that can issue ids and has not yet issued any.
+/// The value of [`ClusterReport::state`] for a server that can issue ids and has not yet issued any id.
 pub const IDLE: &str = "idle";
 
 /// A node: its row in the catalog, and its answer.
@@ -30,15 +30,15 @@ pub struct ClusterNode {
 /// A node's report on itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ClusterReport {
-    /// The datacenter id that the node issues under.
+    /// The datacenter id under which the node issues ids.
     pub datacenter_id: Option<i64>,
-    /// The worker id that the node issues under.
+    /// The worker id under which the node issues ids.
     pub worker_id: Option<i64>,
     /// The node's layout.
     pub layout: String,
     /// `ready`, or the reason why the node does not issue ids.
     pub state: String,
-    /// The identities of the registries in use. The node's own identity if it uses no registry.
+    /// The identities of the registries in use; the node's own identity if the node uses no registry.
     pub identity: String,
     /// The last seen timelines of the registries.
     pub timeline: Option<String>,
@@ -75,9 +75,9 @@ pub struct Failure {
 pub struct Judged {
     /// The node.
     pub node: ClusterNode,
-    /// Its report.
+    /// The node's report.
     pub report: Option<ClusterReport>,
-    /// Its problem.
+    /// The node's problem, if any.
     pub problem: Option<ClusterProblem>,
 }
 
@@ -142,8 +142,8 @@ pub enum ClusterProblem {
     /// does not have.
     #[error("its named generators are not those of node {0}")]
     Generators(i32),
-    /// The node's rights differ from those of the reference node. A tag may be restricted on one node and open on the
-    /// other.
+    /// The node's rights differ from those of the reference node. A tag may be restricted on one of these nodes and
+    /// open on the other node.
     #[error("its rights on segment tags are not those of node {0}")]
     Rights(i32),
     /// The node's series differ from those of the reference node. Tables may use a series that the node does not have.
@@ -156,7 +156,7 @@ pub enum ClusterProblem {
     /// The node has no worker id yet.
     #[error("it has no worker id: {0}")]
     Without(String),
-    /// Two nodes have the same worker id, so both would issue the same ids.
+    /// Two nodes have the same worker id, so the two nodes could issue the same ids.
     #[error("its worker id {0} is also that of node {1}")]
     SharedWorkerId(i64, i32),
 }
@@ -228,7 +228,7 @@ pub fn judge(nodes: Vec<ClusterNode>) -> Vec<Judged> {
     let other = coordinator.or_else(|| speak().find(|(_, report)| report.registry.is_some()));
     let other = other.map(|(node, report)| (node.clone(), report.clone()));
     let former = coordinator.and_then(|(node, report)| Some((node.node_id, former(report, speak())?)));
-    // Nodes by worker id. Two nodes with one worker id are reported even if neither is the coordinator.
+    // The nodes by worker id. Two nodes with the same worker id are reported even if neither is the coordinator.
     let mut issuers: HashMap<(Option<i64>, i64), Vec<i32>> = HashMap::new();
     for (node, report) in &nodes {
         if let Some((Some(worker), report)) = report.as_ref().map(|report| (report.worker_id, report)) {

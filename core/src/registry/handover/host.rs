@@ -17,7 +17,8 @@ pub trait RegistryTags {
 
     /// Reads and locks the existing rows of these tags, ordered by tag. The locks last until the transaction ends.
     fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Self::Error>;
-    /// Creates missing tags with this share, and raises tags whose row is lower. `rows`: in JSON, one row for each tag.
+    /// Creates missing tags with this share, and raises tags whose row is lower. `rows` has one row for each tag, in
+    /// JSON.
     fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
     /// Returns this table's present state of the tags in `rows`, ordered by tag.
     fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
@@ -39,7 +40,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Returns the reason why the row cannot be used for this share of a tag's ids. None if the row can be used.
+    /// Returns the reason why the row cannot be used for this share of a tag's ids. Returns None if the row can be
+    /// used.
     pub(super) fn unfit_for(&self, share: Option<Share>) -> Option<Unfit> {
         let Self { increment, remainder, dated, .. } = *self;
         match share.filter(|share| !share.holds(increment, remainder)) {
@@ -56,18 +58,18 @@ pub trait NodeTables: RegistryTags {
     /// Prevents changes of the registries in use until the transaction ends. Several transactions can hold this lock at
     /// once.
     fn keep_endpoints(&mut self) -> Result<(), Self::Error>;
-    /// Returns the registries in use, in order. Empty if this database is its own registry.
+    /// Returns the registries in use, in order. The list is empty if this database is its own registry.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
     /// Sets the registries in use.
     fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), Self::Error>;
     /// Returns rows of this database's own table of tags, in JSON and ordered by tag: one page of the tags after `after`.
     fn tags(&mut self, after: Option<&str>) -> Result<Vec<Box<RawValue>>, Self::Error>;
-    /// Returns the highest received id of each tag, or of the tag `only`, ordered by tag. Each entry has the identity of its
-    /// registry.
+    /// Returns the highest received id of each tag, or of the tag `only`, ordered by tag. Each id comes with the
+    /// identity of the registry that sent the id.
     fn received(&mut self, only: Option<&str>) -> Result<Vec<(String, ReceivedTag)>, Self::Error>;
     /// Records the highest id of each tag, as if it had been received from each registry in use.
     fn record_all(&mut self) -> Result<(), Self::Error>;
-    /// Gives existing tags the definitions of these rows. `rows`: in JSON, one row for each tag.
+    /// Gives existing tags the definitions in `rows`, which has one row for each tag, in JSON.
     fn define(&mut self, rows: &[&RawValue]) -> Result<(), Self::Error>;
 }
 
@@ -75,20 +77,20 @@ pub trait NodeTables: RegistryTags {
 pub trait NodeServer {
     /// The tables of that database.
     type Tables: NodeTables;
-    /// The reason why the database cannot begin or stop.
+    /// The reason why the database cannot begin or stop using registries.
     type Error: From<UnusableRegistry> + From<<Self::Tables as RegistryTags>::Error>;
 
     /// Returns the tables of the database.
     fn tables(&mut self) -> &mut Self::Tables;
     /// Returns the highest ids that rolled-back transactions of the database handed out.
     fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, Self::Error>;
-    /// Returns the database for which the server already leases its worker id from another registry than `identity`. None if
-    /// there is no such database.
+    /// Returns the database for which the server already leases its worker id from another registry than `identity`.
+    /// Returns None if there is no such database.
     fn leases_for(&mut self, identity: &str) -> Result<Option<String>, Self::Error>;
     /// Gives back the worker id that was leased from a registry.
     fn give_up_lease(&mut self, endpoint: &Endpoint) -> Result<(), Self::Error>;
-    /// Empties the tag buffers of this database, and makes the launcher check the worker id after the commit. `moves_lease`:
-    /// the worker id is then leased through this database.
+    /// Empties the tag buffers of this database, and makes the launcher check the worker id after the commit.
+    /// `moves_lease` is true if the worker id is leased through this database after the commit.
     fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
     /// Returns the identity of this database as a registry.
     fn identity(&mut self) -> Option<String>;
@@ -103,7 +105,7 @@ pub trait NodeServer {
 pub struct RolledBackTag {
     /// The tag.
     pub tag: String,
-    /// The id, with the tag's generation at that time.
+    /// The id, with the tag's generation when the id was handed out.
     pub high_water_mark: HighWaterMark,
     /// The tag's generation now. None if the tag does not exist any more.
     pub tag_generation: Option<i64>,
@@ -116,7 +118,7 @@ pub struct Registries<N: Network> {
 }
 
 impl<N: Network> Registries<N> {
-    /// Returns registries that are reached through `network`. `limit`: the time limit of each response.
+    /// Returns registries that are reached through `network`. `limit` is the time limit of each response.
     pub fn new(network: N, limit: Duration) -> Self {
         Self { client: RegistryClient::new(network), limit }
     }
@@ -132,7 +134,8 @@ impl<N: Network> Registries<N> {
         self.client.ask_server(server, seen, ask, self.limit).map_err(|error| unusable(server, error))
     }
 
-    /// Begins a transaction at each registry. If a registry is restored from a backup afterwards, its transaction fails.
+    /// Begins a transaction at each registry. If a registry is restored from a backup afterwards, the transaction at
+    /// that registry fails.
     pub(super) fn begin<'s>(
         &mut self,
         endpoints: &'s [Endpoint],

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest total size of a registry's tags, in bytes: about 200,000 tags.
 const MOST_BYTES: usize = 4 * MAX_BYTES;
-/// Number of rows of one statement. Even a busy registry writes this many rows well within the time limit.
+/// The largest number of rows in one statement. Even a busy registry writes this many rows well within the time limit.
 const HANDED_AT_ONCE: usize = 2_000;
 
 /// Returns the tag of a row.
@@ -35,7 +35,7 @@ pub fn row_of(tag: &str, (day, max_id): Reached) -> Option<Box<RawValue>> {
     RawValue::from_string(row.to_string()).ok()
 }
 
-/// Returns all tags of a registry. With a share, fails if a tag does not match the share.
+/// Returns all tags of a registry. Fails if a `share` is given and a tag does not match this share.
 pub fn tags_of<N: Network>(
     there: &mut Registries<N>,
     endpoint: &Endpoint,
@@ -93,7 +93,7 @@ pub fn pages<T: Borrow<RawValue>>(rows: &[T]) -> impl Iterator<Item = &[T]> {
 
 /// Sends rows to all registries, and commits only if every registry took all rows. All registries get a page before the
 /// next page is sent, so that no registry's transaction is idle for long. Each registry first compares its rows with
-/// the ids that were received from it. `rows`: ordered by tag.
+/// the ids that the node received from this registry. `rows` are ordered by tag.
 pub fn give<N: Network>(
     mut begun: Vec<Begun<'_, N>>,
     rows: &[Box<RawValue>],

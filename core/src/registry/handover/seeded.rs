@@ -2,12 +2,12 @@
 
 use crate::guard::{Guard, holds};
 
-/// The raised tags of one transaction, each with the highest id of the column. The registries have already committed the
-/// raise.
+/// The raised tags of one transaction, each with the highest id of the attached column. The registries have already
+/// committed the raise.
 ///
 /// Locally, buffered ids of each tag are discarded twice. The first time is immediately, so that this transaction
 /// issues none of these ids. The second time is at commit. The commit also records that ids up to the column's highest
-/// id are in use. A registry that is later restored to a state before the raise is then refused.
+/// id are used. A registry that is later restored to a state before the raise is then refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seeded<T>(pub Vec<(T, i64)>);
 
@@ -23,7 +23,8 @@ impl<T> Seeded<T> {
         self.0.push((tag, highest));
     }
 
-    /// Discards buffered ids after the commit. Ids that registries send from now on are compared with the record.
+    /// Discards buffered ids after the commit. Ids that registries send from now on are compared with the recorded
+    /// highest id.
     pub fn committed(&mut self, mut discard: impl FnMut(&T)) {
         for (tag, _) in std::mem::take(&mut self.0) {
             if holds(Guard::AttachDiscards) {

@@ -8,9 +8,9 @@ use crate::sequence::reservation::{Share, TagRow, Unfit};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// Creates or raises tags, so that no tag is lower than its row in `rows`. `rows`: in JSON; `received`: the highest ids that
-/// the sender got from this table; `share`: set if the registry is one of several. Returns the first tag whose row in this
-/// table cannot be used, for example because the row is below `received`.
+/// Creates or raises tags, so that no tag is lower than its row in `rows`. `rows` are in JSON. `received` are the
+/// highest ids that the sender received from this table. `share` is None if the registry is the only registry in use.
+/// Returns the first tag whose row in this table cannot be used, for example because the row is below `received`.
 pub fn take_over<T: RegistryTags>(
     tables: &mut T,
     rows: &[&RawValue],
@@ -51,8 +51,8 @@ fn compare<T: RegistryTags>(
     Ok(received.iter().find_map(unfit))
 }
 
-/// Splits rows into rounds with at most one row for each tag, because one statement cannot change a row twice. The first row
-/// of a tag creates the tag, and later rows raise it.
+/// Splits rows into rounds with at most one row for each tag, because one statement cannot change a row twice. The
+/// first row of a tag creates the tag, and later rows raise the tag.
 fn by_turns<'a>(rows: &[&'a RawValue]) -> Vec<Vec<&'a RawValue>> {
     let mut seen: FxHashMap<Option<String>, usize> = FxHashMap::default();
     let mut turns: Vec<Vec<&RawValue>> = Vec::new();

@@ -3,8 +3,8 @@
 use crate::worker::backoff::Backoff;
 use std::time::Duration;
 
-/// Time from the launcher's first sight of a lease to the first renewal. This renewal reveals a copy of the server that
-/// uses the same lease.
+/// The time from the launcher's first sight of a lease to the first renewal. This renewal reveals a copy of the server
+/// that uses the same lease.
 const AFTER_START: Duration = Duration::from_secs(10);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 /// The time between two log messages while renewals fail.
@@ -17,9 +17,9 @@ pub struct Renewal {
     seen: Option<(Duration, Duration)>,
     /// True if the renewal after the start was requested.
     after_start: bool,
-    /// The time of the last request without an answer, and the pause after it.
+    /// The time of the last request without an answer, and the pause after this request.
     asked: Option<(Duration, Duration)>,
-    /// The last time that a clock jump caused a request.
+    /// The time of the last request that a clock jump caused.
     compared: Option<Duration>,
     /// The time of the last log message about a missing renewal.
     told: Option<Duration>,
@@ -34,7 +34,7 @@ pub struct Lapse {
     pub until_renewal: Duration,
     /// The length of the lease.
     pub length: Duration,
-    /// The length according to the setting.
+    /// The length of leases according to the setting.
     pub setting: Duration,
     /// True if a requested renewal has not been answered.
     pub is_asked: bool,

@@ -14,12 +14,13 @@ use std::time::Duration;
 /// The parameters of an acquisition.
 #[derive(Clone)]
 pub struct Plan {
-    /// The present lease, which is to be replaced, for example because the clock is behind the ids of its worker id, or
-    /// because the lease is from another registry.
+    /// The present lease, which is to be replaced, for example because the clock is behind the ids of the lease's
+    /// worker id, or because the lease is from another registry.
     pub lease: Option<Lease>,
     /// The token of the present or previous lease.
     pub token: Option<i64>,
-    /// A lease of the previous registry, to show to the registry that replaced it.
+    /// A lease from the previous registry. The server shows this lease to the registry that replaced the previous
+    /// registry.
     pub former: Option<Former>,
     /// Worker ids that the server cannot use now.
     pub except: Vec<u32>,
@@ -36,15 +37,15 @@ pub struct Plan {
 #[derive(Clone, Copy)]
 pub struct WorkerRange {
     capacity: u32,
-    /// The worker ids to try first. None: the registry decides.
+    /// The worker ids to try first. None if the registry decides.
     preferred: Option<Preferred>,
     /// The number of worker ids of the server's own layout, if that number is greater than `capacity`.
     all: Option<u32>,
 }
 
 impl WorkerRange {
-    /// Returns the worker ids up to `limit`, which fit all layouts in use. `kept`: the worker id that the server already
-    /// has, to be tried first.
+    /// Returns the worker ids up to `limit`, which fit all layouts in use. `kept` is the worker id that the server
+    /// already has and that is tried first.
     pub fn within(limit: u32, layout: &Layout, kept: Option<u32>) -> Self {
         let most = capacity(layout);
         let capacity = most.min(limit.saturating_add(1));
@@ -65,7 +66,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let lease = match leased {
             Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
             Leased::Missed => return Ok(LeaseStep::Again),
-            // A worker id that is too large for some layout is better than none.
+            // A worker id that is too large for some layout is better than no worker id.
             Leased::None(mut none) => {
                 if let Some(widened) = plan.widened() {
                     return self.acquire(&widened);
@@ -110,8 +111,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         })?)
     }
 
-    /// Gives up a worker id that was leased from another registry. In the registry in use now, another server may hold the
-    /// same worker id.
+    /// Gives up a worker id that was leased from another registry. Another server may hold the same worker id by a
+    /// lease from the registry in use now.
     fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError> {
         if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
@@ -196,8 +197,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 }
 
 impl Plan {
-    /// Returns the plan for all worker ids, including those that are too large for some layout in use. None if this plan does
-    /// not allow such worker ids.
+    /// Returns the plan for all worker ids, including those that are too large for some layout in use. Returns None if
+    /// this plan does not allow such worker ids.
     fn widened(&self) -> Option<Self> {
         let capacity = self.choice.all.filter(|_| self.may_widen)?;
         Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })

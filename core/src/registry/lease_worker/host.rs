@@ -23,8 +23,8 @@ pub trait LeaseHost {
     fn database(&self) -> u32;
     /// Finds the registry that this database uses. Fails only if a statement in this database fails.
     fn find(&mut self) -> Result<RegistryLocation, RegistryError>;
-    /// Sends a request to a registry, and waits for the response. `endpoint`: None for this database's own registry, with `now`
-    /// as its clock. After an error, the registry may have served the request nevertheless.
+    /// Sends a request to a registry, and waits for the response. `endpoint` is None for this database's own registry,
+    /// whose clock shows `now`. After an error, the registry may have served the request nevertheless.
     fn ask(
         &mut self,
         endpoint: Option<&Endpoint>,
@@ -33,7 +33,7 @@ pub trait LeaseHost {
     ) -> Result<Response, RegistryError>;
     /// Returns the last failure of the registry, and the number of failures.
     fn health(&self, endpoint: &Endpoint) -> Health;
-    /// Records that a registry is on a later timeline than last seen.
+    /// Records that a registry is on a later timeline than the timeline seen last.
     fn record_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError>;
     /// Records an event in the log and in shared memory.
     fn record(&mut self, event: LeaseEvent<'_>);
@@ -66,7 +66,7 @@ pub struct LeaseSettings {
 }
 
 impl LeaseSettings {
-    /// Returns the length of a lease. A registry that several servers share grants a month at most.
+    /// Returns the length of the lease to request. A registry that several servers share grants a month at most.
     pub fn duration_of(&self, shared: bool) -> Duration {
         if shared { self.duration.min(MAX_LEASE) } else { self.duration }
     }
@@ -95,7 +95,7 @@ pub struct LeaseWorker<'a, S, H> {
     pub host: H,
     /// The pending requests.
     pub requests: &'a LeaseRequests,
-    /// The registry on another server. None: the registry is this database.
+    /// The registry on another server; None if the registry is this database.
     pub(super) endpoint: Option<Endpoint>,
     /// The clock of the registry on another server, at its last response.
     pub(super) registry_clock: Option<UnixMicros>,

@@ -14,16 +14,17 @@ use std::time::Duration;
 pub struct LeaseRequests {
     /// Requests to acquire or renew the lease, if necessary.
     pub request: Tickets,
-    /// True if the lease must be renewed immediately. Set to false after the renewal.
+    /// True if the lease must be renewed immediately. The lease worker sets this field to false after the renewal.
     pub renew: AtomicBool,
     /// The oid of a database that started or stopped using registries. The launcher resets the field to 0.
     pub changed: AtomicU32,
-    /// Number of running transactions that start or stop the use of registries.
+    /// The number of running transactions that start or stop the use of registries.
     pub changing: AtomicU32,
-    /// The generator's generation in which a session found the clock behind the generator's ids, plus 1. 0 if no session
-    /// needs another worker id.
+    /// The generator's generation in which a session found the clock behind the generator's ids, plus 1; 0 if no
+    /// session needs another worker id.
     behind: AtomicU64,
-    /// The length of the last granted lease, in microseconds, and the uptime of the grant. Both are 0 if not known.
+    /// The length of the last granted lease, in microseconds, and the uptime of the grant. Both fields are 0 if no
+    /// grant is known.
     granted: AtomicU64,
     granted_at: AtomicU64,
 }
@@ -35,7 +36,7 @@ impl LeaseRequests {
         self.request.ask();
     }
 
-    /// Requests another worker id, because the clock is behind the ids of this generation.
+    /// Requests another worker id, because the clock is behind the ids that were issued in the generation `generation`.
     pub fn want_another(&self, generation: u64) {
         self.behind.store(generation + 1, Relaxed);
     }
@@ -57,8 +58,8 @@ impl LeaseRequests {
         self.granted_at.store(micros(uptime), Relaxed);
     }
 
-    /// Returns the time until a lease has to be renewed. `until`: the end of the lease; `asked`: the requested length of
-    /// leases.
+    /// Returns the time until a lease has to be renewed. `until` is the end of the lease, and `asked` is the requested
+    /// length of leases.
     pub fn until_renewal(
         &self,
         until: UnixMicros,
@@ -71,7 +72,7 @@ impl LeaseRequests {
         until_renewal(until.since(now), asked, known(&self.granted), renewed)
     }
 
-    /// Returns the length of a lease. `asked`: the requested length of leases.
+    /// Returns the length of the present lease: at most `asked`, the requested length of leases.
     pub fn length(&self, asked: Duration) -> Duration {
         match self.granted.load(Relaxed) {
             0 => asked,

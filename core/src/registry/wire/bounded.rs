@@ -20,7 +20,7 @@ pub const MAX_EXCEPT: usize = 65_536;
 pub const MAX_ROWS: usize = 65_536;
 /// The largest number of rows in a page of a response.
 pub const PAGE_ROWS: usize = 8_192;
-/// The largest size of a page, in bytes. A single row may exceed it.
+/// The largest size of a page, in bytes. A page of a single row may be larger.
 pub const PAGE_BYTES: usize = MAX_BYTES / 4;
 /// The largest number of registries that serve the same tags.
 pub const MAX_REGISTRIES: u32 = 1_000;
@@ -41,7 +41,7 @@ pub fn cut(text: &str, chars: usize) -> String {
     text.chars().take(chars).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
-/// Deserializes each outcome separately, so that an invalid one does not affect the others.
+/// Deserializes each outcome separately, so that an invalid outcome does not affect the other outcomes.
 pub fn outcomes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Outcome>, D::Error> {
     let read = |told: Box<RawValue>| {
         serde_json::from_str(told.get()).unwrap_or_else(|error| Outcome::Garbled(excerpt(&error.to_string())))

@@ -1,13 +1,13 @@
 //! The number of slots of each database's tags.
 
-/// The number of slots of one database.
+/// The number of slots that the tags of one database have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DatabaseShare {
     database: u32,
     slots: u32,
 }
 
-/// The databases with slots, in memory that the caller provides.
+/// The databases whose tags have slots, in memory that the caller provides.
 #[derive(Debug, Default)]
 pub struct Shares<'m> {
     shares: &'m mut [DatabaseShare],

@@ -14,7 +14,7 @@ pub struct Tag {
 const _: () = assert!(MAX_TAG_BYTES <= u16::MAX as usize);
 
 impl Tag {
-    /// Returns a tag with these bytes; None for too many bytes.
+    /// Returns a tag with these bytes; None if the bytes are too many.
     pub fn new(tag: &[u8]) -> Option<Self> {
         let mut bytes = [0; MAX_TAG_BYTES];
         bytes.get_mut(..tag.len())?.copy_from_slice(tag);

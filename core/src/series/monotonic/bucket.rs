@@ -2,7 +2,7 @@
 
 use crate::sync::{AtomicU64, Ordering, pause};
 
-/// Number of keys for which a bucket has room.
+/// The number of keys for which a bucket has room.
 #[cfg(not(loom))]
 pub(super) const ENTRIES: usize = 15;
 /// One entry, so that loom has fewer steps to interleave.
@@ -54,7 +54,7 @@ impl BucketEntry {
         (self.0 >> u32::BITS) as u32
     }
 
-    /// Replaces this entry with another one. Returns false if the stored entry has changed.
+    /// Replaces this entry with the entry `to`. Returns false if the stored entry has changed.
     #[inline]
     pub(super) fn swap(self, place: &AtomicU64, to: Self) -> bool {
         // Release: the reads of the section come before the swap. Acquire: later reads see the section's owner as the
@@ -118,7 +118,7 @@ impl<'b> LockedBucket<'b> {
         let free = |place: &&AtomicU64| BucketEntry(place.load(Ordering::Relaxed)) == BucketEntry::FREE;
         let bucket = self.bucket;
         let place = bucket.entries.iter().find(free).unwrap_or_else(|| self.make_room(&leave));
-        // Release: a taker that finds the entry sees its section.
+        // Release: a taker that finds the entry also sees the entry's section.
         place.store(entry.0, Ordering::Release);
     }
 

@@ -5,7 +5,7 @@ use super::hash::Hash;
 use super::section::{Section, SectionBounds};
 use crate::guard::{Guard, holds};
 
-/// The most slots of sections: the number that a label can distinguish.
+/// The largest number of slots for sections: the number of slots that a label can distinguish.
 pub const MAX_SLOTS: usize = 1 << SLOT_BITS;
 
 const SLOT_BITS: u32 = 20;
@@ -113,13 +113,13 @@ impl<'m> Keys<'m> {
     }
 
     /// Removes all entries of sections without an owner, and returns the number of these sections. Only one process may
-    /// call this at a time.
+    /// call this function at a time.
     pub fn sweep(&self, sections: &[&Section]) -> usize {
         let left: Vec<bool> = sections.iter().map(|section| section.is_left()).collect();
         let goes = |label: Label| left.get(slot_index_of(label) as usize) == Some(&true);
         for bucket in self.buckets {
-            // Each bucket is locked, even an empty one. A taker that adds a key later then sees that the section has no
-            // owner.
+            // Each bucket is locked, even an empty bucket. A taker that adds a key later then sees that the section has
+            // no owner.
             bucket.lock().sweep(&goes);
         }
         let swept = sections.iter().zip(&left).filter(|(_, left)| **left);
@@ -141,7 +141,7 @@ const fn slot_index_of(label: Label) -> u32 {
     label.0 & ((1 << SLOT_BITS) - 1)
 }
 
-/// Adds a key that is not in memory, and returns its next number. None if another process has added the key.
+/// Adds a key that is not in memory, and returns its next number. Returns None if another process has added the key.
 #[cold]
 #[inline(never)]
 fn come<'s>(

@@ -1,7 +1,7 @@
 //! A section of a monotonic series: the numbers that its keys may have.
 //!
-//! Memory holds numbers as **offsets** from the section's **origin**, counted from 1. The number at an offset is
-//! `origin + offset * increment`.
+//! Shared memory stores numbers as **offsets** from the section's **origin**. The lowest offset is 1. The number at an
+//! offset is `origin + offset * increment`.
 
 use crate::sequence::definition::Range;
 use crate::sync::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ pub struct Section {
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(64)))]
 struct Front {
-    /// The owner; 0 without one.
+    /// The owner; 0 if the section has no owner.
     owner: AtomicU64,
     origin: AtomicU64,
     increment: AtomicU64,
@@ -32,7 +32,7 @@ struct Front {
     littered: AtomicU64,
 }
 
-/// The highest offset of an evicted key.
+/// The highest offset of all evicted keys.
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C, align(64)))]
 struct Base(AtomicU64);
@@ -47,7 +47,7 @@ pub struct SectionBounds(u64);
 /// The step that is needed before a section can give more numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionNeed {
-    /// The section has this owner, and needs nothing: its range has changed since the taker read it.
+    /// The section has this owner, and needs nothing: the section's range has changed since the taker read the range.
     Nothing(u64),
     /// The entries of the last owner must be swept.
     Sweep,
@@ -74,7 +74,7 @@ impl SectionBounds {
 }
 
 impl Section {
-    /// Returns the owner; 0 without one.
+    /// Returns the owner; 0 if the section has no owner.
     pub fn owner(&self) -> u64 {
         self.front.owner.load(Ordering::Acquire)
     }
@@ -162,7 +162,7 @@ impl Section {
         true
     }
 
-    /// Returns the section's need. `seen`: the owner and the range that a taker read when it got no number.
+    /// Returns the section's need. `seen` is the owner and the range that a taker read when it got no number.
     pub fn need(&self, seen: Option<(u64, SectionBounds)>) -> SectionNeed {
         match self.owner() {
             0 if self.is_littered() => SectionNeed::Sweep,
@@ -181,8 +181,9 @@ impl Section {
         }
     }
 
-    /// Gives the section its next range. A range that is not above the current range is dropped. Returns false if the range
-    /// is too far from the section's origin, or has another increment: the section must be shut, and opened again.
+    /// Gives the section its next range. A range that is not above the current range is dropped. Returns false if the
+    /// range is too far from the section's origin, or has another increment. The caller must then shut the section and
+    /// open it again.
     pub fn extend(&self, range: &Range) -> bool {
         let had = self.bounds();
         // If several registries are in use, the range may be lower because another registry supplied it. Numbers of

@@ -34,8 +34,8 @@ impl NumberFormat {
         }
     }
 
-    /// Returns the default template. Without a reset, the template is `{n}`. With a reset, the template has the date down
-    /// to the period, and six digits, as in `{YYYY}{MM}{DD}-{n:6}`.
+    /// Returns the default template. Without a reset, the template is `{n}`. With a reset, the template has the date
+    /// fields down to the period, and at least six digits, as in `{YYYY}{MM}{DD}-{n:6}`.
     pub fn default_for(reset: Option<Reset>) -> Self {
         let Some(reset) = reset else { return Self { parts: vec![Part::Number(1)] } };
         let dates = [DateField::Year, DateField::Month, DateField::Day];
@@ -44,7 +44,7 @@ impl NumberFormat {
     }
 
     /// Renders a number. `day` is the first day of the number's period, in days since 1970-01-01, and is only used by
-    /// date fields. Days outside the years -9999 to 9999 count as the nearest day inside.
+    /// date fields. Days outside the years -9999 to 9999 count as the nearest day of these years.
     pub fn render(&self, day: i32, n: i64) -> String {
         let date = civil::date(1970, 1, 1).saturating_add(SignedDuration::from_hours(24 * i64::from(day)));
         self.parts.iter().map(|part| part.render(date, n)).collect()
@@ -122,8 +122,8 @@ fn parse_parts(text: &str) -> Result<Vec<Part>, FormatError> {
     Ok(parts)
 }
 
-/// Splits `{field}rest`. None if the text begins with a closing brace, or if the opening brace is never closed or is
-/// followed by another opening brace.
+/// Splits `{field}rest`. Returns None if the text begins with a closing brace, or if the opening brace is never closed
+/// or is followed by another opening brace.
 fn split_field(text: &str) -> Option<(&str, &str)> {
     let (field, rest) = text.strip_prefix('{')?.split_once('}')?;
     (!field.contains('{')).then_some((field, rest))
@@ -141,7 +141,7 @@ fn parse_width(text: &str) -> Result<u8, FormatError> {
     width.ok_or_else(|| FormatError::Width { width: excerpt(text) })
 }
 
-/// The template's text.
+/// Writes the template's text.
 impl fmt::Display for NumberFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.parts.iter().try_for_each(|part| match part {

@@ -9,17 +9,19 @@ use crate::server::state::State;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// The smallest step forward of the clock that is counted. Smaller steps are normal corrections by NTP.
+/// The smallest step forward of the clock that is counted as a step. Smaller steps are normal corrections by NTP.
 const NOTABLE: Duration = Duration::from_secs(1);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Returns the wall clock's time, or the time by the clock reference if the wall clock jumped too far ahead.
+    /// Returns the wall clock's time, or the time that the clock reference predicts if the wall clock jumped too far
+    /// ahead.
     pub fn believed_now(&self) -> UnixMicros {
         let now = self.host.reading();
         self.shared.believed(now.wall, now.since_boot, self.host.settings().max_clock_jump)
     }
 
-    /// Checks the clock. Regular checks keep many small corrections from adding up to a jump.
+    /// Checks the clock against the clock reference. Because of regular checks, many small corrections of the clock do
+    /// not add up to a jump.
     pub fn watch(&self) {
         self.judge(&self.host.reading());
     }
@@ -34,8 +36,8 @@ impl<H: Host> Issuer<'_, H> {
         at
     }
 
-    /// Returns the time that ids follow. Counts steps forward. A reading that is judged [`Verdict::Believed`] becomes
-    /// the clock reference.
+    /// Returns the time that ids follow. Counts steps forward of the clock. A reading that is judged
+    /// [`Verdict::Believed`] becomes the clock reference.
     fn judge(&self, now: &Reading) -> UnixMicros {
         let counts = &self.shared.counts;
         let (ahead, at) =
@@ -62,8 +64,8 @@ impl<H: Host> Issuer<'_, H> {
         if now.step_since(&stored.clock).is_some() {
             self.shared.set_clock_reference(stored.clock.wall, stored.clock.since_boot);
         } else if stored.clock.wall > now.wall {
-            // The machine was restarted since the state was written, and its clock is behind. The later correction of
-            // the clock must not count as a jump.
+            // The machine was restarted since the state was written, and the machine's clock is behind. The later
+            // correction of the clock must not count as a jump.
             self.shared.set_clock_reference(stored.clock.wall, now.since_boot);
         }
     }

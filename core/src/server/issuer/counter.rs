@@ -31,7 +31,7 @@ impl Counter<'_> {
     }
 }
 
-/// A change of one layout's generator that takes effect once the layout's high-water mark is durable.
+/// A change of one layout's generator. The change takes effect once the layout's high-water mark is durable.
 pub(super) struct Step<'a> {
     pub counter: Counter<'a>,
     pub node_bits: NodeBits,
@@ -52,7 +52,7 @@ impl Step<'_> {
 }
 
 /// Returns the position at which a term begins: the node's high-water mark, or the bound of the readers' safe positions
-/// if that bound is higher. The node's previous term may have issued all lower positions.
+/// if that bound is higher. Earlier terms of the node may have issued any position below the node's high-water mark.
 pub(super) fn first(state: &State, layout: &Layout, node: Node, at: UnixMicros) -> Position {
     if holds(Guard::StartAtHighWaterMark) {
         state.high_water_mark_in(layout, node).max(state.begins_above(layout))

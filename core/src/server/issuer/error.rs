@@ -62,7 +62,7 @@ fn in_use(slots: usize, held: usize, free: usize) -> String {
     )
 }
 
-/// A node's datacenter or worker id does not fit a layout.
+/// The error for a node whose datacenter id or worker id does not fit a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("layout \"{layout}\" has no room for {field} id {value}")]
 #[explain(kind_with = if self.may_lease() { Kind::NotReady } else { Kind::BadArgument })]
@@ -74,7 +74,7 @@ pub struct NoRoom {
     pub field: Field,
     /// The field's value on this server.
     pub value: u32,
-    /// True if worker ids are leased.
+    /// True if the server leases its worker id.
     pub leased: bool,
 }
 
@@ -107,5 +107,5 @@ impl NoRoom {
     }
 }
 
-/// The message for a state file that cannot be written.
+/// The error message if the state file cannot be written.
 pub const UNWRITABLE: &str = "could not write the state file of snowflake_ids";

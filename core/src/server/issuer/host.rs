@@ -24,9 +24,9 @@ pub struct Cluster {
 /// The settings that an issuer needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// The limits of the generator.
+    /// The generator's largest drift and its sequence start.
     pub rules: Rules,
-    /// The distance between the clock and a newly raised high-water mark.
+    /// The time by which a newly raised high-water mark is ahead of the clock.
     pub reserve: Duration,
     /// The largest step forward of the clock that ids follow.
     pub max_clock_jump: Duration,
@@ -36,16 +36,16 @@ pub struct Settings {
     pub policy: Policy,
 }
 
-/// The state file and its *marker file*. The state is written under a temporary name, synced, and renamed, so that the
-/// file has the old or the new content after a crash. The marker file only shows that the server once had a state. A
-/// server without either file has never issued an id. A server with the marker file alone has lost its state.
+/// The state file and its *marker file*. The new state is written under a temporary name, synced, and renamed, so that
+/// the state file has the old or the new content after a crash. The marker file only shows that the server once had a
+/// state. A server with neither file has never issued an id. A server with only the marker file has lost its state.
 ///
 /// All methods return errors of the operating system.
 pub trait StateStore {
     /// A state file that is being written under the temporary name.
     type NewFile;
 
-    /// Returns the state file's content and the file's identity; None without a file.
+    /// Returns the state file's content and the file's identity; None if there is no file.
     fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>>;
     /// Returns true if the marker file exists.
     fn is_witnessed(&self) -> io::Result<bool>;
@@ -55,7 +55,7 @@ pub trait StateStore {
     fn fill(&self, file: &mut Self::NewFile, text: &str) -> io::Result<()>;
     /// Syncs the new file's content to disk.
     fn sync(&self, file: Self::NewFile) -> io::Result<()>;
-    /// Renames the new file over the old one.
+    /// Renames the new file to the state file's name, and thereby replaces the old state file.
     fn rename(&self) -> io::Result<()>;
     /// Syncs the directory, and with it the new file's name.
     fn sync_directory(&self) -> io::Result<()>;
@@ -71,9 +71,9 @@ pub trait StateStore {
 pub trait Host: StateStore {
     /// Reads the machine's clocks.
     fn reading(&self) -> Reading;
-    /// Takes the state lock, which is released when the result is dropped. Only one process of the server has the lock at a
-    /// time. The lock's holder may be waiting for the disk. Therefore a query cancel ends a wait for the lock with a
-    /// Postgres error.
+    /// Takes the state lock, which is released when the result is dropped. Only one process of the server has the lock
+    /// at a time. A process may have to wait long for the lock, because the lock's holder may be waiting for the disk.
+    /// Therefore a query cancel ends the wait with a Postgres error.
     fn lock(&self) -> impl DerefMut<Target = Issuing>;
     /// Returns the server's cluster.
     fn cluster(&self) -> Cluster;
@@ -83,7 +83,7 @@ pub trait Host: StateStore {
     fn token(&self) -> i64;
     /// Returns the OID of the process's database.
     fn database(&self) -> u32;
-    /// Shows in the status view from which foreign server the worker id is leased. `server`: its name; empty if the
-    /// worker id is not leased from another server. Called under the state lock.
+    /// Shows in the status view the foreign server from which the worker id is leased. `server` is the foreign server's
+    /// name, or empty if the worker id is not leased from another server. The caller holds the state lock.
     fn show_origin(&self, server: &str);
 }

@@ -16,13 +16,14 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The outcome of comparing the clock with a registry's clock.
 #[derive(Debug)]
 pub enum Compared {
-    /// The clocks agree, or this server's clock has jumped ahead and ids do not follow it.
+    /// The two clocks agree, or this server's clock has jumped ahead and ids do not follow this clock.
     Agrees,
-    /// This server's clock had jumped ahead, and ids follow it now.
+    /// This server's clock had jumped ahead, agrees with the registry's clock, and ids follow this server's clock now.
     Followed,
-    /// This server's clock had jumped ahead. The registry's clock agrees with it, but ids could not follow it.
+    /// This server's clock had jumped ahead, and agrees with the registry's clock, but ids could not follow this
+    /// server's clock.
     NotFollowed(IssuerError),
-    /// The clocks differ.
+    /// The two clocks differ.
     Differs(Skew),
 }
 
@@ -31,17 +32,18 @@ pub enum Compared {
 pub enum Accepted {
     /// Ids follow the clock.
     Followed,
-    /// Ids follow the clock. By this clock, the lease of the worker id has ended.
+    /// Ids follow the clock, and by this clock the lease of the worker id has ended.
     LeaseEnded {
         /// The worker id.
         worker: u32,
     },
-    /// Nothing was changed. The worker id is leased from a remote registry, whose clock must be compared first. If the
-    /// two clocks agree, [`Issuer::compare`] makes ids follow this server's clock.
+    /// Nothing was changed. The worker id is leased from a remote registry, so this server's clock must first be
+    /// compared with the registry's clock. If the two clocks agree, [`Issuer::compare`] makes ids follow this server's
+    /// clock.
     AskRegistry,
 }
 
-/// Warnings about a new state.
+/// Warnings about a new state that replaced an untrusted state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Renewed {
     /// Ids up to this instant may have been issued, and may be issued again.
@@ -51,9 +53,10 @@ pub struct Renewed {
 }
 
 impl<H: Host> Issuer<'_, H> {
-    /// Replaces an untrusted state with a new state. If an administrator sets `above`, every node begins above that time. The
-    /// administrator then asserts that no later id from before the server's start was kept. By default, every node begins
-    /// above all known ids, and above all ids that could have been issued until now.
+    /// Replaces an untrusted state with a new state. If an administrator gives `above`, every node begins above that
+    /// time. The administrator thereby asserts that no id was kept that is later than `above` and was issued before the
+    /// server's start. Without `above`, every node begins above all known ids, and above all ids that could have been
+    /// issued until now.
     pub fn reset(&self, above: Option<UnixMicros>) -> Result<Renewed, IssuerError> {
         let mut issuing = self.host.lock();
         let layout = &self.shared.layout;
@@ -66,16 +69,16 @@ impl<H: Host> Issuer<'_, H> {
             counter.generator.close();
         }
         let former = former.as_ref();
-        // High-water marks of another cluster do not count.
+        // The high-water marks in a state of another cluster do not count.
         let ours = former.filter(|former| former.is_of_cluster(&here));
         let known = |layout: &Layout| {
             ours.and_then(|ours| ours.high_water_marks_of(layout))
                 .map_or(Position::ZERO, NodeHighWaterMarks::highest)
         };
         let now = self.believed_now().plus(here.max_drift);
-        // A state that was opened since the server's start covers all ids. Without such a state, ids may have been
-        // issued up to the wall clock's time, even if that time is not trusted. The clock reference may come from a
-        // clock that was behind at the server's start.
+        // If a process has opened this server's state since the server's start, the state's high-water marks are above
+        // all ids. If not, ids may have been issued up to the wall clock's time, even if that time is not trusted: the
+        // clock reference may come from a clock that was behind at the server's start.
         let told = issuing.opened && former.is_some_and(|former| former.is_of(&here));
         let latest = if told || !holds(Guard::ResetAtClock) {
             now
@@ -96,8 +99,8 @@ impl<H: Host> Issuer<'_, H> {
         for (other, _) in ours.iter().flat_map(|ours| ours.tables()).filter(|(other, _)| *other != layout) {
             state.begin_above(other, begin(other));
         }
-        // Sessions may hold ids of terms since the server's start. The administrator's assertion (`above`) does not
-        // cover them.
+        // Sessions may hold ids of terms that began since the server's start. The administrator's assertion (`above`)
+        // does not cover these ids.
         issuing.gone.into_iter().for_each(|gone| state.others.raise_minimums(gone));
         for Counter { layout, generator } in self.counters(&issuing) {
             state.begin_above(&layout, generator.furthest());
@@ -114,8 +117,8 @@ impl<H: Host> Issuer<'_, H> {
         })
     }
 
-    /// Returns the current state, if it can be read. A state of a newer release is an error, because it must not be
-    /// replaced.
+    /// Returns the current state, if it can be read. Fails for a state of a newer release, because such a state must
+    /// not be replaced.
     fn former(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         match self.read() {
             Err(error @ IssuerError::Untrusted(StateError::Newer(_))) => Err(error),
@@ -139,9 +142,9 @@ impl<H: Host> Issuer<'_, H> {
         Ok(())
     }
 
-    /// Makes ids follow the clock, however far it has jumped. If the worker id is leased from a remote registry, the
-    /// registry's clock must be compared first. By a wrong clock, the lease could seem to have expired, and no ids could
-    /// be issued. After an error the clock reference is unchanged.
+    /// Makes ids follow the clock, however far the clock has jumped. If the worker id is leased from a remote registry,
+    /// this server's clock must first be compared with the registry's clock: by a wrong clock, the lease could seem to
+    /// have expired, and no ids could be issued. After an error the clock reference is unchanged.
     pub fn accept_clock(&self) -> Result<Accepted, IssuerError> {
         let mut issuing = self.host.lock();
         let state = self.open(&mut issuing)?;

@@ -11,24 +11,25 @@ use crate::server::state::Identity;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Pause after a failed request for a worker id that fits all layouts, before any session asks again.
+/// The pause after a failed request for a worker id that fits all layouts in use. After the pause, a session may send
+/// the request again.
 const VAIN: Duration = Duration::from_secs(5);
 
 /// Counters since the server's start, for the status view.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct IssuerCounts {
-    /// Number of state writes. Each write syncs the file.
+    /// The number of writes of the state. Each write syncs the state file.
     pub reservations: AtomicU64,
-    /// Number of state writes that were made by a call for ids, not by the launcher.
+    /// The number of writes of the state by calls for ids, not by the launcher.
     pub by_callers: AtomicU64,
-    /// Number of steps forward of the clock.
+    /// The number of steps forward of the clock.
     pub steps_forward: AtomicU64,
-    /// The last step forward, in microseconds.
+    /// The size of the last step forward, in microseconds.
     pub last_step_forward: AtomicU64,
-    /// Number of switches to another rollback value or worker id because the clock was stepped back.
+    /// The number of switches to another rollback value or worker id because the clock was stepped back.
     pub switches: AtomicU64,
-    /// Number of calls for ids that failed. The cause is the clock, a missing worker id, or a tag without ids.
+    /// The number of calls for ids that failed because of the clock, a missing worker id, or a tag without ids.
     pub failed_calls: AtomicU64,
 }
 
@@ -39,11 +40,13 @@ pub struct IssuerCounts {
 pub struct IssuerStatus {
     /// The time by which the wall clock is ahead of the time that ids follow, in microseconds.
     pub clock_ahead: AtomicU64,
-    /// The time by which a remote registry's clock was behind this server's clock at the last answer, in microseconds.
+    /// The time by which a remote registry's clock was behind this server's clock at the registry's last answer, in
+    /// microseconds.
     pub registry_behind: AtomicI64,
     /// True if the last write of the state failed.
     pub unwritable: AtomicBool,
-    /// The expiry of the lease, in microseconds since 1970; 0 without a lease, or if the server chose its worker id.
+    /// The expiry of the lease of the worker id, in microseconds since 1970; 0 if there is no lease, or if the server
+    /// chose its worker id.
     pub expiry: AtomicI64,
     /// The OID of the database through which worker ids are leased; 0 if there is no such database.
     pub registry: AtomicU64,
@@ -55,7 +58,7 @@ pub struct IssuerStatus {
 }
 
 impl IssuerStatus {
-    /// Returns the expiry of the lease; None without a lease.
+    /// Returns the expiry of the lease; None if there is no lease, or if the server chose its worker id.
     pub fn expiry(&self) -> Option<UnixMicros> {
         Some(self.expiry.load(Relaxed)).filter(|expiry| *expiry != 0).map(UnixMicros)
     }
@@ -89,7 +92,7 @@ pub struct IssuerMemory {
     /// The node that the settings ask for.
     pub identity: Identity,
     /// The clock reference, stored as the wall clock's time at the machine's start. The server's start and each trusted
-    /// reading of the clocks set it. The field is kept apart from the fields that every call reads.
+    /// reading of the clocks set this field, so it is kept apart from the fields that every call reads.
     clock_reference: AtomicI64,
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,
@@ -99,14 +102,14 @@ pub struct IssuerMemory {
     pub status: IssuerStatus,
     /// The generators of other layouts.
     pub slots: &'static [GeneratorSlot],
-    /// Time of the last failed request for a worker id that fits all layouts, in microseconds since the machine's start;
-    /// 0 if no request has failed.
+    /// The time of the last failed request for a worker id that fits all layouts in use, in microseconds since the
+    /// machine's start; 0 if no such request has failed.
     vain: AtomicU64,
 }
 
 impl IssuerMemory {
-    /// Returns the memory of a server that starts from this checkpoint while its clocks show `wall` and `since_boot`.
-    /// `slots`: for other layouts than the server's own.
+    /// Returns the memory of a server that starts from `checkpoint` while the machine's clocks show `wall` and
+    /// `since_boot`. `slots` are for layouts other than the server's own layout.
     pub fn new(
         layout: Layout,
         identity: Identity,
@@ -143,20 +146,21 @@ impl IssuerMemory {
         self.clock_reference.store(wall.0.saturating_sub_unsigned(since_boot), Relaxed);
     }
 
-    /// Returns the wall clock's time, or the time by the clock reference if the wall clock jumped too far ahead.
+    /// Returns the wall clock's time, or the time that the clock reference predicts if the wall clock jumped too far
+    /// ahead.
     pub fn believed(&self, wall: UnixMicros, since_boot: u64, max_clock_jump: Duration) -> UnixMicros {
         let expected = self.expected(since_boot);
         if clock_reference::is_too_far(wall.since(expected), max_clock_jump) { expected } else { wall }
     }
 
-    /// Records a failed request for a worker id that fits all layouts in use. `since_boot`: microseconds since the
-    /// machine's start.
+    /// Records a failed request for a worker id that fits all layouts in use. `since_boot` is the present time in
+    /// microseconds since the machine's start.
     pub fn record_vain(&self, since_boot: u64) {
         self.vain.store(since_boot.max(1), Relaxed);
     }
 
-    /// Returns true if a request for a worker id that fits all layouts failed within the last few seconds. Another
-    /// request would then fail, too.
+    /// Returns true if a request for a worker id that fits all layouts failed less than `VAIN` ago. Another request
+    /// would probably fail, too.
     pub fn is_vain(&self, since_boot: u64) -> bool {
         let at = self.vain.load(Relaxed);
         at != 0 && Duration::from_micros(since_boot.saturating_sub(at)) < VAIN
@@ -166,7 +170,8 @@ impl IssuerMemory {
         Reading { wall: self.expected(now.since_boot), ..now.clone() }
     }
 
-    /// Returns a layout with its generator. `slot_ref` must be from an assignment for this layout.
+    /// Returns a layout with its generator. The caller must have got `slot_ref` when a slot was assigned to this
+    /// layout.
     #[inline]
     pub fn assigned_at<'a>(&'a self, slot_ref: SlotRef, layout: &'a Layout) -> LayoutGenerator<'a> {
         match slot_ref {
@@ -177,7 +182,8 @@ impl IssuerMemory {
         }
     }
 
-    /// Returns a number that changes with each step back of the clock and each change of a term, in any layout.
+    /// Returns a number that changes with each step back of the clock, each change of a term and each move of the
+    /// frontier, in any layout.
     pub fn generation(&self) -> u64 {
         self.generators().map(Generator::generation).fold(0, u64::wrapping_add)
     }
@@ -197,7 +203,7 @@ impl IssuerMemory {
 /// The issuer, as one process of the server uses it.
 #[derive(Debug)]
 pub struct Issuer<'a, H> {
-    /// The part in shared memory.
+    /// The issuer's data in shared memory.
     pub shared: &'a IssuerMemory,
     /// The server, or a simulated server.
     pub host: H,

@@ -1,6 +1,6 @@
 //! Slots for the layouts of named generators. Each slot has a generator, and serves one layout at a time. The server's
 //! own layout needs no slot. A slot changes its layout and its *generation* under the state lock, while the slot's
-//! generator is closed. A session discards positions if the generation changed during the take.
+//! generator is closed. A session discards positions if the slot's generation changed while the session took them.
 
 use crate::clock::UnixMicros;
 use crate::generator::snowflake::Generator;
@@ -17,7 +17,8 @@ pub const DEFAULT_SLOTS: i32 = 256;
 pub struct GeneratorSlot {
     /// The generator for positions of the slot's layout.
     pub generator: Generator,
-    /// Grows with each change of the layout, while the generator is closed; 0 if the slot was never used.
+    /// A number that grows with each change of the slot's layout, while the generator is closed; 0 if the slot was
+    /// never used.
     pub slot_generation: AtomicU64,
 }
 
@@ -26,7 +27,7 @@ pub struct GeneratorSlot {
 pub struct Occupancy {
     /// The layout that has the slot; None if the slot is free.
     pub layout: Option<Layout>,
-    /// The OID of the database that took the slot. Other databases may use the layout, too.
+    /// The OID of the database for which the layout got the slot. Other databases may use the layout, too.
     pub(super) database: u32,
     /// The time at which the layout got the slot, in microseconds since the machine's start.
     pub(super) assigned_at: u64,
@@ -43,17 +44,18 @@ pub struct Issuing {
     pub(super) has_readers: bool,
     /// The occupancies of the slots. Slots that were never used are at the end.
     pub slots: &'static mut [Occupancy],
-    /// An instant after all ids of layouts that have lost their slots since the server's start.
+    /// An instant after all ids of the layouts that have lost their slots since the server's start; None if no layout
+    /// has lost its slot.
     pub(super) gone: Option<UnixMicros>,
 }
 
 impl Issuing {
-    /// Returns the data at the server's start.
+    /// Returns the data as it is at the server's start.
     pub fn new(slots: &'static mut [Occupancy]) -> Self {
         Self { slots, ..Self::default() }
     }
 
-    /// Returns the slots that have been used since the server's start.
+    /// Returns the occupancies of the slots that have been used since the server's start.
     pub(super) fn used(&self) -> impl Iterator<Item = &Occupancy> {
         self.slots.iter().take_while(|slot| slot.layout.is_some())
     }
@@ -71,7 +73,7 @@ pub enum SlotRef {
     Own,
     /// A slot, valid while the slot has this generation.
     Slot {
-        /// The index among the slots.
+        /// The slot's index.
         index: usize,
         /// The slot's generation.
         slot_generation: u64,
@@ -93,7 +95,7 @@ pub trait PositionSource {
 pub struct LayoutGenerator<'a> {
     layout: &'a Layout,
     generator: &'a Generator,
-    /// The slot's current generation, and the generation in which the slot serves the layout. None for the server's own
+    /// The slot's current generation, and the generation in which the slot serves the layout; None for the server's own
     /// layout.
     slot: Option<(&'a AtomicU64, u64)>,
 }

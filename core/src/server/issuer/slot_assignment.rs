@@ -11,17 +11,18 @@ use crate::sync::Ordering;
 use rustc_hash::FxHashMap;
 use std::time::Duration;
 
-/// Time without a call for ids after which another layout may get the slot.
+/// The time without a call for ids of a slot's layout after which another layout may get the slot.
 const IDLE: Duration = Duration::from_mins(1);
 
 impl<H: Host> Issuer<'_, H> {
-    /// Finds a slot for a layout. The choices in order: the layout's current slot, an unused slot, the slot that was
-    /// idle longest, a slot of the database with the most slots. The slot's term ends before the slot gets another
-    /// layout. Sessions can take ids from the slot after [`Issuer::provide_in`] has begun a term there.
+    /// Finds a slot for a layout. The choices, in this order, are the layout's current slot, a slot that was never
+    /// used, the slot that was idle longest, and a slot of the database with the most slots. The slot's term ends
+    /// before the slot gets another layout. Sessions can take ids from the slot after [`Issuer::provide_in`] has begun
+    /// a term there.
     ///
-    /// A database may take a slot in two cases: it has fewer slots than there are free slots, or another database has
-    /// at least two slots more. One database thus gets at most half of the slots that other databases do not use.
-    /// Competing databases end up with equal numbers of slots.
+    /// A database may get another slot in two cases: the database has fewer slots than there are free slots, or another
+    /// database has at least two slots more. One database thus gets at most half of the slots that other databases do
+    /// not use. Competing databases end up with equal numbers of slots.
     pub fn assign_slot(&self, layout: &Layout) -> Result<SlotRef, IssuerError> {
         if *layout == self.shared.layout {
             return Ok(SlotRef::Own);
@@ -62,7 +63,8 @@ impl<H: Host> Issuer<'_, H> {
         SlotRef::Slot { index, slot_generation }
     }
 
-    /// Returns the generator of a `SlotRef`; None if another layout has the slot now. The caller holds the state lock.
+    /// Returns the layout and the generator of a `SlotRef`; None if another layout has the slot now. The caller holds
+    /// the state lock.
     pub(super) fn counter_at(&self, issuing: &Issuing, slot_ref: SlotRef) -> Option<Counter<'_>> {
         match slot_ref {
             SlotRef::Own => Some(self.own_counter()),
@@ -73,8 +75,8 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    /// Checks that the node fits a layout. A server without a registry may choose another worker id for the layout. A
-    /// server that leases its worker id records that its next worker id must fit the layout.
+    /// Checks that this server's node fits a layout. A server without a registry may choose another worker id for the
+    /// layout. A server that leases its worker id records that its next worker id must fit the layout.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
             Identity::Fixed { datacenter, .. } => (datacenter, false),
@@ -93,7 +95,7 @@ impl<H: Host> Issuer<'_, H> {
         if leased && state.choose_in(layout, settings.policy, usable) {
             return Ok(());
         }
-        // Any role may repeat this call, so repeated requests write nothing.
+        // Any role may repeat this call, so a repeated call does not write the state again.
         if leased && *layout != self.shared.layout && state.want(layout, self.believed_now()) {
             self.write(state)?;
         }
@@ -123,7 +125,7 @@ impl<H: Host> Issuer<'_, H> {
             let Some(layout) = occupancy.layout else { return true };
             let next = self.shared.slots[index].generator.next();
             // A slot is idle if its last ids are older than `IDLE` by the clock. A slot is also idle if no positions
-            // were taken from it for `IDLE`, because ids from a time when the clock was ahead do not look old.
+            // were taken from the slot for `IDLE`, because ids from a time when the clock was ahead do not look old.
             let is_passed = layout.instant_above(next).plus(IDLE) <= believed;
             let is_idle = next == occupancy.seen.0 && passed(occupancy.seen.1) >= IDLE;
             passed(occupancy.assigned_at) >= IDLE && (is_passed || is_idle)

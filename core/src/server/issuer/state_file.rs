@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 impl<H: Host> Issuer<'_, H> {
-    /// Reads the state and the identity of its file. None if the server never had a state.
+    /// Reads the state and the identity of the state file. Returns None if the server never had a state.
     pub(super) fn read(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         if let Some((text, file)) = self.host.read().map_err(IssuerError::Unreadable)? {
             return Ok(Some((State::from_text(&text)?, file)));
@@ -20,8 +20,8 @@ impl<H: Host> Issuer<'_, H> {
         if witnessed && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
     }
 
-    /// Reads and opens the state. The first opening since the server's start also writes the changes that a promotion,
-    /// a copy or a restore requires.
+    /// Reads and opens the state. The first call since the server's start also writes the changes of the state that a
+    /// promotion, a copy or a restore requires.
     pub(super) fn open(&self, issuing: &mut Issuing) -> Result<State, IssuerError> {
         let here = self.here(issuing)?;
         let Some((stored, file)) = self.read()? else {
@@ -48,7 +48,7 @@ impl<H: Host> Issuer<'_, H> {
         written.map_err(IssuerError::Unwritable)
     }
 
-    /// Replaces the state file durably. After an error, as after a crash, the file contains the old or the new state.
+    /// Replaces the state file durably. After an error or a crash, the state file contains the old or the new state.
     fn replace_file(&self, state: &State) -> io::Result<()> {
         let (mut file, file_identity) = self.host.create()?;
         self.host.fill(&mut file, &state.clone().in_file(file_identity).to_text()?)?;
@@ -59,8 +59,8 @@ impl<H: Host> Issuer<'_, H> {
         if holds(Guard::SyncDirectory) {
             self.host.sync_directory()?;
         }
-        // The marker file is written last, because after a crash a marker file without a state file would look like a lost
-        // state.
+        // The marker file is written last, because a crash could otherwise leave a marker file without a state file,
+        // which would look like a lost state.
         if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
     }
 
@@ -77,7 +77,7 @@ impl<H: Host> Issuer<'_, H> {
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
     }
 
-    /// Returns the identity, clocks and settings that are needed to open a state.
+    /// Returns the server's identity, clocks and settings, which are needed to open a state.
     pub(super) fn here(&self, issuing: &Issuing) -> Result<Here, IssuerError> {
         let home = self.host.data_directory().map_err(IssuerError::Unreadable)?;
         let (cluster, settings) = (self.host.cluster(), self.host.settings());

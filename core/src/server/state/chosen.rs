@@ -1,5 +1,6 @@
 //! The choice of a worker id by a server without a registry. The choice depends on the identity of the data directory.
-//! The server avoids worker ids that it has used itself, or that the server from which it was copied has used.
+//! The server avoids worker ids that this server has used, or that the server from which this server was copied has
+//! used.
 
 use super::high_water_marks::OF_ANOTHER;
 use super::stored::{Chosen, First, Here, Identity, State};
@@ -17,7 +18,7 @@ const OF_OTHERS: UnixMicros = UnixMicros(i64::MAX);
 
 impl State {
     /// Records that no database of the server uses or is a registry. The server chooses its worker id itself.
-    /// `is_changing`: an open transaction starts or stops the use of a registry.
+    /// `is_changing` is true while an open transaction starts or stops the use of a registry.
     pub fn be_alone(&mut self, here: &Here, is_changing: bool) {
         self.alone = true;
         self.registry = None;
@@ -27,17 +28,17 @@ impl State {
         self.former = None;
     }
 
-    /// Records that a database uses or is a registry. The server leases its worker id through this database, and issues
-    /// under its current worker id until the registry has answered.
+    /// Records that `database` uses or is a registry. The server leases its next worker id through this database, and
+    /// issues ids under its current worker id until the registry has answered.
     pub fn lease_by(&mut self, database: u32, is_changing: bool) {
         self.alone = false;
         self.registry = Some(database);
         self.moving_to = self.moving_to.filter(|_| is_changing);
     }
 
-    /// Records that a committed transaction made a database join the registry with this identity, or leave its
-    /// registry. A server that joins gives up a worker id that it chose itself, because the registry may lease the same
-    /// worker id to another server. Returns true if a worker id was given up.
+    /// Records that a committed transaction made a database join the registry with the identity `identity`, or leave
+    /// its registry if `identity` is None. A server that joins gives up a worker id that it chose itself, because the
+    /// registry may lease the same worker id to another server. Returns true if a worker id was given up.
     pub fn draw_from(&mut self, database: u32, identity: Option<&str>) -> bool {
         if identity.is_some() || !self.alone {
             self.moving_to = self.moving_to.filter(|moving| *moving != database);
@@ -50,8 +51,8 @@ impl State {
         true
     }
 
-    /// Gives up a worker id that the server chose itself, because this database belongs to a Citus cluster, whose nodes
-    /// lease their worker ids.
+    /// Gives up a worker id that the server chose itself, because `database` belongs to a Citus cluster. The nodes of a
+    /// Citus cluster lease their worker ids.
     pub fn leave_alone(&mut self, database: u32) {
         if self.alone || self.lease.as_ref().is_some_and(Lease::is_chosen) {
             self.lease_by(database, true);
@@ -77,8 +78,8 @@ impl State {
         Some(true)
     }
 
-    /// Switches to another worker id if the server issues under `worker` and has no registry. Returns true if it
-    /// switched.
+    /// Switches to another worker id if the server issues ids under `worker` and has no registry. Returns true if the
+    /// server switched.
     pub fn leave_worker(
         &mut self,
         here: &Here,
@@ -95,8 +96,8 @@ impl State {
         }
     }
 
-    /// Keeps the present worker id if the server chose the worker id itself, or leased it from its own registry. If not,
-    /// chooses a worker id.
+    /// Keeps the current worker id if the server chose this worker id itself, or leased it from the server's own
+    /// registry. Otherwise chooses a worker id.
     pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
         self.lease = self.lease.take().or(self.former.take_if(|former| former.is_chosen()));
         match &mut self.lease {
@@ -125,12 +126,12 @@ impl State {
     }
 
     /// Chooses a worker id for a layout with fewer worker ids than the server's own layout. The first choice is the
-    /// server's worker id modulo the layout's number of worker ids. The second choice is another worker id in the share
-    /// of the server's timeline (see `of_timeline`).
+    /// server's worker id modulo the number of worker ids in the layout. The second choice is another worker id in the
+    /// share of the server's timeline (see `of_timeline`).
     ///
-    /// After `pg_upgrade`, all worker ids of the share may be recorded as other servers', because the table
-    /// `worker_chosen` still has the previous cluster's rows. The server then chooses from another share. Returns true if
-    /// a worker id was found.
+    /// After `pg_upgrade`, all worker ids of the share may be recorded as worker ids of other servers, because the
+    /// table `worker_chosen` still has the previous cluster's rows. The server then chooses from another share. Returns
+    /// true if a worker id was found.
     pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
         let Some(node) = self.node.filter(|_| self.alone) else { return false };
         let capacity = capacity(layout);
@@ -173,7 +174,7 @@ impl State {
         }
     }
 
-    /// Returns the reason why a server that chooses its worker id has no worker id; None if the server has one.
+    /// Returns the reason why a server that chooses its worker id has no worker id; None if the server has a worker id.
     pub fn no_worker(&self, here: &Here) -> Option<LeaseError> {
         let may_choose = matches!(here.identity, Identity::Leased { .. });
         (may_choose && self.node.is_none()).then(|| self.none_free(here))
@@ -203,7 +204,8 @@ impl State {
         LeaseError { message: "no worker id is free".into(), ..LeaseError::yet(detail, hint) }
     }
 
-    /// Records a high-water mark for the current worker id, so that the server does not choose it again later.
+    /// Records a high-water mark for the current worker id, so that the server does not choose this worker id again
+    /// later.
     pub(super) fn name_worker(&mut self) {
         let Some(Lease { datacenter, worker, .. }) = self.lease else { return };
         let node = Node { datacenter, worker, rollback: 0 };
@@ -224,8 +226,8 @@ impl State {
     }
 
     /// Computes a preferred worker id from the identity of the data directory, so that independent servers rarely
-    /// choose the same worker id. A copied server prefers a share (an eighth of all worker ids) that its original has
-    /// not used. The copied server stays in that share for all later choices.
+    /// choose the same worker id. A copied server prefers a share (an eighth of all worker ids) that the original
+    /// server has not used. All later choices of the copied server are in the same share.
     fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {
         let preferred = Preferred::of_home(self.system_identifier, &self.home.told_apart(), most);
         let shares = Preferred::shares(most);
@@ -241,9 +243,10 @@ impl State {
         }
     }
 
-    /// Returns a preference for the worker ids of this timeline's share. There are eight shares. The first worker id
-    /// that the server chose determines the share of its timeline at that time. Each promotion moves the server to the
-    /// next share. Two servers on different timelines thus choose different worker ids.
+    /// Returns a preference for the worker ids in the share of the server's timeline. There are eight shares. The first
+    /// worker id that the server chose determines the share of the timeline on which the server was at that time. Each
+    /// promotion moves the server to the next share. Two servers on different timelines thus choose different worker
+    /// ids.
     fn of_timeline(&self, policy: Policy) -> Preferred {
         let most = capacity(&self.layout);
         let (id, home) = (self.system_identifier, &self.home.identity);
@@ -264,8 +267,8 @@ impl State {
         self.copy_of.as_ref().is_some_and(|of| !of.is_in(&self.home))
     }
 
-    /// Returns the node that issues in a layout. If the server's worker id does not fit the layout, the node has the
-    /// worker id that was chosen for the layout. Each layout has its own rollback value.
+    /// Returns the node that issues ids of a layout. If the server's worker id does not fit the layout, the node has
+    /// the worker id that was chosen for the layout. Each layout has its own rollback value.
     pub fn node_in(&self, layout: &Layout) -> Option<Node> {
         let node = self.node?;
         if *layout == self.layout {
@@ -288,8 +291,8 @@ fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity
     })
 }
 
-/// Returns an unused worker id. If all are used, and the policy allows reuse, returns the worker id whose ids the clock
-/// passed earliest.
+/// Returns an unused worker id. If all worker ids are used and the policy allows reuse, returns the worker id whose ids
+/// the clock passed earliest.
 fn free_worker(
     used: &BTreeMap<u32, UnixMicros>,
     capacity: u32,

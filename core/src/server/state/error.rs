@@ -5,7 +5,7 @@ use crate::error::Explain;
 use crate::ids::layout::Layout;
 use crate::server::form::Newer;
 
-/// Reason why a server must not issue from a state.
+/// The reason why a server must not issue ids from a state.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum StateError {
@@ -40,7 +40,7 @@ pub enum StateError {
     Layout { stored: Layout, ours: Layout },
     /// The data directory is a copy of a directory whose server issues, or issued, under the same worker id; or an
     /// administrator restored the state file from a copy. A restored state file does not record ids that were issued
-    /// after the copy was made. `homes`: the data directory in the state, and the current one.
+    /// after the copy was made. `homes` are the data directory recorded in the state, and the current data directory.
     #[error("{}", said_of_copy(homes))]
     #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker), for_others = elsewhere(homes))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {

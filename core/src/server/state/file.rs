@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 /// The file's name in the data directory.
 pub const FILE: &str = "snowflake_ids.state.json";
 
-/// The file's length is a multiple of this number, so that the file rarely grows. A base backup of a running server may
-/// copy a file only up to its length at the beginning of the copy. If the file grew meanwhile, its copy would lack the end,
-/// and the copied server could not issue ids after a promotion.
+/// The file's length is a multiple of this number of bytes, so that the file rarely grows. A base backup of a running
+/// server may copy a file only up to the length that the file has when its copy begins. If the file grew meanwhile, the
+/// copy would lack the end of the file, and the copied server could not issue ids after a promotion.
 const LENGTH: usize = 1024;
 
 const VERSION: u32 = 3;
@@ -31,7 +31,7 @@ struct Sealed<'a> {
 }
 
 impl Sealed<'_> {
-    /// Returns the correct checksum.
+    /// Returns the checksum that the envelope's other fields require.
     fn sum(&self) -> u32 {
         crc32fast::hash(format!("{} {} {}", self.version, self.release, self.state.get()).as_bytes())
     }

@@ -7,19 +7,20 @@ use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use serde::{Deserialize, Serialize};
 
-/// The high-water mark of a node that belongs to another server, such as the original of a copied data directory.
+/// The high-water mark of a node that belongs to another server, such as the server from which this server was copied.
 pub const OF_ANOTHER: Position = Position::MAX;
 
 /// The largest number of high-water marks that are kept for one layout. Dropping a high-water mark raises the layout's
-/// minimum.
+/// minimum, from which all nodes without a high-water mark begin.
 const MAX_HIGH_WATER_MARKS: usize = 256;
 
-/// The number of layouts whose high-water marks are kept. Dropping a layout raises the minimum that all dropped and new
-/// layouts share.
+/// The largest number of layouts whose high-water marks are kept. Dropping a layout raises the minimum, from which all
+/// nodes begin in layouts without an entry.
 const MAX_OTHERS: usize = 256;
 
-/// The largest number of slots of a server. Even if there are more layouts than `MAX_OTHERS`, layouts with ids ahead of the
-/// clock are kept, up to this total number. Dropping such a layout would raise the minimum above the clock.
+/// The largest number of slots of a server. Even if there are more layouts than `MAX_OTHERS`, layouts with ids ahead of
+/// the clock are kept, up to `MAX_SLOTS` layouts in total. Dropping such a layout would raise the minimum above the
+/// clock.
 pub const MAX_SLOTS: i32 = 4_096;
 
 /// The high-water mark of a node.
@@ -28,7 +29,7 @@ pub struct NodeHighWaterMark {
     /// The node.
     #[serde(flatten)]
     pub node: Node,
-    /// The position below which the node may have issued.
+    /// The position after the highest position that the node may have issued.
     pub position: Position,
 }
 
@@ -42,16 +43,16 @@ impl NodeHighWaterMark {
 /// The high-water marks of all nodes in one layout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeHighWaterMarks {
-    /// The high-water marks that are kept per node.
+    /// The high-water marks of single nodes.
     #[serde(rename = "marks")]
     pub high_water_marks: Vec<NodeHighWaterMark>,
-    /// The position from which all nodes without an entry begin.
+    /// The position from which all nodes without a high-water mark begin.
     #[serde(rename = "floor")]
     pub minimum: Position,
 }
 
 impl NodeHighWaterMarks {
-    /// Returns the position below which a node may have issued.
+    /// Returns the position after the highest position that a node may have issued.
     pub fn of(&self, node: Node) -> Position {
         let found = self.high_water_marks.iter().find(|mark| mark.node == node);
         found.map_or(self.minimum, |mark| mark.position)
@@ -101,9 +102,9 @@ pub struct OtherLayout {
     /// The worker id that this server has chosen for the layout; None if the server's worker id fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<u32>,
-    /// The rollback value of the node that issues.
+    /// The rollback value of the node that issues ids of the layout.
     pub rollback: u32,
-    /// Time of the last call for ids of the layout.
+    /// The time of the last call for ids of the layout.
     pub used: UnixMicros,
     /// The high-water marks of nodes in the layout.
     #[serde(flatten)]
@@ -149,7 +150,7 @@ impl Others {
         self.get(layout).map_or(UnixMicros(0), |other| other.used)
     }
 
-    /// Returns a layout's entry, and adds one if there is none. `at`: the time of the call for ids.
+    /// Returns a layout's entry. Adds an entry if the layout has none. `at` is the time of the call for ids.
     pub(super) fn get_mut(&mut self, layout: &Layout, at: UnixMicros) -> &mut OtherLayout {
         let index = self.position(layout).unwrap_or_else(|| {
             self.put(OtherLayout::new(*layout, self.minimum, at), at);

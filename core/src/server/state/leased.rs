@@ -11,14 +11,15 @@ use crate::registry::lease::{Lease, Origin};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Time after the last call for ids of a layout during which leased worker ids must fit the layout.
+/// The time after the last call for ids of a layout during which leased worker ids must fit the layout.
 const IN_USE: Duration = Duration::from_hours(7 * 24);
 
-/// Age at which the record of a layout's last use is renewed. Calls for ids write nothing while the record is younger.
+/// The age at which the record of a layout's last use is renewed. While the record is younger, calls for ids do not
+/// write the state.
 const RECORDED: Duration = Duration::from_mins(10);
 
 impl State {
-    /// Sets the node that issues. A server without a registry chooses its worker id here.
+    /// Sets the node that issues ids. A server without a registry chooses its worker id here.
     pub(super) fn identify(&mut self, here: &Here) {
         if let (Identity::Leased { datacenter }, true) = (here.identity, self.alone) {
             self.choose(here, datacenter);
@@ -26,7 +27,7 @@ impl State {
         self.set_node(here.identity);
     }
 
-    /// Sets the node that issues. Keeps the rollback value if the worker id is unchanged.
+    /// Sets the node that issues ids. Keeps the rollback value if the worker id is unchanged.
     fn set_node(&mut self, identity: Identity) {
         let (datacenter, worker) = match identity {
             Identity::Fixed { datacenter, worker } => {
@@ -52,7 +53,7 @@ impl State {
         self.others.layouts.iter_mut().for_each(|other| other.worker = None);
     }
 
-    /// Starts to use a lease: the server issues under the lease's worker id from now on.
+    /// Starts to use a lease: the server issues ids under the lease's worker id from now on.
     pub fn take_up(&mut self, lease: Lease) {
         let (datacenter, worker) = (lease.datacenter, lease.worker);
         self.forget_lease();
@@ -61,8 +62,8 @@ impl State {
         debug_assert!(self.node.is_some_and(|node| node.worker == worker));
     }
 
-    /// Records the database through which worker ids are leased from now on. `origin`: the registry, if other servers
-    /// share it.
+    /// Records the database through which worker ids are leased from now on. `origin` is the registry if other servers
+    /// share the registry, else None.
     pub fn leased_from(&mut self, database: u32, origin: Option<&Origin>) {
         let same = self.registry.is_none_or(|registry| registry == database);
         self.leases_with = match origin {
@@ -73,7 +74,7 @@ impl State {
     }
 
     /// Records that this server's registry leases worker ids to other servers. This server must lease its own worker id
-    /// from that registry, too. Returns true if the server already leases from its registry, or if an administrator set
+    /// from the same registry. Returns true if the server already leases from its registry, or if an administrator set
     /// the worker id.
     pub fn leases_out(&mut self, here: &Here, database: u32, identity: &str) -> bool {
         if matches!(here.identity, Identity::Fixed { .. }) {
@@ -86,37 +87,37 @@ impl State {
         self.lease.as_ref().is_some_and(|lease| !lease.is_chosen())
     }
 
-    /// Gives up a lease that was lost or released. No node issues until there is another lease.
+    /// Gives up a lease that was lost or released. No node issues ids until there is another lease.
     pub fn give_up(&mut self) {
         self.forget_lease();
         self.node = None;
     }
 
-    /// Gives up the lease because another registry replaces its registry. Keeps the lease as `former`.
+    /// Gives up the lease because another registry replaces the lease's registry. Keeps the lease as `former`.
     pub fn leave_former(&mut self) {
         let former = self.lease.take().or(self.former.take());
         self.give_up();
         self.former = former;
     }
 
-    /// Gives up the lease from the registry with this identity, because the database no longer uses that registry.
-    /// Returns the lease and the pending token. None if the lease is from another registry. Forgets the pending token,
-    /// so that a late answer to the pending request is ignored.
+    /// Gives up the lease from the registry with the identity `identity`, because the database no longer uses that
+    /// registry. Returns the lease and the pending token; None if the lease is not from that registry. Forgets the
+    /// pending token, so that a late answer to the pending request is ignored.
     pub fn leave_registry(&mut self, identity: &str) -> Option<(Lease, Option<i64>)> {
         let pending_token = self.pending_token.take();
         // If another database also uses a registry, the server leases from that registry next.
         (self.registry, self.leases_with) = (None, None);
         let of_it = |lease: &&Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == identity);
         let lease = self.lease.as_ref().filter(of_it)?.clone();
-        // No node issues under this lease from now on. The lease is kept as `former`, to be shown to a registry that
-        // replaces this one.
+        // No node issues ids under this lease from now on. The lease is kept as `former`, so that the server can show
+        // this lease to the registry that replaces this registry.
         self.leave_former();
         Some((lease, pending_token))
     }
 
-    /// Returns the database through which worker ids are or will be leased. None if that database is `database`, or if
-    /// its registry is `identity`. If there is such a database, `database` must not join `identity`, because two
-    /// registries could lease the same worker id.
+    /// Returns the database through which worker ids are or will be leased; None if this is `database`, or if its
+    /// registry has the identity `identity`. If the result is a database, `database` must not join the registry
+    /// `identity`, because two registries could lease the same worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
         let other = |of: &u32| *of != database;
         let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));
@@ -124,13 +125,13 @@ impl State {
         moving.or_else(|| with.and(self.registry.filter(other)))
     }
 
-    /// Returns the instant from which another server may issue under a lease's worker id: the tick after the last tick of
-    /// this server's ids.
+    /// Returns the instant from which another server may issue ids under a lease's worker id: the tick after the last
+    /// tick of this server's ids.
     pub fn end_of(&self, lease: &Lease) -> UnixMicros {
         let end_in = |(layout, of): (&Layout, &NodeHighWaterMarks)| {
             let start = if *layout == self.layout { lease.start } else { Position::ZERO };
             let marks = of.high_water_marks.iter().filter(|mark| lease.is_of(mark.node));
-            // The minimum counts, too, because the entry of one of the lease's nodes may have been dropped.
+            // The minimum counts, too, because the high-water mark of one of the lease's nodes may have been dropped.
             let last = marks.map(|mark| mark.position).fold(start.max(of.minimum), Position::max);
             layout.instant_of(last).plus_micros(layout.unit())
         };
@@ -152,8 +153,8 @@ impl State {
     }
 
     /// Returns the worker ids that this server's registry must not lease to the server with these tokens: the worker id
-    /// under which this server issues, and worker ids whose ids the clock has not passed. None if one of the tokens is
-    /// this server's own, because a server may lease its worker id from its own registry.
+    /// under which this server issues ids, and worker ids whose ids the clock has not passed. Returns None if one of
+    /// the tokens is this server's own token, because a server may lease its worker id from its own registry.
     pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
         let own = [self.lease.as_ref().map(|lease| lease.token), self.pending_token];
         if own.iter().any(|token| token.is_some() && tokens.contains(token)) {

@@ -25,15 +25,15 @@ impl State {
             ..Self::default()
         };
         if here.timeline > 1 {
-            // This server is a standby that was copied before its primary issued an id, and was promoted since.
+            // This server is a standby that was copied before the primary issued an id, and that was promoted since.
             state.succeed(here);
         }
         state.identify(here);
         state
     }
 
-    /// Opens a stored state. Adapts the state to a promotion, a copy, a restore, a restart or a new layout since it was
-    /// written. The field `clock` keeps its value.
+    /// Opens a stored state. Adapts the state to a promotion, a copy, a restore, a restart or a new layout since the
+    /// state was written. The field `clock` keeps its value.
     ///
     /// # Errors
     /// [`StateError`], if this server could repeat ids.
@@ -59,7 +59,7 @@ impl State {
         if is_put_back {
             self.rise_above_lost(is_shared, here);
         }
-        // A copied server must not issue under a configured worker id that its original has used.
+        // A copied server must not issue ids under a configured worker id that the original server has used.
         if let (Identity::Fixed { datacenter, worker }, Some(of)) = (here.identity, &self.copy_of)
             && self.marks().any(|(_, mark)| mark.is_of_another() && mark.node.is_of(datacenter, worker))
         {
@@ -74,9 +74,9 @@ impl State {
         Ok(self)
     }
 
-    /// Gives up the worker id under the policy `disposable`, which uses a worker id for one start only. Also gives up a
-    /// chosen worker id if a crash may have interrupted a transaction in which a database joins a registry, because another
-    /// node may have that worker id.
+    /// Gives up the worker id if the policy is `disposable`, under which a server uses a worker id until its next start
+    /// only. Also gives up a chosen worker id if a crash may have interrupted a transaction in which a database joins a
+    /// registry, because another node may have that worker id.
     fn start(&mut self, here: &Here) {
         if here.policy == Policy::Disposable {
             self.name_worker();
@@ -88,8 +88,8 @@ impl State {
         }
     }
 
-    /// Opens the state after a promotion. Gives up the previous primary's lease, because that server may still be
-    /// running.
+    /// Opens the state after a promotion. Gives up the previous primary's lease, because the previous primary may still
+    /// be running.
     fn promote(&mut self, here: &Here) {
         self.timeline = here.timeline;
         if holds(Guard::PromotionForgets) {
@@ -100,8 +100,8 @@ impl State {
     }
 
     /// Makes nodes begin above all ids that the previous primary issued before the last replayed commit. Ids of a new
-    /// worker id are unique anyway, and a higher start only keeps ids in order. So the start of new worker ids is not raised
-    /// if the clock is so far behind that no ids could be issued.
+    /// worker id are unique without this step, which only keeps the ids in order. So the start of new worker ids is not
+    /// raised if the clock is so far behind that no ids could be issued.
     fn succeed(&mut self, here: &Here) {
         let now = self.believed(here);
         let last = here.replayed.unwrap_or(now);
@@ -113,8 +113,8 @@ impl State {
         }
     }
 
-    /// Returns the wall clock's time, or the time by this state's clock reference if the wall clock jumped too far
-    /// ahead.
+    /// Returns the wall clock's time, or the time that this state's clock reference predicts if the wall clock jumped
+    /// too far ahead.
     pub(super) fn believed(&self, here: &Here) -> UnixMicros {
         match here.clock.judged_by(&self.clock, here.max_clock_jump) {
             Verdict::Believed { .. } | Verdict::Behind => here.clock.wall,
@@ -122,8 +122,8 @@ impl State {
         }
     }
 
-    /// Makes each node with a high-water mark begin above all ids that it may have issued until `last`. If the worker id
-    /// is fixed, also raises the start of nodes without a high-water mark.
+    /// Makes each node with a high-water mark begin above all ids that the node may have issued until `last`. If the
+    /// worker id is fixed, also raises the start of nodes without a high-water mark.
     fn rise_above(&mut self, last: UnixMicros, here: &Here) {
         let last = last.plus(here.max_drift);
         self.own.rise(here.layout.position_after(last));
@@ -144,9 +144,9 @@ impl State {
     }
 
     /// Makes each node begin above all ids issued until now, including ids that the restored state does not record. If
-    /// many servers share the registry, nodes without a high-water mark are not raised, because the registry's leases
-    /// keep the ids of these nodes unique. A minimum ahead of the clock would delay the lease of released worker ids to
-    /// other servers.
+    /// several servers share the registry, nodes without a high-water mark begin where they began before, because the
+    /// registry's leases keep the ids of these nodes unique. A minimum ahead of the clock would delay the time at which
+    /// other servers can lease the worker ids that this server releases.
     fn rise_above_lost(&mut self, is_shared: bool, here: &Here) {
         let now = self.believed(here);
         self.rise_above(now, here);
@@ -157,8 +157,8 @@ impl State {
         self.others.minimum = self.others.minimum.max(now.plus(here.max_drift).plus_micros(1));
     }
 
-    /// Opens the state in a copied directory. The original server may still issue under the same worker id. Also opens
-    /// a restored state, which does not record the ids that were issued after the copy was made.
+    /// Opens the state in a copied directory. The original server may still issue ids under the same worker id. Also
+    /// opens a restored state, which does not record the ids that were issued after the copy was made.
     fn settle_in_copy(&mut self, here: &Here) {
         // An unused state means that the directory comes from an image. Administrators must set a different worker id on
         // each server.
@@ -182,7 +182,7 @@ impl State {
         self.copy_of.is_some() || !self.home.is(&here.home)
     }
 
-    /// Returns a copied state as this server's own state, after the original server was removed for good.
+    /// Returns a copied state as this server's own state. The original server must have been removed for good.
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
         self.change_layout(here);
         self.home = here.home.clone();
@@ -202,10 +202,10 @@ impl State {
             ..Self::fresh(here)
         };
         // Ids above all recorded positions may have been issued under the previous state's worker ids. Each of these
-        // worker ids gets a high-water mark, so that the server does not consider it unused.
+        // worker ids gets a high-water mark, so that the server does not treat the worker id as unused.
         if let (Some(former), Identity::Leased { .. }) = (former, here.identity) {
             former.node.iter().for_each(|node| state.own.set(*node, above));
-            // Marks of another server come last, because a node may have marks in several layouts.
+            // The high-water marks of other servers come last, because a node may have marks in several layouts.
             for (of_another, position) in [(false, above), (true, OF_ANOTHER)] {
                 let marks = former.marks().filter(|(_, mark)| mark.is_of_another() == of_another);
                 marks.for_each(|(_, mark)| state.own.set(mark.node, position));
@@ -228,8 +228,9 @@ impl State {
             && self.lease.as_ref().is_none_or(Lease::is_chosen)
     }
 
-    /// Replaces the server's own layout with the configured one, if the state is unused or an administrator has allowed
-    /// the change. The previous layout's high-water marks are kept, and ids of the new layout begin above all of them.
+    /// Replaces the server's own layout with the configured layout, if the state is unused or an administrator has
+    /// allowed the change. The previous layout's high-water marks are kept, and ids of the new layout begin above all
+    /// of them.
     fn change_layout(&mut self, here: &Here) {
         let has_room = |lease: &Lease| u64::from(lease.worker) <= here.layout.max(Field::Worker);
         if !self.is_of_cluster(here) {
@@ -247,7 +248,8 @@ impl State {
             return;
         }
         let Some(first) = first_above(&former, &here.layout, self.own.highest()) else { return };
-        // UUIDs contain the instants of positions, and these instants must not go back either.
+        // UUIDs contain the instants of positions, so the instants of the new layout's positions must not go back
+        // either.
         let first = first.max(here.layout.position_from(former.instant_above(self.own.highest())));
         let mut next = self.others.take(&here.layout);
         if holds(Guard::LayoutRises) {

@@ -1,4 +1,4 @@
-//! Reservations of positions: each raises a layout's high-water mark before ids reach the mark.
+//! Reservations of positions. Each reservation raises a layout's high-water mark before ids reach the mark.
 
 use super::high_water_marks::NodeHighWaterMarks;
 use super::stored::State;
@@ -10,17 +10,18 @@ use crate::ids::position::Position;
 use std::time::Duration;
 
 impl State {
-    /// Returns the position below which a node may have issued in the server's own layout. The node's next term begins
-    /// there.
+    /// Returns the position after the highest position that a node may have issued in the server's own layout. The
+    /// node's next term begins at or above this position.
     pub fn high_water_mark(&self, node: Node) -> Position {
         self.high_water_mark_in(&self.layout, node)
     }
 
-    /// Raises the high-water mark of the layout's node to `ahead` beyond the clock, but not beyond the lease's expiry.
-    /// If ids are ahead of the clock, the raise counts from `next`, the position after the last issued position.
+    /// Raises the high-water mark of the layout's node to the time `ahead` after the clock's time, but not beyond the
+    /// lease's expiry. If ids are ahead of the clock, `ahead` counts from `next`, the position after the last issued
+    /// position.
     ///
-    /// Returns the position below which the node may issue once this state is durable; None if no node issues. The result
-    /// is `next` or lower if the lease's expiry or the layout's end is reached.
+    /// Returns the position below which the node may issue positions once this state is durable; None if no node issues
+    /// ids. The result is `next` or lower if the lease's expiry or the layout's end is reached.
     pub fn reserve(
         &mut self,
         layout: &Layout,
@@ -39,7 +40,7 @@ impl State {
         Some(limit)
     }
 
-    /// Records the exact end of a node's positions in a layout, after the node's term.
+    /// Records the exact end of a node's positions in a layout, after the node's term has ended.
     pub fn settle(&mut self, layout: &Layout, node: Node, next: Position) {
         self.set_high_water_mark(layout, node, next, self.others.used(layout));
     }
@@ -65,7 +66,8 @@ impl State {
         true
     }
 
-    /// Returns the position below which a node may have issued in a layout. The node's next term begins there.
+    /// Returns the position after the highest position that a node may have issued in a layout. The node's next term
+    /// begins at or above this position.
     pub fn high_water_mark_in(&self, layout: &Layout, node: Node) -> Position {
         let lease = self.lease.as_ref().filter(|lease| lease.is_of(node));
         let (high_water_mark, start) = if *layout == self.layout {
@@ -79,7 +81,7 @@ impl State {
         high_water_mark.max(start.unwrap_or_default())
     }
 
-    /// Sets a node's high-water mark in a layout. `at`: the time of the last call for ids of the layout.
+    /// Sets a node's high-water mark in a layout. `at` is the time of the last call for ids of the layout.
     fn set_high_water_mark(&mut self, layout: &Layout, node: Node, position: Position, at: UnixMicros) {
         if *layout == self.layout {
             return self.own.set(node, position);
@@ -105,20 +107,20 @@ impl State {
         if *layout == self.layout { Some(&self.own) } else { self.others.get(layout).map(|other| &other.of) }
     }
 
-    /// Returns the position at or above which terms of all nodes begin: an upper bound of the safe positions that readers may
-    /// have got.
+    /// Returns the position at or above which terms of all nodes begin: an upper bound of the safe positions that
+    /// readers may have received.
     pub fn begins_above(&self, layout: &Layout) -> Position {
         if *layout == self.layout && holds(Guard::ToldKept) { self.told } else { Position::ZERO }
     }
 
-    /// Returns true if the clock is behind ids that may have been issued under any worker id. Another worker id cannot
-    /// help then.
+    /// Returns true if, under every worker id, ids may have been issued that are ahead of the clock. A switch to
+    /// another worker id then does not help.
     pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
         self.begins_above(&self.layout) > self.layout.position_after(at)
             || self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))
     }
 
-    /// Returns true if ids of any layout may have reached an instant.
+    /// Returns true if, in any layout, the node may have issued ids whose time has reached an instant.
     pub fn comes_to(&self, at: UnixMicros) -> bool {
         self.tables().any(|(layout, _)| {
             self.node_in(layout)

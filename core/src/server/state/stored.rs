@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct State {
     /// The system identifier of the cluster that wrote the state.
     pub system_identifier: u64,
-    /// The timeline of the cluster at that time.
+    /// The timeline of the cluster when the state was written.
     pub timeline: u32,
     /// The data directory and the file to which the state was written.
     pub home: DataDirectory,
@@ -31,16 +31,16 @@ pub struct State {
     pub clock: Reading,
     /// The wall clock's time at the time of writing.
     pub seen: UnixMicros,
-    /// The node that issues, or issued last.
+    /// The node that issues ids, or that issued ids last.
     pub node: Option<Node>,
     /// The high-water marks of nodes in the server's own layout.
     #[serde(flatten)]
     pub own: NodeHighWaterMarks,
-    /// An upper bound of the safe positions that readers may have got, in the server's own layout. Every term begins at or
-    /// above this bound. 0 if there are no readers.
+    /// An upper bound of the safe positions that readers may have received, in the server's own layout; 0 if there are
+    /// no readers. Every term begins at or above this bound.
     #[serde(default, skip_serializing_if = "Position::is_zero")]
     pub told: Position,
-    /// The high-water marks in other layouts.
+    /// The high-water marks of nodes in other layouts.
     #[serde(flatten)]
     pub others: Others,
     /// The lease of the worker id.
@@ -49,8 +49,8 @@ pub struct State {
     /// the new registry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
-    /// The lease token that is about to be written to the registry. If no answer arrived, the registry may
-    /// already have this token.
+    /// The new lease token that the server sends to the registry with a request for a lease or a renewal. While the
+    /// request has no answer, the registry may already have recorded this token.
     #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
     /// The OID of the database through which worker ids are leased. The database uses or is a registry.
@@ -61,7 +61,8 @@ pub struct State {
     /// True if a database had the extension before a worker id was chosen.
     #[serde(default)]
     pub is_installed: bool,
-    /// The first worker id that the server chose; None if unknown, or if the server chose no worker id.
+    /// The first worker id that the server chose; None if this worker id is unknown, or if the server has chosen no
+    /// worker id.
     pub first: Option<First>,
     /// The database that joins or leaves a registry in a transaction that is open, or whose outcome is not recorded
     /// yet.
@@ -69,8 +70,8 @@ pub struct State {
     /// The identity of the registry that `moving_to` joins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moving_with: Option<String>,
-    /// The identity of the registry from which this server and other servers lease worker ids. It is a shared registry, or
-    /// the server's own registry if this registry has leased worker ids to other servers.
+    /// The identity of the registry from which this server and other servers lease worker ids. This is a shared
+    /// registry, or the server's own registry if the server's own registry has leased worker ids to other servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
@@ -78,11 +79,11 @@ pub struct State {
 /// The identity of a server's data directory, and of the state file in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataDirectory {
-    /// A text that changes when the directory is copied, but not when it is moved.
+    /// A text that differs between a directory and its copies, and stays the same when the directory is moved.
     pub identity: String,
-    /// The identity of the state file. In a stored state, the file to which the state was written. In [`Here`], the file
-    /// from which the state was read. The two files differ if an administrator restored a copy of the file. None if
-    /// unknown.
+    /// The identity of the state file; None if unknown. In a stored state, this is the identity of the file to which
+    /// the state was written. In [`Here`], this is the identity of the file from which the state was read. The two
+    /// files differ if an administrator restored a copy of the file.
     pub file: Option<FileIdentity>,
     /// The machine's name, for messages.
     pub host: String,
@@ -95,12 +96,12 @@ pub struct DataDirectory {
 pub struct FileIdentity {
     /// The inode number. An earlier file may have had the same number.
     pub inode: u64,
-    /// The creation time; None if the file system does not record it.
+    /// The creation time; None if the file system does not record creation times.
     pub at: Option<String>,
 }
 
 impl FileIdentity {
-    /// Returns true if both may identify the same file. Creation times are compared only if both are known.
+    /// Returns true if the two identities may be of the same file. Creation times are compared only if both are known.
     fn is_of(&self, other: &Self) -> bool {
         self.inode == other.inode && (self.at.is_none() || other.at.is_none() || self.at == other.at)
     }
@@ -137,13 +138,13 @@ impl DataDirectory {
     }
 }
 
-/// The first worker id that a server chose. The shares of worker ids for later timelines are counted from the share of this
-/// worker id.
+/// The first worker id that a server chose. The shares of worker ids for later timelines are counted from the share
+/// that contains this worker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First {
     /// The worker id.
     pub worker: u32,
-    /// The timeline of the cluster at that time.
+    /// The timeline of the cluster when the server chose the worker id.
     pub timeline: u32,
 }
 
@@ -160,19 +161,19 @@ pub struct Chosen {
     pub system_identifier: u64,
 }
 
-/// The setting that determines the node under which a server issues.
+/// The setting that determines the node under which a server issues ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
     /// A worker id that an administrator set.
     Fixed {
-        /// The datacenter id, 0 to the layout's largest.
+        /// The datacenter id: 0 to the layout's largest datacenter id.
         datacenter: u32,
-        /// The worker id, 0 to the layout's largest.
+        /// The worker id: 0 to the layout's largest worker id.
         worker: u32,
     },
     /// A worker id that a registry leases, or that the server chooses if it has no registry.
     Leased {
-        /// The datacenter id, 0 to the layout's largest.
+        /// The datacenter id: 0 to the layout's largest datacenter id.
         datacenter: u32,
     },
 }
@@ -182,15 +183,15 @@ pub enum Identity {
 pub struct Here {
     /// The system identifier in `pg_control`.
     pub system_identifier: u64,
-    /// The timeline of the cluster, from 1. Each promotion raises it.
+    /// The timeline of the cluster. The first timeline is 1, and each promotion raises the timeline.
     pub timeline: u32,
     /// The data directory, and the state file if a state file was read.
     pub home: DataDirectory,
     /// The server's own layout: `snowflake_ids.layout`.
     pub layout: Layout,
-    /// The identity that `snowflake_ids.worker_id` asks for.
+    /// The identity according to the setting `snowflake_ids.worker_id`.
     pub identity: Identity,
-    /// The clocks at the time of opening.
+    /// The reading of the clocks at the time of opening.
     pub clock: Reading,
     /// The time of the last commit or checkpoint that recovery replayed; None if unknown.
     pub replayed: Option<UnixMicros>,
@@ -198,7 +199,7 @@ pub struct Here {
     pub max_drift: Duration,
     /// The largest step forward of the clock that ids follow.
     pub max_clock_jump: Duration,
-    /// A random number, for the lease token if a worker id is taken now.
+    /// A random number, which becomes the lease token if the server takes a worker id now.
     pub token: i64,
     /// The policy for choosing a worker id.
     pub policy: Policy,
@@ -229,12 +230,13 @@ impl State {
             && (self.system_identifier, self.timeline) == (here.system_identifier, here.timeline)
     }
 
-    /// Returns true if this cluster wrote the state, or a cluster from which this cluster was copied.
+    /// Returns true if this cluster wrote the state, or a cluster with the same system identifier, of which this
+    /// cluster is a copy.
     pub fn is_of_cluster(&self, here: &Here) -> bool {
         self.system_identifier == here.system_identifier
     }
 
-    /// Returns each layout with its high-water marks, the server's own layout first.
+    /// Returns each layout with its high-water marks, beginning with the server's own layout.
     pub fn tables(&self) -> impl Iterator<Item = (&Layout, &NodeHighWaterMarks)> {
         let others = self.others.layouts.iter().map(|other| (&other.layout, &other.of));
         std::iter::once((&self.layout, &self.own)).chain(others)

@@ -43,8 +43,8 @@ pub trait RefillHost: SharedMemory {
     fn is_crowded(&self) -> bool;
     /// Records that the time slice was successful.
     fn record_served(&self);
-    /// Sleeps while there is nothing to do. `last_work`: the uptime of the last work. Returns false if the worker has to
-    /// exit.
+    /// Sleeps while there is nothing to do. `last_work` is the uptime of the last work. Returns false if the worker has
+    /// to exit.
     fn rest(&self, last_work: Duration) -> bool;
     /// Sleeps until woken, at most for `limit`.
     fn sleep(&self, limit: Duration);
@@ -53,7 +53,7 @@ pub trait RefillHost: SharedMemory {
     fn show_activity(&self, tags: usize);
     /// Logs a warning, but not if the same warning was logged recently.
     fn say_once(&self, warning: String);
-    /// Returns a tag as messages show it.
+    /// Returns a tag as text for messages.
     fn shown(&self, tag: &Tag) -> String;
 }
 
@@ -69,24 +69,25 @@ pub trait SavedRangeSource {
 
 /// The tables of the extension, within a transaction. Each call is a statement.
 pub trait Tables: TagRows {
-    /// Returns the table of tags. None if the extension was dropped. No other method may be called in that case.
+    /// Returns the OID of the table of tags; None if the extension was dropped. After None, no other method may be
+    /// called.
     fn source(&mut self) -> Option<u32>;
     /// Returns whether this server is in a cluster whose nodes share a registry. Other nodes may then issue the same ids as
     /// this database's own table.
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
-    /// Returns the registries in use, in order. Empty if the database is its own registry.
+    /// Returns the registries in use, in order. The list is empty if the database is its own registry.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
-    /// Records the timeline of a registry if it is later than the last seen one.
+    /// Records the timeline of a registry if this timeline is later than the last seen timeline.
     fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
     /// Locks the table of received ids until the transaction ends. Fails after a timeout if a session that changes the
     /// registries in use has locked the table.
     fn lock_received(&mut self) -> Result<(), Self::Error>;
-    /// Returns the highest id of a tag that was received from a registry. None if no id was received.
+    /// Returns the highest id that a registry has sent for a tag; None if this server received no id.
     fn received(&mut self, identity: &str, tag: &Tag) -> Result<Option<Received>, Self::Error>;
-    /// Records the highest id of a tag that was received from a registry. Records nothing if a session that attached a
-    /// column has already recorded a higher id. The received ids are then not handed out.
+    /// Records the highest id that a registry has sent for a tag. Records nothing if a session that attached a column
+    /// has already recorded a higher id. The received ids are then not handed out.
     fn receive(&mut self, identity: &str, tag: &Tag, reserved: &Reserved) -> Result<(), Self::Error>;
-    /// Returns a tag in UTF-8. None if the conversion fails.
+    /// Returns a tag in UTF-8. Returns None if the conversion fails.
     fn to_utf8(&mut self, tag: &Tag) -> Option<String>;
 }
 

@@ -5,7 +5,7 @@ use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reached};
 use std::time::Duration;
 
-/// The settings. They may change between rounds.
+/// The settings of refills, which may change between rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefillSettings {
     /// The time that a segment should last.
@@ -23,9 +23,9 @@ pub trait SharedMemory: Clock {
     /// Runs `work` while no other process changes buffers or the owners of slots. `work` must not fail.
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
 
-    /// Returns the highest id of a tag that rolled-back transactions handed out.
+    /// Returns the highest id that rolled-back transactions handed out for a tag.
     fn high_water_mark(&self, source: u32, tag: &Tag) -> Option<HighWaterMark>;
-    /// Drops the high-water mark of a tag, once the tag's row covers the mark. `known`: the highest id that the row
-    /// covers; None if the mark is not valid any more.
+    /// Drops the high-water mark of a tag, once the tag's row covers the mark. `known` is the highest id that the row
+    /// covers, or None if the mark is not valid any more.
     fn clear_high_water_mark(&self, source: u32, tag: &Tag, known: Option<Reached>);
 }

@@ -46,13 +46,14 @@ pub trait RefillRegistry<S> {
 
     /// Returns the number of registries that serve the same tags.
     fn count(&self) -> usize;
-    /// Returns whether to wait for a locked row in this round. `locked`: the number of tags whose row was locked; `tags`:
-    /// the number of all tags.
+    /// Returns whether to wait for a locked row in this round. `locked` is the number of tags whose row was locked, and
+    /// `tags` is the number of all tags.
     fn waits(&self, locked: usize, tags: usize) -> bool;
-    /// Reserves ids of all these tags. The outcomes have the order of `tasks`. None: the tag's table was dropped.
+    /// Reserves ids of all these tags. The outcomes have the order of `tasks`. An outcome of None means that the tag's
+    /// table was dropped.
     ///
     /// # Errors
-    /// No ids may be handed out.
+    /// [`RefillError`]. The caller must then hand out no ids.
     fn reserve(
         &mut self,
         tasks: &[&RefillTask<'_, S>],
@@ -66,7 +67,7 @@ pub trait RefillRegistry<S> {
 pub struct Refill<'h, H, C> {
     pub host: &'h H,
     pub saved_range: C,
-    /// The number of rounds, which selects the locked row to wait for.
+    /// The number of rounds, which selects the locked row for which a request waits.
     pub turn: Cell<usize>,
 }
 

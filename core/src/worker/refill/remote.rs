@@ -1,8 +1,8 @@
 //! Registries on other servers.
 //!
-//! The worker asks one registry for ids of all tags, and then asks the next registry for ids of the tags that got none.
-//! Received ids are recorded durably before they are handed out. This server therefore notices a registry that was
-//! restored from a backup, even after its own crash.
+//! The worker asks one registry for ids of all tags, and then asks the next registry for ids of the tags that got no
+//! ids. Received ids are recorded durably before they are handed out. This server therefore notices a registry that was
+//! restored from a backup, even after a crash of this server.
 
 use super::host::{RefillHost, SavedRangeSource, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
@@ -48,7 +48,7 @@ impl<N: Network> Remote<N> {
     }
 }
 
-/// Returns the time limit for the response of each registry. `endpoints`: the number of registries.
+/// Returns the time limit for the response of each registry. `endpoints` is the number of registries.
 pub fn limit(host: &impl RefillHost, endpoints: usize) -> Duration {
     host.settings().registry_timeout / if endpoints > 1 { FRACTION } else { 1 }
 }
@@ -81,7 +81,8 @@ impl<H: RefillHost, N: Network, C: SavedRangeSource> RefillRegistry<H::Slot>
         tasks: &[&RefillTask<'_, H::Slot>],
         wait: LockWait,
     ) -> Result<Vec<Option<Outcome>>, RefillError> {
-        // A request loses the ids that it receives if they cannot be recorded. The next request is therefore delayed.
+        // A request loses the ids that it receives if these ids cannot be recorded. The next request is therefore
+        // delayed.
         let is_overdue = self.refill.host.is_overdue();
         if is_overdue
             || self.remote.lost.is_some_and(|lost| self.uptime().saturating_sub(lost) < BACKOFF.first)
@@ -163,8 +164,8 @@ impl<H: RefillHost, N: Network, C: SavedRangeSource> RemoteRegistry<'_, '_, H, N
         let mut demand = task.demand(*host, host.settings(), saved_range.of(task.source, &task.tag), None);
         let received = tables.received(&self.endpoint.seen.identity, &task.tag)?;
         demand.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
-        // A saved range is used only if it belongs to the last recorded reservation. The range is then consumed only
-        // once, even if the registry is restored to an older state.
+        // A saved range is used only if the range belongs to the last recorded reservation. The range is then consumed
+        // only once, even if the registry is restored to an older state.
         let version = received.map(|received| received.version);
         let is_last = |version_then| Some(version_then) == version || !holds(Guard::SavedRangeIsLast);
         demand.saved_range = demand.saved_range.filter(|saved_range| is_last(saved_range.version));
@@ -204,8 +205,8 @@ impl<H: RefillHost, N: Network, C: SavedRangeSource> RemoteRegistry<'_, '_, H, N
         recorded
     }
 
-    /// Records the fault that an outcome shows, or the registry as the source of reserved ids. Returns whether the
-    /// registry's earlier complaint must stay.
+    /// Records the fault that an outcome shows; if ids were reserved, records the registry as their source. Returns
+    /// whether the earlier complaint about the registry must stay.
     fn is_wrong(&self, task: &RefillTask<'_, H::Slot>, outcome: &Outcome) -> bool {
         match outcome {
             Outcome::Reserved(_) => task.state().registry.store(self.endpoint.position, Relaxed),

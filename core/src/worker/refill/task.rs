@@ -20,18 +20,18 @@ pub struct RefillTask<'s, S> {
     pub tag: Tag,
     /// The table of the tag.
     pub source: u32,
-    /// The ticket of the newest request. Answers go to all requests with tickets up to this one.
+    /// The ticket of the newest request. An answer goes to all requests with tickets up to this ticket.
     ticket: u64,
-    /// The slot's generation when the task was created, and its number of clearings when the row was locked. Ids
-    /// are published only if both are unchanged.
+    /// The slot's generation when the task was created, and the number of clearings of the slot's buffers when the row
+    /// was locked. Ids are published only if both are unchanged.
     stamp: Cell<Stamp>,
-    /// Number of registries that do not have the tag, or have no ids of the tag left.
+    /// The number of registries that do not have the tag, or have no ids of the tag left.
     denials: Cell<usize>,
 }
 
 impl<'s, S: TagSlot> RefillTask<'s, S> {
-    /// Returns the task of a slot. None if no request is pending. The caller holds the directory lock, so the slot belongs
-    /// to the tag.
+    /// Returns the task of a slot. Returns None if no request is pending. The caller holds the directory lock, so the
+    /// slot belongs to the tag.
     pub fn new(slot: &'s S, tag: Tag, source: u32) -> Option<Self> {
         let ticket = slot.state().request.pending()?;
         let stamp = Cell::new(slot.state().segment.stamp());
@@ -64,8 +64,8 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
     ) -> Demand {
         let (slot, uptime) = (self.state(), memory.uptime());
         let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
-        // A last segment that says nothing about demand counts as one that lasted exactly the target time. The step then
-        // stays the same.
+        // A last segment that says nothing about demand counts as a segment that lasted exactly the target time. The
+        // step then stays the same.
         let says_nothing = most.is_some() || slot.was_cut_short();
         let lasted = slot.lasted(uptime).map(|lasted| if says_nothing { settings.target } else { lasted });
         let clearings = slot.segment.stamp().clearings;
@@ -85,7 +85,7 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         }
     }
 
-    /// Returns the highest id that rolled-back transactions handed out. The caller holds the row lock.
+    /// Returns the highest id that rolled-back transactions handed out for the tag. The caller holds the row lock.
     pub fn high_water_mark(&self, memory: &impl SharedMemory, row: &TagRow) -> Option<Reached> {
         let recorded = memory.high_water_mark(self.source, &self.tag);
         let high_water_mark = row.high_water_mark(recorded);
@@ -131,7 +131,8 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
         }
     }
 
-    /// Publishes reserved ids in the buffers. Returns false if the slot has another owner, or was cleared in between.
+    /// Publishes reserved ids in the buffers. Returns false if the slot has another owner, or if its buffers were
+    /// cleared since the ids were reserved.
     pub fn put_out(&self, memory: &impl SharedMemory, reserved: &Reserved, took: Duration) -> bool {
         memory.with_directory_locked(|| {
             let (slot, segment) = (self.state(), &self.state().segment);

@@ -12,7 +12,7 @@ use crate::pg::{encoding, role, server, transaction};
 use crate::segment::timeout::SegmentTimeout;
 use crate::shared::slot::Slot;
 use crate::store::series::{self as store, Number};
-use crate::store::tables::SERIES;
+use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use crate::store::{citus, registry, shard};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
@@ -37,7 +37,6 @@ pub struct CachedSeries {
     grants: Option<Vec<(Oid, Privileges)>>,
     /// The table of series.
     pub table: Source,
-    /// The registries that this database uses.
     registries: Vec<String>,
     /// The slots of the series' sections, as the session last found them.
     sections: RefCell<Vec<Option<(&'static Slot, SectionRef)>>>,
@@ -53,12 +52,18 @@ pub struct CachedSeries {
 }
 
 type SeriesByName = FxHashMap<Tag, Rc<CachedSeries>>;
+/// The registries, and the value of `REGISTRY_CHANGES` at the time of the look-up.
+type RegistriesInUse = Option<(u64, Vec<String>)>;
 
 static CACHE: PerProcess<RefCell<Option<SeriesByName>>> = PerProcess::new(RefCell::new(None));
 /// The series that the session used last. Most calls need the series of the previous call.
 pub(super) static USED: PerProcess<RefCell<Option<Rc<CachedSeries>>>> = PerProcess::new(RefCell::new(None));
-/// The number of invalidation messages for the table of series. A change of the registries in use sends such a message, too.
+/// The number of invalidation messages for the table of series.
 static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+/// The registries that this database uses, as of the last look-up.
+static REGISTRIES: PerProcess<RefCell<RegistriesInUse>> = PerProcess::new(RefCell::new(None));
+/// The number of invalidation messages for the table of registries.
+static REGISTRY_CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 impl CachedSeries {
     pub fn shown(&self) -> String {
@@ -257,8 +262,7 @@ fn look_up_anew(name: &Tag) -> Result<Rc<CachedSeries>, NoNumberError> {
     let (table, row) = store::read(name, timeout.left()).map_err(|why| unseen(why, "series", &timeout))?;
     let (series, is_restricted) = row.ok_or_else(|| unknown(name))??;
     let counters = store::counters(series.key_type).ok_or(SeriesError::NoTable)?;
-    let registries = registry::servers(timeout.left());
-    let registries = registries.map_err(|why| unseen(why, "registry_server", &timeout))?;
+    let registries = registries(&timeout).map_err(|why| unseen(why, "registry_server", &timeout))?;
     let grants = is_restricted.then(|| store::privileges(series.id, timeout.left())).transpose();
     let grants = grants.map_err(|why| unseen(why, "series_privilege", &timeout))?;
     let known = Rc::new(CachedSeries {
@@ -286,6 +290,20 @@ fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumbe
         Unseen::NoTable => SeriesError::NoTable.into(),
         Unseen::Locked => timeout.locked(table).into(),
     }
+}
+
+/// Returns the registries that this database uses. Reads the table of registries only after that table has changed.
+fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
+    REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
+    let as_of = REGISTRY_CHANGES.get();
+    if let Some((known, registries)) = &*REGISTRIES.borrow()
+        && *known == as_of
+    {
+        return Ok(registries.clone());
+    }
+    let registries = registry::servers(timeout.left())?;
+    REGISTRIES.replace(Some((as_of, registries.clone())));
+    Ok(registries)
 }
 
 /// Invalidates all cached series, and all cached plans, because a plan may hold a looked-up value as a constant.

@@ -246,6 +246,7 @@ mod snowflake_ids {
 #[pg_schema]
 mod snowflake_ids_internal {
     use super::{ChangedSeries, handed_on, raise_above};
+    use crate::pg::catalog::Source;
     use crate::pg::encoding::{self, to_utf8};
     use crate::pg::relation::Relation;
     use crate::pg::report::{denied, report, spi};
@@ -256,7 +257,7 @@ mod snowflake_ids_internal {
     use crate::pg::tuple::NoRow;
     use crate::series;
     use crate::store::citus;
-    use crate::store::tables::SERIES;
+    use crate::store::tables::{REGISTRY_SERVER, SERIES};
     use pgrx::Uuid;
     use pgrx::pg_sys::panic::ErrorReport;
     use pgrx::prelude::*;
@@ -426,10 +427,10 @@ mod snowflake_ids_internal {
     #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
     #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
-    fn series_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
-        if let Some(table) = SERIES.find() {
-            table.announce();
-        }
+    fn series_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
+        let table = trigger.relid()?;
+        let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
+        SERIES.find().into_iter().chain(registries).for_each(Source::announce);
         Ok(None)
     }
 }

@@ -464,7 +464,7 @@ AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 -- requires:
 --   report
 
--- Checks of the ids of a table. The server sorts and compares them in one statement, with the snapshot of the call.
+-- Checks of the ids of a table. The server sorts and compares the ids in one statement, with the snapshot of the call.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -961,7 +961,7 @@ COMMENT ON TYPE snowflake_id IS 'an id that is stored, compared and indexed as a
 
 CREATE CAST (snowflake_id AS bigint) WITHOUT FUNCTION AS IMPLICIT;
 CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
--- An SQL literal such as 1 is an integer, and drivers send small numbers as smallint.
+-- These casts are needed because an SQL literal such as 1 is an integer, and drivers send small numbers as smallint.
 CREATE CAST (integer AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (smallint AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 /* </end connected objects> */
@@ -2325,7 +2325,8 @@ CREATE TRIGGER generator_check BEFORE INSERT OR UPDATE ON snowflake_ids.generato
 CREATE TRIGGER generator_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.generator
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.generator_changed();
 
-/* Fails because a name is taken, even by an uncommitted transaction. Only roles that may write to the table call this. */
+/* Raises the error for a name that is taken, perhaps by an uncommitted transaction. Only roles that may write to the table of
+   generators call this function. */
 CREATE FUNCTION snowflake_ids_internal.generator_taken(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2360,8 +2361,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.generator_create IS 'creates a named generator; the default for its layout is the server''s layout';
 
-/* Locks a generator until the transaction ends. Fails if no generator has this name. Any role may call this; the function runs
-   with the rights of the table's owner. */
+/* Locks a generator until the transaction ends. Fails if no generator has this name. Any role may call this function, which
+   runs with the rights of the table's owner. */
 CREATE FUNCTION snowflake_ids_internal.generator_keep(name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -2633,8 +2634,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 --   tags
 --   status_view
 
-/* Tags and the highest reserved id of each. This table is authoritative: ids are reserved here before they are published in
-   shared memory. Rows may be written by hand. */
+/* Segment tags, and the highest reserved id of each tag. This table is authoritative: ids are reserved here before they are
+   published in shared memory. Rows may be written by hand. */
 CREATE TABLE snowflake_ids.segment (
     tag         text COLLATE "C" PRIMARY KEY,
     max_id      bigint      NOT NULL DEFAULT 0,
@@ -2654,7 +2655,7 @@ CREATE TABLE snowflake_ids.segment (
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
-) WITH (fillfactor = 50);  -- reserving rewrites a row on its own page, without touching the index
+) WITH (fillfactor = 50);  -- a reservation writes the new row version to the same page, and the index does not change
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; if the tag has a reset, the highest of its period';
 COMMENT ON COLUMN snowflake_ids.segment.step IS 'the number of ids in the smallest segment';
@@ -2669,8 +2670,8 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
-/* Tags that only roles with privileges on the tag may use. This is a separate table, because a dump of the next table fails to
-   restore if a role is missing. Restricted tags then do not become open. */
+/* Tags that only roles with privileges on the tag may use. The tags have a table of their own, because the dumped rows of the
+   next table cannot be restored if a role is missing. The restricted tags then stay restricted. */
 CREATE TABLE snowflake_ids.segment_restricted (
     tag text COLLATE "C" PRIMARY KEY
 );
@@ -2687,7 +2688,7 @@ CREATE TABLE snowflake_ids.segment_privilege (
 COMMENT ON TABLE snowflake_ids.segment_privilege IS 'rights of roles on restricted segment tags';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.grantee IS 'a role; - means PUBLIC';
 COMMENT ON COLUMN snowflake_ids.segment_privilege.privileges IS 'one or more of OWNER, USAGE, SELECT and UPDATE, separated by commas';
-/* Skips roles that were dropped, because their oids may belong to other roles after a restore. */
+/* Leaves the privileges of dropped roles out of dumps, because the oids may belong to other roles after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment_privilege',
     'WHERE grantee OPERATOR(pg_catalog.=) 0 OR EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.oid OPERATOR(pg_catalog.=) grantee)');
 
@@ -2696,8 +2697,8 @@ CREATE TRIGGER segment_restricted_changed AFTER INSERT OR UPDATE OR DELETE OR TR
 CREATE TRIGGER segment_privilege_changed AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.segment_privilege
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.segment_privileges_changed();
 
-/* Privileges follow a tag that is deleted or renamed. Bound sequences follow a renamed tag; if their tag is deleted, their
-   calls fail. */
+/* If a tag is deleted, deletes its privileges. If a tag is renamed, changes the name in its privileges and in the bindings of
+   sequences. Calls for a sequence that is bound to a deleted tag fail. */
 CREATE FUNCTION snowflake_ids_internal.segment_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -2882,7 +2883,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
 
-/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/tag.rs. */
+/* These functions run with the rights of the tables' owner, after src/sql/tag.rs has checked the caller's rights. */
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,
@@ -3030,7 +3031,7 @@ END
 $$;
 
 /* Restricts a tag to roles with privileges, and returns whether it was open before. Locks the tag's row if this database has
-   it. */
+   the row. */
 CREATE FUNCTION snowflake_ids_internal.segment_restrict(tag text) RETURNS boolean
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3172,7 +3173,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     FROM stands AS s
 $$;
 
--- Returns the problems, the worst first, as far as the caller may read the views.
+-- Returns the problems that show in the views that the caller may read, the worst first.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
@@ -3396,7 +3397,8 @@ LANGUAGE c AS 'MODULE_PATHNAME', 'series_fill_trigger';
 --   status_view
 --   segments
 
-/* The leases of worker ids. Each change of a row compares its token with the token that was read before. */
+/* The leases of worker ids. Each change first locks the row, and checks that the row has not changed since it was read, or
+   that the row has the holder's lease token. */
 CREATE TABLE snowflake_ids.worker_lease (
     datacenter_id     integer     NOT NULL CHECK (datacenter_id >= 0),
     worker_id         integer     NOT NULL CHECK (worker_id >= 0),
@@ -3429,7 +3431,7 @@ COMMENT ON COLUMN snowflake_ids.worker_lease.former_until IS
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.worker_lease', '');
 
 /* Worker ids that servers without a registry have chosen. The choice is also in the state file; a standby that is promoted
-   without a copy of that file reads it from this table. */
+   without a copy of that file reads the choice from this table. */
 CREATE TABLE snowflake_ids.worker_chosen (
     datacenter_id     integer     NOT NULL,
     worker_id         integer     NOT NULL,
@@ -3532,7 +3534,7 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if the sequence
 COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if the sequence was unlogged before the binding; unbinding restores this';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.identity IS
     'a (ALWAYS) or d (BY DEFAULT) if its column was an identity; detach makes the column an identity again';
-/* Skips sequences that were dropped, because their oids may belong to other relations after a restore. */
+/* Leaves the bindings of dropped sequences out of dumps, because the oids may belong to other relations after a restore. */
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.sequence_binding',
     'WHERE EXISTS (SELECT FROM pg_catalog.pg_sequence AS s WHERE s.seqrelid OPERATOR(pg_catalog.=) sequence)');
 
@@ -3584,7 +3586,8 @@ STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setva
 CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
 
-/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the table's owner. */
+/* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the owner of the table
+   of tags. */
 CREATE FUNCTION snowflake_ids_internal.sequence_raise(tag text, value bigint) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3623,7 +3626,8 @@ BEGIN
 END
 $$;
 
-/* Fails if the caller does not manage tags. This check only gives a clearer error; the functions also check the rights. */
+/* Fails if the caller does not manage tags. This check only gives a clearer error: the internal functions refuse such a
+   caller, too. */
 CREATE FUNCTION snowflake_ids_internal.check_manages_tags(function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3648,8 +3652,8 @@ BEGIN
 END
 $$;
 
-/* Restarts the tag of a bound sequence. Runs with the rights of the table's owner. A role that may restart the sequence may
-   also restart its tag. */
+/* Restarts the tag of a bound sequence, unless other sequences, columns or servers take ids of the tag, too. Runs with the
+   rights of the owner of the table of bindings. The caller has checked that the sequence's owner may move the tag. */
 CREATE FUNCTION snowflake_ids_internal.sequence_restart(sequence oid, tag text, highest bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -3743,7 +3747,7 @@ BEGIN
 END
 $$;
 
-/* Removes the obstacles to binding that can be undone later. Returns the sequence's previous properties. */
+/* Removes those obstacles to binding whose removal can be undone later. Returns the sequence's previous properties. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -3758,7 +3762,8 @@ BEGIN
 END
 $$;
 
-/* Restores the properties that a sequence had before it was bound. The type stays bigint if the numbers need it. */
+/* Restores the properties that a sequence had before it was bound. The type stays bigint if the numbers do not fit the former
+   type. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_former(sequence regclass, type regtype, cycles boolean,
     unlogged boolean, number bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3782,7 +3787,7 @@ BEGIN
 END
 $$;
 
-/* Sets a sequence's position within the transaction. Uses RESTART, which a rollback undoes because it writes a new file. */
+/* Sets a sequence's position. A rollback undoes the change, because ALTER SEQUENCE ... RESTART first writes a new file. */
 CREATE FUNCTION snowflake_ids_internal.sequence_put(sequence regclass, number bigint, is_called boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -3792,7 +3797,8 @@ BEGIN
 END
 $$;
 
-/* Binds a sequence that is fit and locked. The caller has raised the target above the sequence's numbers. */
+/* Binds a sequence that is locked and has no obstacle to binding. Raises the tag above the sequence's numbers, or fails if
+   the next snowflake id is not above these numbers. */
 CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
     most bigint DEFAULT 9223372036854775807) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -3911,6 +3917,8 @@ BEGIN
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    -- Without this, unbind_sequence would give the sequence the type of its column, which may be narrower.
+    PERFORM snowflake_ids_internal.sequence_remember(sequence, 'bigint'::regtype, false, false, NULL);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';
@@ -3993,7 +4001,8 @@ COMMENT ON COLUMN snowflake_ids.series.scope IS
 COMMENT ON COLUMN snowflake_ids.series.sections IS 'the number of sections that the keys are divided into; null if the kind has none';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series', '');
 
-/* One table for each type of keys. Taking a number is a HOT update: the new row is on the same page, and the index stays. */
+/* One table of counters for each type of keys. Taking a number is a HOT update: the new row version is on the same page, and
+   the index does not change. */
 CREATE TABLE snowflake_ids.series_bigint (
     series     bigint NOT NULL,
     key        bigint NOT NULL,
@@ -4106,8 +4115,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT coalesce(array_agg(format('%s section %s of %s', $1, section, $2)), '{}') FROM generate_series(1, least($2, 1024)) AS section
 $$;
 
-/* Creates the tags of the sections. If registries on other servers keep the tags, a series of the same name there creates
-   them. */
+/* Creates the tags of the sections. If registries on other servers keep the tags, only restricts the tags here. The creation
+   of a series of the same name on a registry creates the tags there. */
 CREATE FUNCTION snowflake_ids_internal.series_make_sections(name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -4230,7 +4239,7 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_create IS 'creates a series; with an owner, only that role may use it until the owner grants rights';
 
-/* The caller's rights were checked before these functions run with the rights of the tables' owner: src/sql/series.rs. */
+/* These functions run with the rights of the tables' owner, after src/sql/series.rs has checked the caller's rights. */
 CREATE FUNCTION snowflake_ids_internal.series_alter(
     name        text,
     max_value   bigint,
@@ -4594,8 +4603,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.series_detach IS 'stops a series from filling a column; rows and counters stay';
 
-/* Distributed series. Each series has a table of counters. The counter of a key is on the Citus shard that has the key's rows.
-   Citus propagates the privileges on this table. The coordinator propagates the row of the series. */
+/* Distributed series. Each distributed series has its own table of counters. The counter of a key is on the Citus shard that
+   has the key's rows. Citus propagates the privileges on this table. The coordinator propagates the row of the series. */
 CREATE FUNCTION snowflake_ids_internal.series_key_table(series bigint) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
 AS $$ SELECT 'snowflake_ids.series_keys_' || lpad(to_hex(series), 16, '0') $$;
@@ -4751,7 +4760,8 @@ COMMENT ON VIEW snowflake_ids.series_status IS 'the series that the reader may s
 COMMENT ON COLUMN snowflake_ids.series_status.keys IS
     'keys with a counter, counted up to 10,000; null for a monotonic series, whose keys share the maximum of their section';
 
-/* One row for each key's counter. A condition on the key column of the series' type uses the index. */
+/* One row for each key's counter. A condition on key_bigint, key_text or key_uuid, whichever has the type of the series'
+   keys, uses an index. */
 CREATE VIEW snowflake_ids.series_key WITH (security_barrier) AS
 SELECT s.name AS series, k.key, k.last_value, k.period, k.key_bigint, k.key_text, k.key_uuid
 FROM snowflake_ids.series AS s CROSS JOIN LATERAL (
@@ -4798,8 +4808,8 @@ COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, databa
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline on which the registry was seen';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
 
-/* The highest ids received from registries. A row is written before its ids are handed out, to detect a registry that was
-   restored from a backup. */
+/* For each registry and tag, the highest id that was received. A row is written before the received ids are handed out, so
+   that the server can detect a registry that was restored from a backup. */
 CREATE TABLE snowflake_ids.received (
     identity    text        NOT NULL,
     tag         text        COLLATE "C" NOT NULL,
@@ -4813,9 +4823,10 @@ COMMENT ON TABLE snowflake_ids.received IS 'the highest id received of each tag 
 COMMENT ON COLUMN snowflake_ids.received.version IS 'the version of the registry''s row when max_id was received; null if the ids were handed over to the registry';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.received', '');
 
-/* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES
-   would replace the rows by another server's rows. Sessions would not notice this, and both servers would issue the same
-   ids. These triggers fire before all others, because triggers fire in the order of their names. */
+/* Keeps rows of logical replication out of these tables, which describe this server alone. A publication FOR ALL TABLES would
+   replace the rows with another server's rows. Sessions would not notice the change, and both servers would issue the same
+   ids. Triggers fire in the order of their names, so these triggers (_applied) fire before the triggers that check rows
+   (_check). */
 DO $$
 DECLARE
     name text;
@@ -4833,8 +4844,9 @@ BEGIN
 END
 $$;
 
-/* Skips rows of these tables when the database's owner restores a dump. The owner must not set leases of worker ids or
-   received ids; the server determines them again. Only an administrator may set the registry. */
+/* When the database's owner restores a dump, skips the leases of worker ids and the received ids, which the owner must not
+   set. The server determines them again. Refuses rows of registry_server, because only an administrator may set the registry.
+   */
 CREATE FUNCTION snowflake_ids_internal.keep_from_restore() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4856,11 +4868,13 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
-/* The sessions' cache of series contains the registries that this database uses. */
+/* Sessions cache the registries in use together with each series, so a change of the registries makes the cached series
+   stale. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.series_changed();
 
-/* The server's state file lists the databases that use a registry, or that lease worker ids to other servers. */
+/* The server's state file records the source of the worker id, so the launcher must search a database again after the
+   database has begun or stopped using a registry, or has recorded a lease of a worker id. */
 CREATE TRIGGER registry_changed AFTER INSERT OR DELETE OR UPDATE OF position, server, identity OR TRUNCATE ON snowflake_ids.registry_server
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_ids_internal.registry_changed();
 CREATE TRIGGER registry_changed AFTER INSERT ON snowflake_ids.worker_lease
@@ -4881,7 +4895,8 @@ BEGIN
 END
 $$;
 
-/* Blocks reservations and receipts of ids until the transaction ends, so that comparisons stay valid. */
+/* Blocks reservations and receipts of ids until the transaction ends, so that the highest ids that the transaction compares
+   do not change. */
 CREATE FUNCTION snowflake_ids_internal.registry_lock() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -4900,16 +4915,16 @@ BEGIN
 END
 $$;
 
-/* The highest id of each tag in this database, reserved or received. */
+/* For each tag of this database, the highest id that was reserved in this database or received from a registry. */
 CREATE VIEW snowflake_ids_internal.registry_reached AS
 SELECT DISTINCT ON (tag) tag, period, max_id
 FROM (SELECT tag, period, max_id FROM snowflake_ids.segment
       UNION ALL SELECT tag, period, max_id FROM snowflake_ids.received) AS k
 ORDER BY tag, period DESC NULLS LAST, max_id DESC;
 
-/* Records the highest id of a tag that was handed over to a registry, as use_registry does for all tags. If the registry is
-   later restored from an older backup, the server notices. Saved ranges of the tag may be below the recorded id, and are not
-   used any more. */
+/* Records, for each registry in use, the highest id of a tag that the registries have created or raised for this database.
+   use_registry does the same for all tags. If such a registry is later restored from an older backup, the server notices.
+   Saved ranges of the tag may be below the recorded id, and are not used any more. */
 CREATE FUNCTION snowflake_ids_internal.registry_note(tag text, max_id bigint) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     INSERT INTO snowflake_ids.received AS r (identity, tag, max_id)
@@ -4988,8 +5003,8 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
-/* Runs a statement on each active worker of a Citus cluster. Each worker runs it over a connection of Citus, as the current
-   user, in its own transaction. If the statement fails on some nodes, the other nodes keep their changes. */
+/* Runs a statement on each active worker of a Citus cluster. Each worker runs the statement over a connection of Citus, as
+   the current user, in a transaction of its own. If the statement fails on some nodes, the other nodes keep their changes. */
 CREATE FUNCTION snowflake_ids_internal.citus_run_on_workers(command text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5011,7 +5026,7 @@ BEGIN
 END
 $$;
 
-/* Returns a hash of the distributed tables' defaults of this extension; null without Citus. The hash must be the same on all
+/* Returns a hash of this extension's defaults in distributed tables; null without Citus. The hash must be the same on all
    nodes. */
 CREATE FUNCTION snowflake_ids_internal.citus_defaults() RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -5187,8 +5202,8 @@ END
 $$;
 COMMENT ON FUNCTION snowflake_ids.citus_status IS 'the nodes of this Citus cluster, with worker id, layout, registry, version and problem';
 
-/* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log the
-   statement with its password. */
+/* Creates this node's user mapping for a registry. Returns errors instead of raising them, because the server would log a
+   failed statement, which contains the password. */
 CREATE FUNCTION snowflake_ids_internal.citus_map(server name, options text[]) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_variable
@@ -5242,7 +5257,8 @@ BEGIN
 END
 $$;
 
-/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and results; the keys are node ids. */
+/* Runs a statement on the active workers, or on the coordinator alone. Returns errors and unexpected results as JSON; the
+   keys are node ids. */
 CREATE FUNCTION snowflake_ids_internal.citus_tell(command text, on_workers boolean) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -5535,7 +5551,8 @@ $$;
 --   registries
 
 /* Metrics with Prometheus' conventions: column <column> of view metric_X is the metric snowflake_ids_X_<column>. Units are
-   base units, counters end in _total, and text columns are labels. Each view is one query, so any exporter can use it. */
+   base units, counters end in _total, and text columns are labels. Each view is one query, so any exporter can use the views.
+   */
 
 CREATE VIEW snowflake_ids.metric AS
 SELECT k.kind, k.issued_total
@@ -5607,7 +5624,7 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids taken
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no slot, and got a slot.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their slot to other tags.';
 
-/* Roles that may read all statistics also see restricted tags: a metrics exporter has no rights on tags. */
+/* Roles that may read all statistics also see restricted tags, because a metrics exporter has no rights on tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,
@@ -5710,13 +5727,13 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'The durati
 --   registries
 --   segment_nextval
 
--- Attaching: replaces the sequence, identity or missing default of a column by a default of this extension. Detaching is the
+-- Attaching gives a column a default of this extension, in place of a sequence, an identity or no default. Detaching is the
 -- reverse.
 --
 -- ALTER TABLE and similar statements make all changes, so the new default is dumped, restored and upgraded like any other.
 -- Row security is never bypassed: a policy that hides rows from these functions causes an error, as with pg_dump.
 --
--- The table must belong to the caller, or the caller is a superuser. A table may contain code of its owner: index
+-- The table must belong to the caller, or the caller must be a superuser. A table may contain code of its owner: index
 -- expressions, checks, policies, and functions. Therefore:
 -- * as_owner reads and changes each table, because partitions and children may have different owners.
 -- * The caller's rights are used to change tags and to create sequences, because these steps run no code of the owner.
@@ -6572,9 +6589,9 @@ $$;
 -- sequence are a group, because one binding serves all of them. Each group has a transaction of its own. Partitions and
 -- children are attached together with the topmost parent that has a sequence for the column.
 --
--- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas.
--- After each COMMIT the procedures lock the extension again, because another role could drop it and reuse the names of its
--- objects.
+-- A procedure that commits cannot set a search_path, so the procedures qualify types and functions with their schemas. After
+-- each COMMIT the procedures lock the extension again, because another role could drop the extension and reuse the names of
+-- its objects.
 
 -- Returns columns that have a default of this extension or a sequence, and columns that are the only column of a primary key.
 -- sequence is the sequence of the default or the identity. kind is the kind of ids that the column already has. above is the
@@ -6691,8 +6708,8 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE snowflake_ids_internal.type_maximum(snowflake_ids_internal.base_type(a.atttypid)) < 9223372036854775807
 $$;
 
--- Runs the checks of attach that keep no lock and read no row. Returns their error, or null. The checks print constraints, so
--- they wait if another session locks a constraint's table.
+-- Runs the checks of attach that keep no lock and read no row. Returns the error of the first check that fails, or null. The
+-- checks print constraints, so they wait if another session locks a constraint's table.
 CREATE FUNCTION snowflake_ids_internal.attach_error(relation regclass, attribute name, kind text, OUT shared regclass, OUT message text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -6714,7 +6731,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns the error of the same checks for a group's sequence and all columns that it serves.
+-- Returns the error of the same checks for a group's sequence and all columns that this sequence serves.
 CREATE FUNCTION snowflake_ids_internal.group_error(relation regclass, attribute name, sequence regclass, kind text) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $$
 BEGIN
@@ -6874,9 +6891,9 @@ BEGIN
             PERFORM snowflake_ids.detach(relation, attribute);
         ELSE
             PERFORM snowflake_ids.attach(relation, attribute, kind);
+            -- The first call has already reported the other columns.
+            PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
         END IF;
-        -- The first call has already reported the other columns.
-        PERFORM set_config('client_min_messages', 'warning', true) WHERE current_setting('client_min_messages') <> 'error';
     END LOOP;
     RETURN NULL;
 EXCEPTION WHEN OTHERS THEN
@@ -7112,8 +7129,8 @@ BEGIN
 END
 $$;
 
--- Changes the default of a table, its partitions and its children. A row that is inserted directly into a partition gets the
--- partition's default.
+-- Changes a column's default in a table, its partitions and its children. A row that is inserted directly into a partition
+-- gets the partition's default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7122,7 +7139,7 @@ BEGIN
 END
 $$;
 
--- Drops identities, and with them their sequences. With keep_sequence, creates sequences of the same names and options
+-- Drops identities, and with them their sequences. With keep_sequence, creates sequences with the same names and options
 -- again.
 CREATE FUNCTION snowflake_ids_internal.drop_identities(relation regclass, attribute name, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7365,7 +7382,8 @@ BEGIN
 END
 $$;
 
--- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, it gets `options`.
+-- Restores an identity. The identity gets the options of the kept sequence. Without a kept sequence, the identity gets
+-- `options`.
 CREATE FUNCTION snowflake_ids_internal.restore_identity(relation regclass, attribute name, highest bigint, always boolean, kept regclass,
     options text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7633,7 +7651,7 @@ $$;
 
 -- Notices for the user.
 
--- Reports replaced defaults, except defaults of this extension and those that use a sequence that the column owns.
+-- Reports replaced defaults, except defaults of this extension and defaults that use a sequence that the column owns.
 CREATE FUNCTION snowflake_ids_internal.tell_replaced_defaults(relation regclass, attribute name, expression text)
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -7751,9 +7769,10 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         snowflake_ids_internal.registry_identity())
 $$;
 
--- Returns the unique keys of distributed tables that lack the distribution column: for one table, or, if the argument is null,
--- for all. Citus enforces such a key only within each shard. fault is null if one of the key's columns has a default of this
--- extension, and no trigger may write to that column. Keys without an integer column are left out.
+-- Returns the unique keys of distributed tables that lack the distribution column: for one table, or, if the argument is
+-- null, for all. Citus enforces such a key only within each shard. fault is null if one of the key's columns has a default of
+-- this extension and no trigger can write to that column, or if one of the columns refers to such a column by a foreign key
+-- within the shard. Keys without an integer column are left out.
 CREATE FUNCTION snowflake_ids_internal.citus_keys(relation regclass)
 RETURNS TABLE (key_of regclass, key name, fault text, hint text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
@@ -7796,7 +7815,7 @@ $$;
 
 /* Functions that run on the coordinator. */
 
--- Checks all nodes first. If one fails, no node is changed.
+-- Checks all workers before any change. If the check of a worker fails, no node is changed.
 CREATE FUNCTION snowflake_ids_internal.check_workers(relation regclass, attribute name, kind text, generator text,
     highest bigint, expression text, identity boolean) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -7809,7 +7828,7 @@ BEGIN
 END
 $$;
 
--- Fails in a transaction block, because workers commit separately, so that a rollback would leave them changed.
+-- Fails in a transaction block, because workers commit separately. A rollback would leave the workers changed.
 CREATE FUNCTION snowflake_ids_internal.check_alone(function text, relation regclass) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -7840,13 +7859,15 @@ EXCEPTION WHEN OTHERS THEN
 END
 $$;
 
--- Returns a limited lock_timeout, because a session that waits for a table's lock blocks all later requests for the lock.
+-- Returns lock_timeout, or a limit if lock_timeout is 0, because a session that waits for a table's lock blocks all later
+-- requests for the lock.
 CREATE FUNCTION snowflake_ids_internal.bounded_lock_timeout() RETURNS text
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE current_setting('lock_timeout') WHEN '0' THEN '20s' ELSE current_setting('lock_timeout') END
 $$;
 
--- Detaches the column on the workers. Each worker continues in its own range of numbers, above the column's numbers.
+-- Detaches the column on the workers. The column's sequence on each worker continues in the worker's own range of numbers,
+-- above the column's numbers.
 CREATE FUNCTION snowflake_ids_internal.detach_workers(relation regclass, attribute name, kind text, expression text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -8067,9 +8088,9 @@ $$;
 
 /* <begin connected objects> */
 -- finalize
-/* The parts of administration, and the only list of the privileges that each part needs. Internal functions of attach and
-   detach are not listed. They run with the caller's rights, or with the rights of a table owner that the caller is a member
-   of. */
+/* The parts of administration, and the only list of the privileges that each part needs. The internal functions of attach and
+   detach are listed, because they call each other with the caller's rights, or with the rights of a table owner that the
+   caller is a member of. */
 CREATE FUNCTION snowflake_ids_internal.administration_objects(part text) RETURNS TABLE (object text, privileges text)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -8212,13 +8233,13 @@ GRANT EXECUTE ON FUNCTION
 TO PUBLIC;
 
 /* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
-   ids and the choice of registries concern other databases, too. The owner can dump those tables, but only administrators
-   can restore them. */
+   ids and the choice of registries concern other databases, too. The owner can dump the tables of leases and registries, but
+   only administrators can restore their rows. */
 SELECT snowflake_ids.administration_grant(part, 'pg_database_owner') FROM unnest(ARRAY['tags', 'generators', 'series']) AS part;
 GRANT SELECT, INSERT ON snowflake_ids.worker_lease, snowflake_ids.registry_server, snowflake_ids.received,
     snowflake_ids.sequence_binding TO pg_database_owner;
 
-/* The view shows the addresses of nodes. */
+/* citus_status shows the addresses of nodes, so not all roles may call it. */
 GRANT EXECUTE ON FUNCTION snowflake_ids.citus_status() TO pg_monitor;
 
 COMMENT ON SCHEMA snowflake_ids IS 'administration of ids';

@@ -31,11 +31,23 @@ mod text;
 mod uuid;
 mod worker;
 
+/// The schema of the functions that users call by a qualified name.
+#[pgrx::pg_schema]
+mod snowflake_ids {}
+
+/// The schema of the functions that only the extension calls.
+#[pgrx::pg_schema]
+mod snowflake_ids_internal {}
+
 pgrx::extension_sql!(
     "
 /* Objects in users' schemas are not found from here on. The control file names the schema pg_catalog, so that the server
    sets the same search_path for every other script. */
 SET LOCAL search_path = pg_catalog, pg_temp;
+
+/* pgrx does not know that functions of triggers need their schema, so the schemas are created before everything else. */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids;
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal;
 ",
     name = "search_path",
     bootstrap

@@ -12,82 +12,18 @@ The ordering of items is not stable, it is driven by a dependency graph.
 /* Objects in users' schemas are not found from here on. The control file names the schema pg_catalog, so that the server
    sets the same search_path for every other script. */
 SET LOCAL search_path = pg_catalog, pg_temp;
+
+/* pgrx does not know that functions of triggers need their schema, so the schemas are created before everything else. */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids;
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal;
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::change::snowflake_ids */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::snowflake_ids */
 /* </end connected objects> */
 
 /* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::metrics::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::report::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::series::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::state::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::status::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids; /* snowflake_ids::sql::tag::snowflake_ids */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::attach::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::audit::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::change::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::generator::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::metrics::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::progress::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::report::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::safe_position::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::segment::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::sequence::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::series::snowflake_ids_internal */
-/* </end connected objects> */
-
-/* <begin connected objects> */
-CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::tag::snowflake_ids_internal */
+CREATE SCHEMA IF NOT EXISTS snowflake_ids_internal; /* snowflake_ids::sql::snowflake_ids_internal */
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -230,7 +166,7 @@ AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::safe_position::snowflake_ids_internal::safe_id_holders
+-- snowflake_ids::sql::safe_position::safe_id_holders
 CREATE  FUNCTION snowflake_ids_internal."safe_id_holders"() RETURNS SETOF INT /* i32 */
 STRICT VOLATILE PARALLEL RESTRICTED
 LANGUAGE c /* Rust */
@@ -254,7 +190,7 @@ AS 'MODULE_PATHNAME', 'snowflake_safe_time_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::report::snowflake_ids_internal::failed_calls
+-- snowflake_ids::sql::report::failed_calls
 CREATE  FUNCTION snowflake_ids_internal."failed_calls"() RETURNS bigint /* i64 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -354,7 +290,7 @@ AS 'MODULE_PATHNAME', 'worker_note_chosen_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::report::snowflake_ids::status_history
+-- snowflake_ids::sql::report::status_history
 CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
 	"sampled_at" timestamp with time zone,  /* TimestampWithTimeZone */
 	"elapsed" interval,  /* Interval */
@@ -373,7 +309,7 @@ AS 'MODULE_PATHNAME', 'status_history_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::report::snowflake_ids_internal::launcher_runs
+-- snowflake_ids::sql::report::launcher_runs
 CREATE  FUNCTION snowflake_ids_internal."launcher_runs"() RETURNS bool /* bool */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -381,7 +317,7 @@ AS 'MODULE_PATHNAME', 'launcher_runs_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::report::snowflake_ids_internal::layout_parts
+-- snowflake_ids::sql::report::layout_parts
 CREATE  FUNCTION snowflake_ids_internal."layout_parts"(
 	"generator" text /* Option < Text < '_ > > */
 ) RETURNS TABLE (
@@ -408,7 +344,7 @@ AS 'MODULE_PATHNAME', 'layout_parts_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::report::snowflake_ids_internal::page_of
+-- snowflake_ids::sql::report::page_of
 CREATE  FUNCTION snowflake_ids_internal."page_of"(
 	"report" text /* Text < '_ > */
 ) RETURNS text /* Result < TextOut, ErrorReport > */
@@ -418,7 +354,7 @@ AS 'MODULE_PATHNAME', 'page_of_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::report::snowflake_ids_internal::presets
+-- snowflake_ids::sql::report::presets
 CREATE  FUNCTION snowflake_ids_internal."presets"() RETURNS SETOF TEXT /* & '_ str */
 IMMUTABLE STRICT PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -426,7 +362,7 @@ AS 'MODULE_PATHNAME', 'presets_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids_internal::audit_tag
+-- snowflake_ids::sql::audit::audit_tag
 CREATE  FUNCTION snowflake_ids_internal."audit_tag"(
 	"tag" text /* TagArg < '_ > */
 ) RETURNS TABLE (
@@ -440,7 +376,7 @@ AS 'MODULE_PATHNAME', 'audit_tag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids_internal::lock_to_read
+-- snowflake_ids::sql::audit::lock_to_read
 CREATE  FUNCTION snowflake_ids_internal."lock_to_read"(
 	"relation" oid /* pg_sys :: Oid */
 ) RETURNS void
@@ -450,7 +386,7 @@ AS 'MODULE_PATHNAME', 'lock_to_read_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::audit::snowflake_ids_internal::read_as_owner
+-- snowflake_ids::sql::audit::read_as_owner
 CREATE  FUNCTION snowflake_ids_internal."read_as_owner"(
 	"relation" oid, /* pg_sys :: Oid */
 	"query" text /* Text < '_ > */
@@ -703,7 +639,7 @@ COMMENT ON FUNCTION snowflake_ids.audit IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_make_shards
+-- snowflake_ids::sql::series::series_make_shards
 CREATE  FUNCTION snowflake_ids_internal."series_make_shards"(
 	"series" text, /* Option < Text < '_ > > */
 	"beside" oid /* Option < pg_sys :: Oid > */
@@ -714,7 +650,7 @@ AS 'MODULE_PATHNAME', 'series_make_shards_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_remember
+-- snowflake_ids::sql::sequence::sequence_remember
 CREATE  FUNCTION snowflake_ids_internal."sequence_remember"(
 	"of" oid, /* Option < pg_sys :: Oid > */
 	"of_type" oid, /* Option < pg_sys :: Oid > */
@@ -728,7 +664,7 @@ AS 'MODULE_PATHNAME', 'sequence_remember_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_check_scope
+-- snowflake_ids::sql::series::series_check_scope
 CREATE  FUNCTION snowflake_ids_internal."series_check_scope"(
 	"kind" text, /* Option < Text < '_ > > */
 	"scope" text /* Option < Text < '_ > > */
@@ -755,7 +691,7 @@ AS 'MODULE_PATHNAME', 'extension_keep_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_places
+-- snowflake_ids::sql::metrics::segment_places
 CREATE  FUNCTION snowflake_ids_internal."segment_places"() RETURNS TABLE (
 	"hits" bigint,  /* i64 */
 	"misses" bigint,  /* i64 */
@@ -767,7 +703,7 @@ AS 'MODULE_PATHNAME', 'segment_places_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_erase
+-- snowflake_ids::sql::sequence::sequence_erase
 CREATE  FUNCTION snowflake_ids_internal."sequence_erase"(
 	"of" oid /* pg_sys :: Oid */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -777,7 +713,7 @@ AS 'MODULE_PATHNAME', 'sequence_erase_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_record
+-- snowflake_ids::sql::sequence::sequence_record
 CREATE  FUNCTION snowflake_ids_internal."sequence_record"(
 	"of" oid, /* Option < pg_sys :: Oid > */
 	"tag" text, /* Option < Text < '_ > > */
@@ -790,7 +726,7 @@ AS 'MODULE_PATHNAME', 'sequence_record_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_stands_at_end
+-- snowflake_ids::sql::sequence::sequence_stands_at_end
 CREATE  FUNCTION snowflake_ids_internal."sequence_stands_at_end"(
 	"of" oid /* pg_sys :: Oid */
 ) RETURNS bool /* bool */
@@ -800,7 +736,7 @@ AS 'MODULE_PATHNAME', 'sequence_stands_at_end_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::dense_counts
+-- snowflake_ids::sql::metrics::dense_counts
 CREATE  FUNCTION snowflake_ids_internal."dense_counts"() RETURNS TABLE (
 	"keys" bigint,  /* i64 */
 	"places" bigint,  /* i64 */
@@ -1488,7 +1424,7 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_drop
+-- snowflake_ids::sql::series::series_drop
 CREATE  FUNCTION snowflake_ids."series_drop"(
 	"name" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -1498,7 +1434,7 @@ AS 'MODULE_PATHNAME', 'series_drop_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_revoke
+-- snowflake_ids::sql::series::series_revoke
 CREATE  FUNCTION snowflake_ids."series_revoke"(
 	"series" text, /* Option < Text < '_ > > */
 	"role" text, /* Option < Text < '_ > > */
@@ -1510,7 +1446,7 @@ AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
+-- snowflake_ids::sql::series::series_set
 CREATE  FUNCTION snowflake_ids."series_set"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" text, /* Option < Text < '_ > > */
@@ -1523,7 +1459,7 @@ AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
+-- snowflake_ids::sql::series::series_set
 CREATE  FUNCTION snowflake_ids."series_set"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" uuid, /* Option < Uuid > */
@@ -1536,7 +1472,7 @@ AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_set
+-- snowflake_ids::sql::series::series_set
 CREATE  FUNCTION snowflake_ids."series_set"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" bigint, /* Option < i64 > */
@@ -1549,7 +1485,7 @@ AS 'MODULE_PATHNAME', 'series_set_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_grant
+-- snowflake_ids::sql::series::series_grant
 CREATE  FUNCTION snowflake_ids."series_grant"(
 	"series" text, /* Option < Text < '_ > > */
 	"role" text, /* Option < Text < '_ > > */
@@ -1561,7 +1497,7 @@ AS 'MODULE_PATHNAME', 'series_grant_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::series_alter
+-- snowflake_ids::sql::series::series_alter
 CREATE  FUNCTION snowflake_ids."series_alter"(
 	"name" text, /* Option < Text < '_ > > */
 	"max_value" bigint DEFAULT NULL, /* Option < i64 > */
@@ -1579,7 +1515,7 @@ AS 'MODULE_PATHNAME', 'series_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids::has_series_privilege
+-- snowflake_ids::sql::series::has_series_privilege
 CREATE  FUNCTION snowflake_ids."has_series_privilege"(
 	"series" text, /* Text < '_ > */
 	"privilege" text /* Text < '_ > */
@@ -1590,7 +1526,7 @@ AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::status::snowflake_ids::status
+-- snowflake_ids::sql::status::status
 CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
 	"datacenter_id" INT,  /* Option < i32 > */
 	"worker_id" INT,  /* Option < i32 > */
@@ -1623,7 +1559,7 @@ AS 'MODULE_PATHNAME', 'status_wrapper';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids::status
+--   status
 
 
 CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
@@ -1631,7 +1567,7 @@ COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake g
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::library_version
+-- snowflake_ids::sql::metrics::library_version
 CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -1639,7 +1575,7 @@ AS 'MODULE_PATHNAME', 'library_version_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::layout_seconds_left
+-- snowflake_ids::sql::metrics::layout_seconds_left
 CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
 	"layout" text /* Text < '_ > */
 ) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
@@ -1649,7 +1585,7 @@ AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_counts
+-- snowflake_ids::sql::metrics::segment_counts
 CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
 	"database" oid,  /* pg_sys :: Oid */
 	"source" oid,  /* pg_sys :: Oid */
@@ -1667,7 +1603,7 @@ AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids_internal::segment_totals
+-- snowflake_ids::sql::metrics::segment_totals
 CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
 	"ids_issued" bigint,  /* i64 */
 	"refills" bigint,  /* i64 */
@@ -1683,7 +1619,7 @@ AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_tables
+-- snowflake_ids::sql::progress::progress_tables
 CREATE  FUNCTION snowflake_ids_internal."progress_tables"(
 	"done" bigint, /* i64 */
 	"total" bigint /* i64 */
@@ -1694,7 +1630,7 @@ AS 'MODULE_PATHNAME', 'progress_tables_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_places
+-- snowflake_ids::sql::progress::progress_places
 CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
 	"pid" INT,  /* i32 */
 	"datid" oid,  /* pg_sys :: Oid */
@@ -1713,7 +1649,7 @@ AS 'MODULE_PATHNAME', 'progress_places_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_end
+-- snowflake_ids::sql::progress::progress_end
 CREATE  FUNCTION snowflake_ids_internal."progress_end"(
 	"command" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -1723,7 +1659,7 @@ AS 'MODULE_PATHNAME', 'progress_end_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::progress::snowflake_ids_internal::progress_enter
+-- snowflake_ids::sql::progress::progress_enter
 CREATE  FUNCTION snowflake_ids_internal."progress_enter"(
 	"command" text, /* Text < '_ > */
 	"relation" oid, /* pg_sys :: Oid */
@@ -1736,7 +1672,7 @@ AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::progress_places
+--   progress_places
 --   status_view
 
 
@@ -1747,7 +1683,7 @@ COMMENT ON VIEW snowflake_ids.progress IS 'the progress of running calls of audi
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges
+-- snowflake_ids::sql::tag::segment_privileges
 CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
 	"held" text, /* Text < '_ > */
 	"more" text, /* Text < '_ > */
@@ -1759,14 +1695,14 @@ AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids_internal::segment_privileges_changed
+-- snowflake_ids::sql::tag::segment_privileges_changed
 CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids::status_history
+--   status_history
 --   status_view
 
 
@@ -1775,7 +1711,7 @@ COMMENT ON VIEW snowflake_ids.status_history IS 'the activity of this server in 
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_layout
+-- snowflake_ids::sql::sequence::sequence_check_layout
 CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
 	"increment" bigint, /* Option < i64 > */
 	"generator" text /* Option < Text < '_ > > */
@@ -1786,7 +1722,7 @@ AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_resume_above
+-- snowflake_ids::sql::sequence::sequence_resume_above
 CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
 	"highest" bigint, /* i64 */
 	"increment" bigint /* i64 */
@@ -1797,7 +1733,7 @@ AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_check_redirects
+-- snowflake_ids::sql::sequence::sequence_check_redirects
 CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
@@ -1805,7 +1741,7 @@ AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_reach
+-- snowflake_ids::sql::sequence::sequence_reach
 CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
 	"number" bigint, /* i64 */
 	"increment" bigint /* i64 */
@@ -1816,7 +1752,7 @@ AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_move
+-- snowflake_ids::sql::sequence::sequence_move
 CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
 	"of" oid, /* pg_sys :: Oid */
 	"value" bigint, /* i64 */
@@ -1828,13 +1764,13 @@ AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::sequence::snowflake_ids_internal::sequence_binding_changed
+-- snowflake_ids::sql::sequence::sequence_binding_changed
 CREATE FUNCTION snowflake_ids_internal.sequence_binding_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_binding_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_check
+-- snowflake_ids::sql::change::layout_change_check
 CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
 	"new" text, /* Text < '_ > */
 	"generator" text /* Option < Text < '_ > > */
@@ -1845,7 +1781,7 @@ AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids_internal::layout_change_own
+-- snowflake_ids::sql::change::layout_change_own
 CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
 	"new" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -1855,7 +1791,7 @@ AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_make_trigger
+-- snowflake_ids::sql::series::series_make_trigger
 CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
 	"series" text, /* Option < Text < '_ > > */
 	"relation" oid, /* Option < pg_sys :: Oid > */
@@ -1868,7 +1804,7 @@ AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+-- snowflake_ids::sql::series::series_raise
 CREATE  FUNCTION snowflake_ids_internal."series_raise"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" text, /* Option < Text < '_ > > */
@@ -1880,7 +1816,7 @@ AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+-- snowflake_ids::sql::series::series_raise
 CREATE  FUNCTION snowflake_ids_internal."series_raise"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" uuid, /* Option < Uuid > */
@@ -1892,7 +1828,7 @@ AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_raise
+-- snowflake_ids::sql::series::series_raise
 CREATE  FUNCTION snowflake_ids_internal."series_raise"(
 	"series" text, /* Option < Text < '_ > > */
 	"key" bigint, /* Option < i64 > */
@@ -1904,7 +1840,7 @@ AS 'MODULE_PATHNAME', 'series_raise_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_to_attach
+-- snowflake_ids::sql::series::series_to_attach
 CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
 	"series" text, /* Option < Text < '_ > > */
 	"owner" oid /* Option < pg_sys :: Oid > */
@@ -1919,7 +1855,7 @@ AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_refuse
+-- snowflake_ids::sql::series::series_refuse
 CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
 	"kind" text, /* Option < Text < '_ > > */
 	"registry" text, /* Option < Text < '_ > > */
@@ -1931,7 +1867,7 @@ AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_check
+-- snowflake_ids::sql::series::series_check
 CREATE  FUNCTION snowflake_ids_internal."series_check"(
 	"name" text, /* Option < Text < '_ > > */
 	"kind" text, /* Option < Text < '_ > > */
@@ -1952,13 +1888,13 @@ AS 'MODULE_PATHNAME', 'series_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::series::snowflake_ids_internal::series_changed
+-- snowflake_ids::sql::series::series_changed
 CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_alter
+-- snowflake_ids::sql::tag::segment_alter
 CREATE  FUNCTION snowflake_ids."segment_alter"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"step" bigint DEFAULT NULL, /* Option < i64 > */
@@ -1977,7 +1913,7 @@ AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_grant
+-- snowflake_ids::sql::tag::segment_grant
 CREATE  FUNCTION snowflake_ids."segment_grant"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"role" text, /* Option < Text < '_ > > */
@@ -1989,7 +1925,7 @@ AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_raise
+-- snowflake_ids::sql::tag::segment_raise
 CREATE  FUNCTION snowflake_ids."segment_raise"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"value" bigint /* Option < i64 > */
@@ -2000,7 +1936,7 @@ AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_discard
+-- snowflake_ids::sql::tag::segment_discard
 CREATE  FUNCTION snowflake_ids."segment_discard"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -2010,7 +1946,7 @@ AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::has_segment_privilege
+-- snowflake_ids::sql::tag::has_segment_privilege
 CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
 	"tag" text, /* TagArg < '_ > */
 	"privilege" text /* Text < '_ > */
@@ -2021,7 +1957,7 @@ AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_revoke
+-- snowflake_ids::sql::tag::segment_revoke
 CREATE  FUNCTION snowflake_ids."segment_revoke"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"role" text, /* Option < Text < '_ > > */
@@ -2033,7 +1969,7 @@ AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_set
+-- snowflake_ids::sql::tag::segment_set
 CREATE  FUNCTION snowflake_ids."segment_set"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"value" NUMERIC, /* Option < AnyNumeric > */
@@ -2045,7 +1981,7 @@ AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::tag::snowflake_ids::segment_drop
+-- snowflake_ids::sql::tag::segment_drop
 CREATE  FUNCTION snowflake_ids."segment_drop"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -2056,16 +1992,16 @@ AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids::segment_alter
---   snowflake_ids::segment_drop
---   snowflake_ids::segment_set
---   snowflake_ids::segment_raise
---   snowflake_ids::segment_discard
---   snowflake_ids::segment_grant
---   snowflake_ids::segment_revoke
---   snowflake_ids::has_segment_privilege
---   snowflake_ids_internal::segment_privileges
---   snowflake_ids_internal::segment_privileges_changed
+--   segment_alter
+--   segment_drop
+--   segment_set
+--   segment_raise
+--   segment_discard
+--   segment_grant
+--   segment_revoke
+--   has_segment_privilege
+--   segment_privileges
+--   segment_privileges_changed
 --   status_view
 
 
@@ -2086,7 +2022,7 @@ COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::create_sequence_for
+-- snowflake_ids::sql::attach::create_sequence_for
 CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
 	"relation" oid, /* pg_sys :: Oid */
 	"statement" text /* Text < '_ > */
@@ -2097,7 +2033,7 @@ AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::tag_of_default
+-- snowflake_ids::sql::attach::tag_of_default
 CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
 	"expression" text /* Text < '_ > */
 ) RETURNS text /* Result < Option < TagText > , ErrorReport > */
@@ -2107,7 +2043,7 @@ AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::is_preloaded
+-- snowflake_ids::sql::attach::is_preloaded
 CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -2115,7 +2051,7 @@ AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::as_owner
+-- snowflake_ids::sql::attach::as_owner
 CREATE  FUNCTION snowflake_ids_internal."as_owner"(
 	"relation" oid, /* pg_sys :: Oid */
 	"statement" text /* Text < '_ > */
@@ -2126,7 +2062,7 @@ AS 'MODULE_PATHNAME', 'as_owner_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::lock_relation
+-- snowflake_ids::sql::attach::lock_relation
 CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
 	"relation" oid /* pg_sys :: Oid */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -2136,7 +2072,7 @@ AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::attach::snowflake_ids_internal::sequence_position
+-- snowflake_ids::sql::attach::sequence_position
 CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
 	"sequence" oid /* pg_sys :: Oid */
 ) RETURNS TABLE (
@@ -2149,7 +2085,7 @@ AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::change::snowflake_ids::layout_check
+-- snowflake_ids::sql::change::layout_check
 CREATE  FUNCTION snowflake_ids."layout_check"(
 	"new" text, /* Text < '_ > */
 	"generator" text DEFAULT NULL /* Option < Text < '_ > > */
@@ -2168,7 +2104,7 @@ AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_adopt
+-- snowflake_ids::sql::state::state_adopt
 CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
@@ -2176,7 +2112,7 @@ AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::clock_accept
+-- snowflake_ids::sql::state::clock_accept
 CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
@@ -2184,7 +2120,7 @@ AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::state::snowflake_ids::state_reset
+-- snowflake_ids::sql::state::state_reset
 CREATE  FUNCTION snowflake_ids."state_reset"(
 	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -2214,14 +2150,14 @@ AS 'MODULE_PATHNAME', 'registry_take_over_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::metrics::snowflake_ids::stats_reset
+-- snowflake_ids::sql::metrics::stats_reset
 
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', 'stats_reset_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::layout_status
+-- snowflake_ids::sql::generator::layout_status
 CREATE  FUNCTION snowflake_ids_internal."layout_status"(
 	"layout" text /* Text < '_ > */
 ) RETURNS TABLE (
@@ -2240,7 +2176,7 @@ AS 'MODULE_PATHNAME', 'layout_status_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::server_layout
+-- snowflake_ids::sql::generator::server_layout
 CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -2248,7 +2184,7 @@ AS 'MODULE_PATHNAME', 'server_layout_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_check
+-- snowflake_ids::sql::generator::generator_check
 CREATE  FUNCTION snowflake_ids_internal."generator_check"(
 	"name" text, /* Option < Text < '_ > > */
 	"layout" text, /* Option < Text < '_ > > */
@@ -2263,7 +2199,7 @@ AS 'MODULE_PATHNAME', 'generator_check_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_unknown
+-- snowflake_ids::sql::generator::generator_unknown
 CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
 	"name" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -2273,16 +2209,16 @@ AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::generator::snowflake_ids_internal::generator_changed
+-- snowflake_ids::sql::generator::generator_changed
 CREATE FUNCTION snowflake_ids_internal.generator_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'generator_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::generator_check
---   snowflake_ids_internal::generator_changed
---   snowflake_ids_internal::layout_status
+--   generator_check
+--   generator_changed
+--   layout_status
 --   snowflake_nextval
 --   status_view
 
@@ -2506,7 +2442,7 @@ AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::timeline
+-- snowflake_ids::sql::segment::timeline
 CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -2514,7 +2450,7 @@ AS 'MODULE_PATHNAME', 'timeline_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check_tag
+-- snowflake_ids::sql::segment::segment_check_tag
 CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
@@ -2524,7 +2460,7 @@ AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_may_lag
+-- snowflake_ids::sql::segment::segment_may_lag
 CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
 	"system_identifier" bigint, /* Option < i64 > */
 	"timeline" INT /* Option < i32 > */
@@ -2535,7 +2471,7 @@ AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::system_identifier
+-- snowflake_ids::sql::segment::system_identifier
 CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -2543,7 +2479,7 @@ AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_issued
+-- snowflake_ids::sql::segment::segment_issued
 CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"reserved" bigint /* Option < i64 > */
@@ -2562,7 +2498,7 @@ AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::random_number
+-- snowflake_ids::sql::segment::random_number
 CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
@@ -2570,7 +2506,7 @@ AS 'MODULE_PATHNAME', 'random_number_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_close
+-- snowflake_ids::sql::segment::segment_close
 CREATE  FUNCTION snowflake_ids_internal."segment_close"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"reserved" bigint /* Option < i64 > */
@@ -2581,7 +2517,7 @@ AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_slots
+-- snowflake_ids::sql::segment::segment_slots
 CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 	"database" oid,  /* pg_sys :: Oid */
 	"source" oid,  /* pg_sys :: Oid */
@@ -2607,30 +2543,30 @@ AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_changed
+-- snowflake_ids::sql::segment::segment_changed
 CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- snowflake_ids::sql::segment::snowflake_ids_internal::segment_check
+-- snowflake_ids::sql::segment::segment_check
 CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::segment_check
---   snowflake_ids_internal::segment_check_tag
---   snowflake_ids_internal::segment_changed
---   snowflake_ids_internal::segment_close
---   snowflake_ids_internal::segment_issued
---   snowflake_ids_internal::segment_may_lag
---   snowflake_ids_internal::random_number
---   snowflake_ids_internal::system_identifier
---   snowflake_ids_internal::segment_slots
---   snowflake_ids_internal::segment_counts
---   snowflake_ids_internal::timeline
+--   segment_check
+--   segment_check_tag
+--   segment_changed
+--   segment_close
+--   segment_issued
+--   segment_may_lag
+--   random_number
+--   system_identifier
+--   segment_slots
+--   segment_counts
+--   timeline
 --   tags
 --   status_view
 
@@ -3504,8 +3440,8 @@ COMMENT ON FUNCTION snowflake_ids.worker_release IS 'releases a leased worker id
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::sequence_stands_at_end
---   snowflake_ids_internal::sequence_binding_changed
+--   sequence_stands_at_end
+--   sequence_binding_changed
 --   generators
 --   segments
 
@@ -3966,9 +3902,9 @@ COMMENT ON VIEW snowflake_ids.sequence_status IS 'the sequences that give ids of
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::series_changed
+--   series_changed
 --   series_fill
---   snowflake_ids::has_series_privilege
+--   has_series_privilege
 --   segments
 
 /* Series, and the counters of their keys. A gapless series takes a number by updating the key's row in the caller's
@@ -5539,11 +5475,11 @@ $$;
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::segment_totals
---   snowflake_ids_internal::segment_places
---   snowflake_ids_internal::dense_counts
---   snowflake_ids_internal::layout_seconds_left
---   snowflake_ids_internal::library_version
+--   segment_totals
+--   segment_places
+--   dense_counts
+--   layout_seconds_left
+--   library_version
 --   status_view
 --   segments
 --   series
@@ -5721,8 +5657,8 @@ COMMENT ON COLUMN snowflake_ids.metric_registry.last_call_seconds IS 'The durati
 
 /* <begin connected objects> */
 -- requires:
---   snowflake_ids_internal::as_owner
---   snowflake_ids_internal::is_preloaded
+--   as_owner
+--   is_preloaded
 --   segments
 --   registries
 --   segment_nextval

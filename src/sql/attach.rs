@@ -1,10 +1,18 @@
 //! Attaching ids to columns of tables, and detaching them. Most of the code is SQL, in the files below. This file has the
 //! parts that need other rights than the caller's, or that work with oids instead of names.
 
-use crate::pg::extension;
+use crate::pg::relation::{self, Relation};
+use crate::pg::report::{bad_argument, denied, spi};
+use crate::pg::tag::TagText;
+use crate::pg::text::Text;
+use crate::pg::{extension, role, statement};
 use crate::segment::error::SegmentError;
+use crate::shared::generator;
+use crate::store;
+use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use pgrx::{PgSqlErrorCode, function_name};
 
 /// Keeps the extension from being dropped until the transaction ends. Each function that runs with more rights than its
 /// caller calls this function first. Without this call, the extension could be dropped while such a function waits for a
@@ -15,116 +23,94 @@ fn extension_keep() -> Result<(), ErrorReport> {
     if extension::keep() { Ok(()) } else { Err(SegmentError::NoTable.into()) }
 }
 
-#[pg_schema]
-mod snowflake_ids_internal {
-    use crate::pg::relation::{self, Relation};
-    use crate::pg::report::{bad_argument, denied, spi};
-    use crate::pg::role;
-    use crate::pg::statement;
-    use crate::pg::tag::TagText;
-    use crate::pg::text::Text;
-    use crate::shared::generator;
-    use crate::store;
-    use crate::store::tables::SEGMENT;
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use pgrx::{PgSqlErrorCode, function_name};
-
-    /// Locks a table against all other sessions until the transaction ends. The argument is an oid, because the name may
-    /// belong to another table after the wait for the lock. The caller must check the table again afterwards.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
-        let relation = found(relation)?;
-        if !role::has_privileges_of(relation.owner()) {
-            return Err(denied("must be owner of the relation"));
-        }
-        relation.lock();
-        Ok(())
+/// Locks a table against all other sessions until the transaction ends. The argument is an oid, because the name may
+/// belong to another table after the wait for the lock. The caller must check the table again afterwards.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
+    let relation = found(relation)?;
+    if !role::has_privileges_of(relation.owner()) {
+        return Err(denied("must be owner of the relation"));
     }
+    relation.lock();
+    Ok(())
+}
 
-    /// Runs a statement as the owner of a relation, because the statement may run the owner's code. Returns the bigint in
-    /// the first row of the result, or null.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
-        let relation = found(relation)?;
-        // A role that may SET ROLE to the owner can run the statement anyway. A role that only inherits the owner's
-        // privileges would gain rights.
-        if !relation.may_act_as_owner() {
-            return Err(denied("must be able to SET ROLE to the owner of the relation"));
-        }
-        let sql = statement.sql()?;
-        let number = relation.as_owner(|| statement::number(&sql));
-        number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
+/// Runs a statement as the owner of a relation, because the statement may run the owner's code. Returns the bigint in
+/// the first row of the result, or null.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, ErrorReport> {
+    let relation = found(relation)?;
+    // A role that may SET ROLE to the owner can run the statement anyway. A role that only inherits the owner's
+    // privileges would gain rights.
+    if !relation.may_act_as_owner() {
+        return Err(denied("must be able to SET ROLE to the owner of the relation"));
     }
+    let sql = statement.sql()?;
+    let number = relation.as_owner(|| statement::number(&sql));
+    number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
+}
 
-    /// Creates a sequence that belongs to the relation's owner. The caller needs CREATE on the sequence's schema. Runs no
-    /// user's code.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
-        let owner = found(relation)?.owner();
-        if !role::has_privileges_of(owner) {
-            return Err(denied("must be owner of the relation"));
-        }
-        let made = relation::create_sequence(&statement.sql()?, owner);
-        made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
+/// Creates a sequence that belongs to the relation's owner. The caller needs CREATE on the sequence's schema. Runs no
+/// user's code.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
+    let owner = found(relation)?.owner();
+    if !role::has_privileges_of(owner) {
+        return Err(denied("must be owner of the relation"));
     }
+    let made = relation::create_sequence(&statement.sql()?, owner);
+    made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
+}
 
-    /// Returns the position of a sequence; null if the relation is no sequence.
-    #[pg_extern(volatile, parallel_safe, strict)]
-    fn sequence_position(
-        sequence: pg_sys::Oid,
-    ) -> Result<
-        TableIterator<'static, (name!(last_value, Option<i64>), name!(is_called, Option<bool>))>,
-        ErrorReport,
-    > {
-        let sequence = found(sequence)?;
-        if !sequence.is_readable() {
-            return Err(denied("permission denied for sequence"));
-        }
-        let position = sequence.position();
-        let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
-        Ok(TableIterator::once(row))
+/// Returns the position of a sequence; null if the relation is no sequence.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe, strict)]
+fn sequence_position(
+    sequence: pg_sys::Oid,
+) -> Result<
+    TableIterator<'static, (name!(last_value, Option<i64>), name!(is_called, Option<bool>))>,
+    ErrorReport,
+> {
+    let sequence = found(sequence)?;
+    if !sequence.is_readable() {
+        return Err(denied("permission denied for sequence"));
     }
+    let position = sequence.position();
+    let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
+    Ok(TableIterator::once(row))
+}
 
-    /// Returns whether the library was loaded at server start, which is necessary to generate ids.
-    #[pg_extern(stable, parallel_safe)]
-    fn is_preloaded() -> bool {
-        generator::shared().is_some()
-    }
+/// Returns whether the library was loaded at server start, which is necessary to generate ids.
+#[pg_extern(schema = "snowflake_ids_internal", stable, parallel_safe)]
+fn is_preloaded() -> bool {
+    generator::shared().is_some()
+}
 
-    fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
-        Relation::find(relation).ok_or_else(|| {
-            ErrorReport::new(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-                format!("relation with OID {} does not exist", relation.to_u32()),
-                function_name!(),
-            )
-        })
-    }
+fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
+    Relation::find(relation).ok_or_else(|| {
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+            format!("relation with OID {} does not exist", relation.to_u32()),
+            function_name!(),
+        )
+    })
+}
 
-    /// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the default's text, and
-    /// compares the text with the default that attach writes for this tag. So the user's text is never executed. The caller
-    /// needs no right on the tag.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
-        /// A limit in bytes, above the length of any default that attach writes.
-        const MOST: usize = 1 << 20;
-        let expression = expression.bytes(MOST, "default")?.to_vec();
-        let Some(source) = SEGMENT.find() else { return Ok(None) };
-        source.as_owner(|| store::registry::tag_of_default(expression)).map_err(|error| spi(&error))
-    }
+/// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the default's text, and
+/// compares the text with the default that attach writes for this tag. So the user's text is never executed. The caller
+/// needs no right on the tag.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
+    /// A limit in bytes, above the length of any default that attach writes.
+    const MOST: usize = 1 << 20;
+    let expression = expression.bytes(MOST, "default")?.to_vec();
+    let Some(source) = SEGMENT.find() else { return Ok(None) };
+    source.as_owner(|| store::registry::tag_of_default(expression)).map_err(|error| spi(&error))
 }
 
 extension_sql_file!(
     "attach/attach.sql",
     name = "attach_attach",
-    requires = [
-        snowflake_ids_internal::as_owner,
-        snowflake_ids_internal::is_preloaded,
-        "segments",
-        "registries",
-        "segment_nextval"
-    ]
+    requires = [as_owner, is_preloaded, "segments", "registries", "segment_nextval"]
 );
 extension_sql_file!("attach/checks.sql", name = "attach_checks", requires = ["attach_attach"]);
 extension_sql_file!("id_type.sql", name = "id_type", requires = ["segments"]);

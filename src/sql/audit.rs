@@ -2,14 +2,17 @@
 //! is read.
 
 use crate::pg::read_lock::Wait;
+use crate::pg::relation::Relation;
 use crate::pg::report::spi;
-use crate::pg::role;
 use crate::pg::rows::{self, Sought, View};
-use crate::pg::tag::TagText;
+use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::text::{Text, TextOut};
+use crate::pg::{role, statement};
 use crate::segment::error::SegmentError;
 use crate::segment::{privilege, transaction_tags};
 use crate::store::tables::{REGISTRY_SERVER, SEGMENT};
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::privilege::Action;
 
@@ -45,45 +48,35 @@ fn registries_are_in_use() -> bool {
     rows::has(&REGISTRY_SERVER, Wait::No, View::Committed, &[]).unwrap_or(true)
 }
 
-#[pgrx::pg_schema]
-mod snowflake_ids_internal {
-    use super::{ErrorReport, SegmentError, numbers, spi};
-    use crate::pg::relation::Relation;
-    use crate::pg::statement;
-    use crate::pg::tag::{self, TagArg};
-    use crate::pg::text::{Text, TextOut};
-    use pgrx::prelude::*;
-
-    /// Locks a table against changes of its definition until the transaction ends. The caller must have a right to read a
-    /// part of the table.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn lock_to_read(relation: pg_sys::Oid) {
-        if let Some(relation) = Relation::find(relation) {
-            relation.lock_to_read();
-        }
+/// Locks a table against changes of its definition until the transaction ends. The caller must have a right to read a
+/// part of the table.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn lock_to_read(relation: pg_sys::Oid) {
+    if let Some(relation) = Relation::find(relation) {
+        relation.lock_to_read();
     }
+}
 
-    /// Returns the text in the first row of a query on a table, or null. The query may run code of the table's owner, and
-    /// the caller may be a superuser. Therefore the query runs with the owner's rights if the caller may become the owner.
-    /// If not, the query runs with the caller's rights.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
-        let Some(relation) = Relation::find(relation) else { return Ok(None) };
-        let query = query.sql()?;
-        relation.as_reader(|| statement::text(&query)).map_err(|error| spi(&error))
-    }
+/// Returns the text in the first row of a query on a table, or null. The query may run code of the table's owner, and
+/// the caller may be a superuser. Therefore the query runs with the owner's rights if the caller may become the owner.
+/// If not, the query runs with the caller's rights.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
+    let Some(relation) = Relation::find(relation) else { return Ok(None) };
+    let query = query.sql()?;
+    relation.as_reader(|| statement::text(&query)).map_err(|error| spi(&error))
+}
 
-    /// Returns the increment, the remainder and the highest id of a tag. The caller needs SELECT on the tag.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn audit_tag(
-        tag: TagArg<'_>,
-    ) -> Result<
-        TableIterator<'static, (name!(increment, i64), name!(remainder, i64), name!(highest, Option<i64>))>,
-        ErrorReport,
-    > {
-        let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
-        Ok(TableIterator::once(numbers(&tag)?))
-    }
+/// Returns the increment, the remainder and the highest id of a tag. The caller needs SELECT on the tag.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn audit_tag(
+    tag: TagArg<'_>,
+) -> Result<
+    TableIterator<'static, (name!(increment, i64), name!(remainder, i64), name!(highest, Option<i64>))>,
+    ErrorReport,
+> {
+    let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
+    Ok(TableIterator::once(numbers(&tag)?))
 }
 
 pgrx::extension_sql_file!("audit.sql", name = "audit", requires = ["report"]);

@@ -1,125 +1,101 @@
 //! Functions that check a change of a layout and prepare it. The core decides whether the change is allowed (`layout::change`).
 
-use pgrx::prelude::*;
-
-#[pg_schema]
-mod snowflake_ids {
-    use crate::pg::text::Text;
-    use crate::pg::time;
-    use crate::sql::change::of;
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use snowflake_ids_core::UnixMicros;
-
-    /// Checks a change of the server's own layout or of a named generator's layout. Returns the time from which all ids of the
-    /// new layout are above the existing ids.
-    #[pg_extern(volatile, parallel_safe)]
-    fn layout_check(
-        new: Text<'_>,
-        generator: default!(Option<Text<'_>>, "NULL"),
-    ) -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(old_layout, String),
-                name!(new_layout, String),
-                name!(ready, bool),
-                name!(above_from, Option<TimestampWithTimeZone>),
-                name!(old_until, Option<TimestampWithTimeZone>),
-                name!(years, f64),
-                name!(ends, TimestampWithTimeZone),
-            ),
-        >,
-        ErrorReport,
-    > {
-        const FUNCTION: &str = "snowflake_ids.layout_check";
-        let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
-        let old_until = |until| match until {
-            UnixMicros(i64::MAX) => Ok(TimestampWithTimeZone::positive_infinity()),
-            until => time::to_sql(until),
-        };
-        Ok(TableIterator::once((
-            old.to_string(),
-            new.to_string(),
-            change.ready,
-            change.above_from.map(time::to_sql).transpose()?,
-            change.old_until.map(old_until).transpose()?,
-            (change.years * 10.0).floor() / 10.0,
-            time::to_sql(change.last)?,
-        )))
-    }
-}
-
-#[pg_schema]
-mod snowflake_ids_internal {
-    use crate::issuer;
-    use crate::named;
-    use crate::pg::report::{denied, report};
-    use crate::pg::text::Text;
-    use crate::pg::{catalog, role, transaction};
-    use crate::settings;
-    use crate::shared::generator;
-    use crate::sql::change::{check_room, of};
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use pgrx::{PgSqlErrorCode as Code, function_name};
-
-    /// The function's name in error messages.
-    const FUNCTION: &str = "snowflake_ids.layout_change";
-
-    /// Prepares a change of the server's layout that takes effect at the next start. Only a superuser may call this
-    /// function.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
-        if !catalog::is_superuser(role::current()) {
-            return Err(denied("must be superuser to change the server's layout"));
-        }
-        // A rollback would undo neither the state file nor the setting.
-        transaction::refuse_block(FUNCTION);
-        let (old, new, change) = of(FUNCTION, &new, None)?;
-        change.allow(&old, &new).map_err(|error| report(&error))?;
-        let Some(shared) = generator::shared() else { return Ok(()) };
-        check_room(shared, &new)?;
-        // The state file is written before the setting, so that a server that starts with the new setting finds the new
-        // layout in the state file.
-        issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
-        settings::set_layout_at_next_start(&new);
-        ErrorReport::new(
-            Code::ERRCODE_SUCCESSFUL_COMPLETION,
-            format!("ids will have layout \"{new}\" after the server is restarted"),
-            function_name!(),
-        )
-        .set_detail("snowflake_ids.layout was set in postgresql.auto.conf. Other servers may keep the old layout until \
-                     the time that snowflake_ids.layout_check shows as old_until.")
-        .report(PgLogLevel::NOTICE);
-        Ok(())
-    }
-
-    /// Fails if the layout of a generator cannot be changed now.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
-        let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
-        change.allow(&old, &new).map_err(|error| report(&error))?;
-        let Some(shared) = generator::shared() else { return Ok(()) };
-        check_room(shared, &new)?;
-        named::layout_changed();
-        Ok(())
-    }
-}
-
-use crate::issuer::issuer;
-use crate::named;
-use crate::pg::report::report;
+use crate::issuer::{self, issuer};
+use crate::pg::report::{denied, report};
 use crate::pg::text::Text;
-use crate::settings;
+use crate::pg::{catalog, role, time, transaction};
 use crate::shared::generator::{self, Shared};
+use crate::{named, settings};
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 use snowflake_ids_core::ids::layout::change::{LayoutChange, Past, check};
 use snowflake_ids_core::server::issuer::{IssuerError, NoRoom};
 use snowflake_ids_core::server::state::Identity;
-use snowflake_ids_core::{Field, Layout};
+use snowflake_ids_core::{Field, Layout, UnixMicros};
 use std::time::Duration;
+
+/// Checks a change of the server's own layout or of a named generator's layout. Returns the time from which all ids of the
+/// new layout are above the existing ids.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_safe)]
+fn layout_check(
+    new: Text<'_>,
+    generator: default!(Option<Text<'_>>, "NULL"),
+) -> Result<
+    TableIterator<
+        'static,
+        (
+            name!(old_layout, String),
+            name!(new_layout, String),
+            name!(ready, bool),
+            name!(above_from, Option<TimestampWithTimeZone>),
+            name!(old_until, Option<TimestampWithTimeZone>),
+            name!(years, f64),
+            name!(ends, TimestampWithTimeZone),
+        ),
+    >,
+    ErrorReport,
+> {
+    let (old, new, change) = of("snowflake_ids.layout_check", &new, generator.as_ref())?;
+    let old_until = |until| match until {
+        UnixMicros(i64::MAX) => Ok(TimestampWithTimeZone::positive_infinity()),
+        until => time::to_sql(until),
+    };
+    Ok(TableIterator::once((
+        old.to_string(),
+        new.to_string(),
+        change.ready,
+        change.above_from.map(time::to_sql).transpose()?,
+        change.old_until.map(old_until).transpose()?,
+        (change.years * 10.0).floor() / 10.0,
+        time::to_sql(change.last)?,
+    )))
+}
+
+/// The function's name in error messages.
+const FUNCTION: &str = "snowflake_ids.layout_change";
+
+/// Prepares a change of the server's layout that takes effect at the next start. Only a superuser may call this
+/// function.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
+    if !catalog::is_superuser(role::current()) {
+        return Err(denied("must be superuser to change the server's layout"));
+    }
+    // A rollback would undo neither the state file nor the setting.
+    transaction::refuse_block(FUNCTION);
+    let (old, new, change) = of(FUNCTION, &new, None)?;
+    change.allow(&old, &new).map_err(|error| report(&error))?;
+    let Some(shared) = generator::shared() else { return Ok(()) };
+    check_room(shared, &new)?;
+    // The state file is written before the setting, so that a server that starts with the new setting finds the new
+    // layout in the state file.
+    issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
+    settings::set_layout_at_next_start(&new);
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("ids will have layout \"{new}\" after the server is restarted"),
+        function_name!(),
+    )
+    .set_detail(
+        "snowflake_ids.layout was set in postgresql.auto.conf. Other servers may keep the old layout until \
+                 the time that snowflake_ids.layout_check shows as old_until.",
+    )
+    .report(PgLogLevel::NOTICE);
+    Ok(())
+}
+
+/// Fails if the layout of a generator cannot be changed now.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
+    let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
+    change.allow(&old, &new).map_err(|error| report(&error))?;
+    let Some(shared) = generator::shared() else { return Ok(()) };
+    check_room(shared, &new)?;
+    named::layout_changed();
+    Ok(())
+}
 
 /// Fails if the new layout has no room for this server's datacenter id or its fixed worker id.
 fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {

@@ -1,188 +1,173 @@
 //! Functions behind the views for metrics exporters, and the reset of the views' counts.
 
+use crate::pg::clock::SystemClock;
+use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::text::Text;
+use crate::pg::{server, time};
+use crate::segment::error::SegmentError;
+use crate::segment::privilege;
+use crate::shared::registries;
+use crate::shared::segments::SEGMENTS;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use snowflake_ids_core::clock::micros;
+use snowflake_ids_core::{Clock, Layout};
+use std::sync::atomic::Ordering::Relaxed;
 
-#[pg_schema]
-mod snowflake_ids {
-    use crate::pg::server;
-    use crate::pg::tag::{self, TagArg};
-    use crate::segment::error::SegmentError;
-    use crate::shared::registries;
-    use crate::shared::segments::SEGMENTS;
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-
-    /// Resets the counts of a tag of this database. Without a tag, resets the counts of all tags and registries of this
-    /// database.
-    #[pg_extern(sql = "
+/// Resets the counts of a tag of this database. Without a tag, resets the counts of all tags and registries of this
+/// database.
+#[pg_extern(sql = "
 CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 ")]
-    fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        let tag = tag.map(|tag| tag::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;
-        let segments = SEGMENTS.ready("snowflake_ids.stats_reset")?;
-        let here = server::database();
-        segments.reset_counts(|key| key.database == here && tag.is_none_or(|tag| key.tag == tag));
-        if tag.is_none() {
-            registries::reset_counts(here);
-        }
-        Ok(())
+fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+    let tag = tag.map(|tag| tag::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;
+    let segments = SEGMENTS.ready("snowflake_ids.stats_reset")?;
+    let here = server::database();
+    segments.reset_counts(|key| key.database == here && tag.is_none_or(|tag| key.tag == tag));
+    if tag.is_none() {
+        registries::reset_counts(here);
     }
+    Ok(())
 }
 
-#[pg_schema]
-mod snowflake_ids_internal {
-    use crate::pg::clock::SystemClock;
-    use crate::pg::tag::TagText;
-    use crate::pg::text::Text;
-    use crate::pg::time;
-    use crate::segment::privilege;
-    use crate::shared::segments::SEGMENTS;
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use snowflake_ids_core::clock::micros;
-    use snowflake_ids_core::{Clock, Layout};
-    use std::sync::atomic::Ordering::Relaxed;
+#[allow(clippy::cast_precision_loss, reason = "a count of microseconds, for people")]
+fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
 
-    #[allow(clippy::cast_precision_loss, reason = "a count of microseconds, for people")]
-    fn seconds(micros: u64) -> f64 {
-        micros as f64 / 1e6
-    }
-
-    /// Returns one row for each tag in use: the counts that `segment_slots` does not show, and the number of remaining ids.
-    #[pg_extern(volatile, parallel_safe)]
-    fn segment_counts() -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(database, pg_sys::Oid),
-                name!(source, pg_sys::Oid),
-                name!(tag, TagText),
-                name!(refill_seconds, f64),
-                name!(wait_seconds, f64),
-                name!(buffered_ids, i64),
-                name!(buffer_ids, i64),
-                name!(remaining_ids, Option<i64>),
-                name!(stats_reset, TimestampWithTimeZone),
-            ),
-        >,
-        ErrorReport,
-    > {
-        let segments = SEGMENTS.ready("snowflake_ids_internal.segment_counts")?;
-        let mut rows = Vec::new();
-        for (key, slot) in privilege::visible(segments) {
-            let ((counts, since), buffer_states) = (slot.counts(), slot.segment.buffer_states());
-            let size: u64 = [buffer_states.current, buffer_states.next]
-                .into_iter()
-                .flatten()
-                .map(|s| u64::from(s.range.count))
-                .sum();
-            let left = buffer_states.left();
-            // Before the first refill, the tag's row is unknown. A dated tag restarts each period, so its ids never run out.
-            let is_known = !slot.is_unused() && !buffer_states.is_dated();
-            let ahead = slot.row_left.load(Relaxed).saturating_add(left);
-            rows.push((
-                pg_sys::Oid::from(key.database),
-                pg_sys::Oid::from(key.source),
-                TagText(key.tag).legible(),
-                seconds(counts.refill_time),
-                seconds(counts.wait_time),
-                left.cast_signed(),
-                size.cast_signed(),
-                is_known.then(|| i64::try_from(ahead).unwrap_or(i64::MAX)),
-                time::to_sql(since)?,
-            ));
-        }
-        Ok(TableIterator::new(rows))
-    }
-
-    /// Returns the sums over all tags since this server started, including tags that have lost their slot.
-    #[pg_extern(volatile, parallel_safe)]
-    fn segment_totals() -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(ids_issued, i64),
-                name!(refills, i64),
-                name!(refill_seconds, f64),
-                name!(waits, i64),
-                name!(wait_seconds, f64),
-                name!(places, i64),
-                name!(places_in_use, i64),
-            ),
-        >,
-        ErrorReport,
-    > {
-        let segments = SEGMENTS.ready("snowflake_ids_internal.segment_totals")?;
-        let (counts, in_use) = segments.counts_in_all();
-        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        Ok(TableIterator::once((
-            counts.issued.cast_signed(),
-            counts.refills.cast_signed(),
-            seconds(counts.refill_time),
-            counts.waits.cast_signed(),
-            seconds(counts.wait_time),
-            number(segments.slot_count),
-            number(in_use),
-        )))
-    }
-
-    /// Returns the hits, misses and evictions of the slots since this server started.
-    #[pg_extern(volatile, parallel_safe)]
-    fn segment_places() -> Result<
-        TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>,
-        ErrorReport,
-    > {
-        let segments = SEGMENTS.ready("snowflake_ids_internal.segment_places")?;
-        let (misses, evictions) = (segments.misses.load(Relaxed), segments.evictions.load(Relaxed));
-        let (counts, _) = segments.counts_in_all();
-        let hits = counts.issued.saturating_sub(misses);
-        Ok(TableIterator::once((hits.cast_signed(), misses.cast_signed(), evictions.cast_signed())))
-    }
-
-    /// Returns no rows, because there are no dense series any more. Views that users have written for version 0.2 may still
-    /// call this function.
-    #[pg_extern(volatile, parallel_safe)]
-    fn dense_counts() -> TableIterator<
+/// Returns one row for each tag in use: the counts that `segment_slots` does not show, and the number of remaining ids.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_counts() -> Result<
+    TableIterator<
         'static,
         (
-            name!(keys, i64),
-            name!(places, i64),
-            name!(rounds, i64),
-            name!(reservations, i64),
-            name!(reserved, i64),
-            name!(evictions, i64),
-            name!(evicted, i64),
+            name!(database, pg_sys::Oid),
+            name!(source, pg_sys::Oid),
+            name!(tag, TagText),
+            name!(refill_seconds, f64),
+            name!(wait_seconds, f64),
+            name!(buffered_ids, i64),
+            name!(buffer_ids, i64),
+            name!(remaining_ids, Option<i64>),
+            name!(stats_reset, TimestampWithTimeZone),
+        ),
+    >,
+    ErrorReport,
+> {
+    let segments = SEGMENTS.ready("snowflake_ids_internal.segment_counts")?;
+    let mut rows = Vec::new();
+    for (key, slot) in privilege::visible(segments) {
+        let ((counts, since), buffer_states) = (slot.counts(), slot.segment.buffer_states());
+        let size: u64 = [buffer_states.current, buffer_states.next]
+            .into_iter()
+            .flatten()
+            .map(|s| u64::from(s.range.count))
+            .sum();
+        let left = buffer_states.left();
+        // Before the first refill, the tag's row is unknown. A dated tag restarts each period, so its ids never run out.
+        let is_known = !slot.is_unused() && !buffer_states.is_dated();
+        let ahead = slot.row_left.load(Relaxed).saturating_add(left);
+        rows.push((
+            pg_sys::Oid::from(key.database),
+            pg_sys::Oid::from(key.source),
+            TagText(key.tag).legible(),
+            seconds(counts.refill_time),
+            seconds(counts.wait_time),
+            left.cast_signed(),
+            size.cast_signed(),
+            is_known.then(|| i64::try_from(ahead).unwrap_or(i64::MAX)),
+            time::to_sql(since)?,
+        ));
+    }
+    Ok(TableIterator::new(rows))
+}
+
+/// Returns the sums over all tags since this server started, including tags that have lost their slot.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_totals() -> Result<
+    TableIterator<
+        'static,
+        (
+            name!(ids_issued, i64),
+            name!(refills, i64),
+            name!(refill_seconds, f64),
             name!(waits, i64),
             name!(wait_seconds, f64),
+            name!(places, i64),
+            name!(places_in_use, i64),
         ),
-    > {
-        TableIterator::new(None)
-    }
+    >,
+    ErrorReport,
+> {
+    let segments = SEGMENTS.ready("snowflake_ids_internal.segment_totals")?;
+    let (counts, in_use) = segments.counts_in_all();
+    let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    Ok(TableIterator::once((
+        counts.issued.cast_signed(),
+        counts.refills.cast_signed(),
+        seconds(counts.refill_time),
+        counts.waits.cast_signed(),
+        seconds(counts.wait_time),
+        number(segments.slot_count),
+        number(in_use),
+    )))
+}
 
-    /// Returns the version of the library. The extension's SQL objects may have an earlier version.
-    #[pg_extern(stable, parallel_safe)]
-    fn library_version() -> &'static str {
-        env!("CARGO_PKG_VERSION")
-    }
+/// Returns the hits, misses and evictions of the slots since this server started.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_places()
+-> Result<TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>, ErrorReport>
+{
+    let segments = SEGMENTS.ready("snowflake_ids_internal.segment_places")?;
+    let (misses, evictions) = (segments.misses.load(Relaxed), segments.evictions.load(Relaxed));
+    let (counts, _) = segments.counts_in_all();
+    let hits = counts.issued.saturating_sub(misses);
+    Ok(TableIterator::once((hits.cast_signed(), misses.cast_signed(), evictions.cast_signed())))
+}
 
-    /// Returns the seconds until the last tick of a layout: 0 if that tick is over, null if the text is no layout.
-    #[pg_extern(volatile, parallel_safe, strict)]
-    fn layout_seconds_left(layout: Text<'_>) -> Result<Option<f64>, ErrorReport> {
-        let layout = layout.read("layout")?.parse::<Layout>().ok();
-        Ok(layout.map(|layout| seconds(micros(layout.last_instant().since(SystemClock.now())))))
-    }
+/// Returns no rows, because there are no dense series any more. Views that users have written for version 0.2 may still
+/// call this function.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn dense_counts() -> TableIterator<
+    'static,
+    (
+        name!(keys, i64),
+        name!(places, i64),
+        name!(rounds, i64),
+        name!(reservations, i64),
+        name!(reserved, i64),
+        name!(evictions, i64),
+        name!(evicted, i64),
+        name!(waits, i64),
+        name!(wait_seconds, f64),
+    ),
+> {
+    TableIterator::new(None)
+}
+
+/// Returns the version of the library. The extension's SQL objects may have an earlier version.
+#[pg_extern(schema = "snowflake_ids_internal", stable, parallel_safe)]
+fn library_version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// Returns the seconds until the last tick of a layout: 0 if that tick is over, null if the text is no layout.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe, strict)]
+fn layout_seconds_left(layout: Text<'_>) -> Result<Option<f64>, ErrorReport> {
+    let layout = layout.read("layout")?.parse::<Layout>().ok();
+    Ok(layout.map(|layout| seconds(micros(layout.last_instant().since(SystemClock.now())))))
 }
 
 extension_sql_file!(
     "metrics.sql",
     name = "metrics",
     requires = [
-        snowflake_ids_internal::segment_totals,
-        snowflake_ids_internal::segment_places,
-        snowflake_ids_internal::dense_counts,
-        snowflake_ids_internal::layout_seconds_left,
-        snowflake_ids_internal::library_version,
+        segment_totals,
+        segment_places,
+        dense_counts,
+        layout_seconds_left,
+        library_version,
         "status_view",
         "segments",
         "series",

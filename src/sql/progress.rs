@@ -3,7 +3,11 @@
 
 use crate::pg::report::bad_argument;
 use crate::pg::text::Text;
+use crate::pg::{role, server, time};
+use crate::progress;
+use crate::shared::progress::slots;
 use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
 use snowflake_ids_core::report::progress::{COMMANDS, PHASES, ProgressSlot};
 
 fn command_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
@@ -21,75 +25,66 @@ fn phase_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
         .ok_or_else(|| bad_argument("unrecognized phase", format!("The phases are {}.", PHASES.join(", "))))
 }
 
-#[pgrx::pg_schema]
-mod snowflake_ids_internal {
-    use super::{ErrorReport, ProgressSlot, Text, command_of, phase_of};
-    use crate::pg::{role, server, time};
-    use crate::progress;
-    use crate::shared::progress::slots;
-    use pgrx::prelude::*;
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn progress_enter(command: Text<'_>, relation: pg_sys::Oid, phase: Text<'_>) -> Result<(), ErrorReport> {
+    progress::enter(command_of(&command)?, relation.to_u32(), phase_of(&phase)?);
+    Ok(())
+}
 
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn progress_enter(command: Text<'_>, relation: pg_sys::Oid, phase: Text<'_>) -> Result<(), ErrorReport> {
-        progress::enter(command_of(&command)?, relation.to_u32(), phase_of(&phase)?);
-        Ok(())
-    }
+/// Records how many tables are done in this phase, and the total number of tables.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn progress_tables(done: i64, total: i64) {
+    let count = |count: i64| u64::try_from(count).unwrap_or(0);
+    progress::set_tables(count(done), count(total));
+}
 
-    /// Records how many tables are done in this phase, and the total number of tables.
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn progress_tables(done: i64, total: i64) {
-        let count = |count: i64| u64::try_from(count).unwrap_or(0);
-        progress::set_tables(count(done), count(total));
-    }
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn progress_end(command: Text<'_>) -> Result<(), ErrorReport> {
+    progress::end(command_of(&command)?);
+    Ok(())
+}
 
-    #[pg_extern(volatile, parallel_unsafe, strict)]
-    fn progress_end(command: Text<'_>) -> Result<(), ErrorReport> {
-        progress::end(command_of(&command)?);
-        Ok(())
+/// Returns the progress of all processes. Shows details of other roles' calls only if the caller may see all activity.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn progress_places() -> Result<
+    TableIterator<
+        'static,
+        (
+            name!(pid, i32),
+            name!(datid, pg_sys::Oid),
+            name!(relid, Option<pg_sys::Oid>),
+            name!(command, Option<&'static str>),
+            name!(phase, Option<&'static str>),
+            name!(rows_done, Option<i64>),
+            name!(rows_total, Option<i64>),
+            name!(tables_done, Option<i64>),
+            name!(tables_total, Option<i64>),
+            name!(started_at, Option<TimestampWithTimeZone>),
+        ),
+    >,
+    ErrorReport,
+> {
+    let all = server::may_see_all_activity();
+    let mut rows = Vec::new();
+    for seen in slots().iter().filter_map(ProgressSlot::read) {
+        let call = seen.call;
+        let shown = all || role::has_privileges_of(call.role.into());
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        let tables = seen.tables_in_all.filter(|_| shown);
+        rows.push((
+            call.process.cast_signed(),
+            pg_sys::Oid::from(call.database),
+            shown.then(|| call.relation.into()),
+            shown.then_some(call.command),
+            shown.then_some(seen.phase),
+            None,
+            None,
+            tables.map(|_| count(seen.tables)),
+            tables.map(count),
+            if shown { Some(time::to_sql(call.began)?) } else { None },
+        ));
     }
-
-    /// Returns the progress of all processes. Shows details of other roles' calls only if the caller may see all activity.
-    #[pg_extern(volatile, parallel_safe)]
-    fn progress_places() -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(pid, i32),
-                name!(datid, pg_sys::Oid),
-                name!(relid, Option<pg_sys::Oid>),
-                name!(command, Option<&'static str>),
-                name!(phase, Option<&'static str>),
-                name!(rows_done, Option<i64>),
-                name!(rows_total, Option<i64>),
-                name!(tables_done, Option<i64>),
-                name!(tables_total, Option<i64>),
-                name!(started_at, Option<TimestampWithTimeZone>),
-            ),
-        >,
-        ErrorReport,
-    > {
-        let all = server::may_see_all_activity();
-        let mut rows = Vec::new();
-        for seen in slots().iter().filter_map(ProgressSlot::read) {
-            let call = seen.call;
-            let shown = all || role::has_privileges_of(call.role.into());
-            let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-            let tables = seen.tables_in_all.filter(|_| shown);
-            rows.push((
-                call.process.cast_signed(),
-                pg_sys::Oid::from(call.database),
-                shown.then(|| call.relation.into()),
-                shown.then_some(call.command),
-                shown.then_some(seen.phase),
-                None,
-                None,
-                tables.map(|_| count(seen.tables)),
-                tables.map(count),
-                if shown { Some(time::to_sql(call.began)?) } else { None },
-            ));
-        }
-        Ok(TableIterator::new(rows))
-    }
+    Ok(TableIterator::new(rows))
 }
 
 pgrx::extension_sql!(
@@ -100,8 +95,5 @@ FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_datab
 COMMENT ON VIEW snowflake_ids.progress IS 'the progress of running calls of audit, attach and detach';
 ",
     name = "progress",
-    requires = [
-        snowflake_ids_internal::progress_places,
-        "status_view"
-    ]
+    requires = [progress_places, "status_view"]
 );

@@ -3,7 +3,7 @@
 
 use crate::pg::report::report;
 use crate::pg::time;
-use crate::safe_position::{self, Safe};
+use crate::safe_position::{self, Safe, open_processes};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
@@ -26,14 +26,8 @@ fn found(function: &'static str, skips_tick: bool) -> Result<Option<Safe>, Error
     safe_position::of_statement(function, skips_tick).map_err(|error| report(&error))
 }
 
-#[pg_schema]
-mod snowflake_ids_internal {
-    use crate::safe_position::open_processes;
-    use pgrx::prelude::*;
-
-    /// Returns the processes whose open transactions keep [`super::snowflake_safe_id`] from advancing.
-    #[pg_extern(volatile, parallel_restricted)]
-    fn safe_id_holders() -> SetOfIterator<'static, i32> {
-        SetOfIterator::new(open_processes())
-    }
+/// Returns the processes whose open transactions keep [`snowflake_safe_id`] from advancing.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_restricted)]
+fn safe_id_holders() -> SetOfIterator<'static, i32> {
+    SetOfIterator::new(open_processes())
 }

@@ -1,17 +1,35 @@
 //! Functions for ids of tags, except for `segment_nextval`, which is in [`crate::entry`]. More functions are SQL, in
 //! `segment.sql`.
 
-use crate::pg::encoding;
-use crate::pg::report::{bad_argument, raise};
-use crate::pg::tag::{TagArg, TagText};
-use crate::pg::text::TextOut;
-use crate::segment;
+use crate::pg::catalog::Source;
+use crate::pg::clock::{SystemClock, uptime};
+use crate::pg::encoding::{self, to_utf8};
+use crate::pg::report::{bad_argument, raise, report, spi};
+use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::text::{Text, TextOut};
+use crate::pg::{cluster, extension, random, time};
 use crate::segment::error::SegmentError;
+use crate::segment::transaction_tags::{self, Change};
+use crate::segment::{self, privilege, slot};
+use crate::shared::segments::segments;
+use crate::shared::slot::Slot;
 use crate::sql::generate::checked_count;
+use crate::store::segment as store;
+use crate::store::tables::SEGMENT;
+use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, function_name};
+use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::error::NotReadyError;
+use snowflake_ids_core::sequence::definition::{Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast};
 use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::sequence::reservation::may_lag;
+use snowflake_ids_core::sequence::segment::BufferState;
+use snowflake_ids_core::sequence::slot::Trouble;
+use snowflake_ids_core::series::serial::{NumberFormat, Reset};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 /// Returns several ids of a tag, in ascending order. Each id is taken when the executor fetches it.
 #[pg_extern(volatile, parallel_safe)]
@@ -53,317 +71,276 @@ fn cannot_be_written(tag: &[u8]) -> ErrorReport {
     .set_hint("Take the number with segment_nextval(tag), or ask the registry's owner to change the format.")
 }
 
-#[pg_schema]
-mod snowflake_ids_internal {
-    use crate::pg::catalog::Source;
-    use crate::pg::clock::{SystemClock, uptime};
-    use crate::pg::cluster;
-    use crate::pg::encoding::{self, to_utf8};
-    use crate::pg::extension;
-    use crate::pg::random;
-    use crate::pg::report::{bad_argument, raise, report, spi};
-    use crate::pg::tag::{self, TagArg, TagText};
-    use crate::pg::text::Text;
-    use crate::pg::time;
-    use crate::segment::error::SegmentError;
-    use crate::segment::privilege;
-    use crate::segment::slot;
-    use crate::segment::transaction_tags::{self, Change};
-    use crate::shared::segments::segments;
-    use crate::shared::slot::Slot;
-    use crate::store::segment as store;
-    use crate::store::tables::SEGMENT;
-    use pgrx::heap_tuple::PgHeapTuple;
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use pgrx::{AllocatedByPostgres, WhoAllocated};
-    use snowflake_ids_core::Clock;
-    use snowflake_ids_core::error::NotReadyError;
-    use snowflake_ids_core::sequence::definition::{
-        Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast,
-    };
-    use snowflake_ids_core::sequence::directory::Tag;
-    use snowflake_ids_core::sequence::reservation::may_lag;
-    use snowflake_ids_core::sequence::segment::BufferState;
-    use snowflake_ids_core::sequence::slot::Trouble;
-    use snowflake_ids_core::series::serial::{NumberFormat, Reset};
-    use std::sync::atomic::Ordering::Relaxed;
-    use std::time::Duration;
+type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
 
-    type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
-
-    /// Rejects rows with invalid properties, whoever writes them.
-    #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
-    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
+/// Rejects rows with invalid properties, whoever writes them.
+#[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
+#[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_check() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_check_trigger';")]
-    fn segment_check<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        let row = trigger.new();
-        if let Some(row) = &row {
-            check(row).unwrap_or_else(|report| raise(*report));
-        }
-        Ok(row)
+fn segment_check<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    let row = trigger.new();
+    if let Some(row) = &row {
+        check(row).unwrap_or_else(|report| raise(*report));
     }
+    Ok(row)
+}
 
-    fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
-        check_lengths(row)?;
-        let tag = tag_of(row).ok_or_else(|| Box::new(SegmentError::NoTag.into()))?;
-        tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(report(&error)))?;
-        let number = |name: &'static str| number(row, name);
-        let definition = Definition {
-            max_id: number("max_id")?,
-            start: number("start")?,
-            step: number("step")?,
-            max_step: number("max_step")?,
-            increment: number("increment")?,
-            remainder: number("remainder")?,
-            max_value: number("max_value")?,
-        };
-        definition.check().map_err(|error| Box::new(report(&error)))?;
-        let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
-        let reset = reset.map_err(|error| Box::new(report(&error)))?;
-        if let Some(format) = short(row, "format") {
-            let format = utf8_of_format(format.0.as_bytes())?;
-            NumberFormat::parse(&format, reset).map_err(|error| Box::new(report(&error)))?;
-        }
-        Ok(())
+fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
+    check_lengths(row)?;
+    let tag = tag_of(row).ok_or_else(|| Box::new(SegmentError::NoTag.into()))?;
+    tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(report(&error)))?;
+    let number = |name: &'static str| number(row, name);
+    let definition = Definition {
+        max_id: number("max_id")?,
+        start: number("start")?,
+        step: number("step")?,
+        max_step: number("max_step")?,
+        increment: number("increment")?,
+        remainder: number("remainder")?,
+        max_value: number("max_value")?,
+    };
+    definition.check().map_err(|error| Box::new(report(&error)))?;
+    let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
+    let reset = reset.map_err(|error| Box::new(report(&error)))?;
+    if let Some(format) = short(row, "format") {
+        let format = utf8_of_format(format.0.as_bytes())?;
+        NumberFormat::parse(&format, reset).map_err(|error| Box::new(report(&error)))?;
     }
+    Ok(())
+}
 
-    /// Rejects texts that are too long, before any text is read.
-    fn check_lengths(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
-        const LIMITS: [(&str, usize); 4] = [
-            ("description", MAX_DESCRIPTION_BYTES),
-            ("reset", MAX_NAME_BYTES),
-            ("time_zone", MAX_NAME_BYTES),
-            ("format", MAX_NAME_BYTES),
-        ];
-        if let Some(error) = unread(row, "tag").and_then(|tag| tag.tag_bytes().err()) {
-            return Err(Box::new(report(&error)));
-        }
-        LIMITS
-            .into_iter()
-            .try_for_each(|(name, limit)| {
-                unread(row, name).map_or(Ok(()), |text| text.check_length(limit, name))
-            })
-            .map_err(|error| Box::new(error.into()))
+/// Rejects texts that are too long, before any text is read.
+fn check_lengths(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
+    const LIMITS: [(&str, usize); 4] = [
+        ("description", MAX_DESCRIPTION_BYTES),
+        ("reset", MAX_NAME_BYTES),
+        ("time_zone", MAX_NAME_BYTES),
+        ("format", MAX_NAME_BYTES),
+    ];
+    if let Some(error) = unread(row, "tag").and_then(|tag| tag.tag_bytes().err()) {
+        return Err(Box::new(report(&error)));
     }
+    LIMITS
+        .into_iter()
+        .try_for_each(|(name, limit)| unread(row, name).map_or(Ok(()), |text| text.check_length(limit, name)))
+        .map_err(|error| Box::new(error.into()))
+}
 
-    fn unread<'a>(row: &'a Tuple<'_>, name: &str) -> Option<Text<'a>> {
-        row.get_by_name(name).ok().flatten()
-    }
+fn unread<'a>(row: &'a Tuple<'_>, name: &str) -> Option<Text<'a>> {
+    row.get_by_name(name).ok().flatten()
+}
 
-    fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
-        to_utf8(bytes).ok_or_else(|| Box::new(encoding::not_utf8("format")))
-    }
+fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
+    to_utf8(bytes).ok_or_else(|| Box::new(encoding::not_utf8("format")))
+}
 
-    /// Returns a text; None if it is null, or longer than a tag may be.
-    fn short(row: &Tuple<'_>, name: &str) -> Option<TagText> {
-        unread(row, name)?.tag_bytes().ok().and_then(Tag::new).map(TagText)
-    }
+/// Returns a text; None if it is null, or longer than a tag may be.
+fn short(row: &Tuple<'_>, name: &str) -> Option<TagText> {
+    unread(row, name)?.tag_bytes().ok().and_then(Tag::new).map(TagText)
+}
 
-    fn tag_of(row: &Tuple<'_>) -> Option<TagText> {
-        short(row, "tag")
-    }
+fn tag_of(row: &Tuple<'_>) -> Option<TagText> {
+    short(row, "tag")
+}
 
-    fn tag_generation_of(row: &Tuple<'_>) -> Option<i64> {
-        row.get_by_name("life").ok().flatten()
-    }
+fn tag_generation_of(row: &Tuple<'_>) -> Option<i64> {
+    row.get_by_name("life").ok().flatten()
+}
 
-    fn number(row: &Tuple<'_>, name: &str) -> Result<i64, Box<ErrorReport>> {
-        let missing = || Box::new(bad_argument(format!("{name} must not be null"), "It has a default."));
-        row.get_by_name(name).ok().flatten().ok_or_else(missing)
-    }
+fn number(row: &Tuple<'_>, name: &str) -> Result<i64, Box<ErrorReport>> {
+    let missing = || Box::new(bad_argument(format!("{name} must not be null"), "It has a default."));
+    row.get_by_name(name).ok().flatten().ok_or_else(missing)
+}
 
-    /// Returns a short text. Bytes that are not UTF-8 become replacement characters, which no valid value contains.
-    fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
-        short(row, name).map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
-    }
+/// Returns a short text. Bytes that are not UTF-8 become replacement characters, which no valid value contains.
+fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
+    short(row, name).map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
+}
 
-    /// Makes a change of a row take effect in all sessions after its commit. The trigger's argument is the kind of change.
-    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
+/// Makes a change of a row take effect in all sessions after its commit. The trigger's argument is the kind of change.
+#[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'segment_changed_trigger';")]
-    fn segment_changed<'a>(
-        trigger: &'a PgTrigger<'a>,
-    ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
-        let table = trigger.relid()?;
-        let source = SEGMENT.find().filter(|source| source.oid() == table);
-        let source = source.unwrap_or_else(|| raise(extension::missing()));
-        // This extension's triggers have ASCII arguments. An argument that pgrx cannot read is from another trigger.
-        let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
-        let change = match kind.as_deref() {
-            Some("tuned") => Change::Tuned,
-            Some("altered") => Change::Altered,
-            _ => Change::Moved,
-        };
-        let (before, after) = (trigger.old(), trigger.new());
-        let tags = (before.as_ref().and_then(tag_of), after.as_ref().and_then(tag_of));
-        let tag_generation = |row: &Option<Tuple<'_>>| row.as_ref().and_then(tag_generation_of);
-        let (former, present) = (tag_generation(&before), tag_generation(&after));
-        match tags {
-            (Some(old), Some(new)) if old == new => {
-                // A new generation means that an administrator moved the tag back, below ids that were handed out.
-                let change = if former == present { change } else { Change::Forced };
-                transaction_tags::record(source, &new.0, change, former);
+fn segment_changed<'a>(
+    trigger: &'a PgTrigger<'a>,
+) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
+    let table = trigger.relid()?;
+    let source = SEGMENT.find().filter(|source| source.oid() == table);
+    let source = source.unwrap_or_else(|| raise(extension::missing()));
+    // This extension's triggers have ASCII arguments. An argument that pgrx cannot read is from another trigger.
+    let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
+    let change = match kind.as_deref() {
+        Some("tuned") => Change::Tuned,
+        Some("altered") => Change::Altered,
+        _ => Change::Moved,
+    };
+    let (before, after) = (trigger.old(), trigger.new());
+    let tags = (before.as_ref().and_then(tag_of), after.as_ref().and_then(tag_of));
+    let tag_generation = |row: &Option<Tuple<'_>>| row.as_ref().and_then(tag_generation_of);
+    let (former, present) = (tag_generation(&before), tag_generation(&after));
+    match tags {
+        (Some(old), Some(new)) if old == new => {
+            // A new generation means that an administrator moved the tag back, below ids that were handed out.
+            let change = if former == present { change } else { Change::Forced };
+            transaction_tags::record(source, &new.0, change, former);
+        }
+        (Some(old), Some(new)) => transaction_tags::record_renamed(source, &old.0, &new.0, former),
+        (old, new) => {
+            if let Some(old) = old {
+                transaction_tags::record(source, &old.0, Change::Gone, former);
             }
-            (Some(old), Some(new)) => transaction_tags::record_renamed(source, &old.0, &new.0, former),
-            (old, new) => {
-                if let Some(old) = old {
-                    transaction_tags::record(source, &old.0, Change::Gone, former);
-                }
-                if let Some(new) = new {
-                    transaction_tags::record(source, &new.0, Change::Created, None);
-                }
+            if let Some(new) = new {
+                transaction_tags::record(source, &new.0, Change::Created, None);
             }
         }
-        Ok(before.or(after))
     }
+    Ok(before.or(after))
+}
 
-    /// Fails for an invalid tag name, before a session looks it up.
-    #[pg_extern(immutable, parallel_safe)]
-    fn segment_check_tag(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        let tag = tag.ok_or(SegmentError::NoTag)?;
-        Ok(tag::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
+/// Fails for an invalid tag name, before a session looks it up.
+#[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe)]
+fn segment_check_tag(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+    let tag = tag.ok_or(SegmentError::NoTag)?;
+    Ok(tag::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
+}
+
+/// Empties a tag's buffers, so that no session gets more ids from them. Returns the highest id that was handed out.
+/// `segment_set` locks the row, reads `reserved` from the row, and calls this function.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
+    highest(tag, reserved, slot::close)
+}
+
+/// Returns the highest id that was handed out, and leaves the buffers as they are.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
+    highest(tag, reserved, slot::issued)
+}
+
+fn highest(
+    tag: Option<TagArg<'_>>,
+    reserved: Option<i64>,
+    issued: fn(Source, &Tag, i64, i64) -> i64,
+) -> Result<i64, ErrorReport> {
+    let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
+    let reserved = reserved
+        .ok_or_else(|| bad_argument("reserved must not be null", "It is the tag's highest reserved id."))?;
+    let tag_generation = source.as_owner(|| store::tag_generation(&tag)).map_err(|error| spi(&error))?;
+    let tag_generation = tag_generation.ok_or_else(|| SegmentError::unknown(&tag))?;
+    // Only this session knows the ids that this transaction took after it changed the row.
+    let own = transaction_tags::issued(&tag).unwrap_or(i64::MIN);
+    Ok(issued(source, &tag, reserved, tag_generation).max(own))
+}
+
+/// Returns a random number that does not repeat in practice.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn random_number() -> i64 {
+    random::token()
+}
+
+/// Returns whether a row may lag behind the ids that a previous primary has reserved. The arguments are the system
+/// identifier and the timeline of the server that wrote the row.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
+    may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
+}
+
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn system_identifier() -> i64 {
+    cluster::system_identifier().cast_signed()
+}
+
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn timeline() -> i32 {
+    cluster::timeline().cast_signed()
+}
+
+/// Returns the contents of shared memory for all tags in use.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_slots() -> Result<
+    TableIterator<
+        'static,
+        (
+            name!(database, pg_sys::Oid),
+            name!(source, pg_sys::Oid),
+            name!(tag, TagText),
+            name!(current_first, Option<i64>),
+            name!(current_last, Option<i64>),
+            name!(current_next, Option<i64>),
+            name!(next_first, Option<i64>),
+            name!(next_last, Option<i64>),
+            name!(used, Option<f64>),
+            name!(step, Option<i64>),
+            name!(ids_issued, i64),
+            name!(refills, i64),
+            name!(last_refill, Option<Interval>),
+            name!(waits, i64),
+            name!(longest_wait, Option<Interval>),
+            name!(exhausted_at, Option<TimestampWithTimeZone>),
+            name!(trouble, Option<String>),
+        ),
+    >,
+    ErrorReport,
+> {
+    let segments = segments()
+        .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
+    let mut rows = Vec::new();
+    for (key, slot) in privilege::visible(segments) {
+        let buffer_states = slot.segment.buffer_states();
+        let (current, next) = (buffer_states.current, buffer_states.next);
+        let (counts, _) = slot.counts();
+        rows.push((
+            pg_sys::Oid::from(key.database),
+            pg_sys::Oid::from(key.source),
+            TagText(key.tag).legible(),
+            current.map(|buffer| buffer.range.first),
+            current.map(|buffer| buffer.range.last()),
+            current.filter(|buffer| buffer.left() > 0).map(|buffer| buffer.range.at(buffer.used)),
+            next.map(|buffer| buffer.range.first),
+            next.map(|buffer| buffer.range.last()),
+            current.map(used),
+            Some(i64::from(slot.pace().step)).filter(|step| *step > 0),
+            counts.issued.cast_signed(),
+            counts.refills.cast_signed(),
+            interval(slot.last_refill.load(Relaxed))?,
+            counts.waits.cast_signed(),
+            interval(slot.longest_wait.load(Relaxed))?,
+            exhausted_at(slot, buffer_states.left())?,
+            slot.trouble().map(shown),
+        ));
     }
+    Ok(TableIterator::new(rows))
+}
 
-    /// Empties a tag's buffers, so that no session gets more ids from them. Returns the highest id that was handed out.
-    /// `segment_set` locks the row, reads `reserved` from the row, and calls this function.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_close(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
-        highest(tag, reserved, slot::close)
-    }
+/// Returns the used share of a buffer, rounded down to a thousandth.
+fn used(buffer: BufferState) -> f64 {
+    (f64::from(buffer.used) / f64::from(buffer.range.count) * 1e3).floor() / 1e3
+}
 
-    /// Returns the highest id that was handed out, and leaves the buffers as they are.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_issued(tag: Option<TagArg<'_>>, reserved: Option<i64>) -> Result<i64, ErrorReport> {
-        highest(tag, reserved, slot::issued)
-    }
+fn interval(micros: u64) -> Result<Option<Interval>, ErrorReport> {
+    Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
+}
 
-    fn highest(
-        tag: Option<TagArg<'_>>,
-        reserved: Option<i64>,
-        issued: fn(Source, &Tag, i64, i64) -> i64,
-    ) -> Result<i64, ErrorReport> {
-        let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
-        let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-        let reserved = reserved.ok_or_else(|| {
-            bad_argument("reserved must not be null", "It is the tag's highest reserved id.")
-        })?;
-        let tag_generation = source.as_owner(|| store::tag_generation(&tag)).map_err(|error| spi(&error))?;
-        let tag_generation = tag_generation.ok_or_else(|| SegmentError::unknown(&tag))?;
-        // Only this session knows the ids that this transaction took after it changed the row.
-        let own = transaction_tags::issued(&tag).unwrap_or(i64::MIN);
-        Ok(issued(source, &tag, reserved, tag_generation).max(own))
-    }
+/// Returns the time at which the tag's ids run out, at the average rate since its first use. Null for tags that restart
+/// each period.
+fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
+    let dated = slot.segment.buffer_states().is_dated();
+    let issued = slot.counts_in_all().issued;
+    let ahead = slot.row_left.load(Relaxed).saturating_add(left);
+    let lasts = slot.age(uptime()).and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
+    lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
+}
 
-    /// Returns a random number that does not repeat in practice.
-    #[pg_extern(volatile, parallel_safe)]
-    fn random_number() -> i64 {
-        random::token()
-    }
-
-    /// Returns whether a row may lag behind the ids that a previous primary has reserved. The arguments are the system
-    /// identifier and the timeline of the server that wrote the row.
-    #[pg_extern(volatile, parallel_safe)]
-    fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
-        may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
-    }
-
-    #[pg_extern(volatile, parallel_safe)]
-    fn system_identifier() -> i64 {
-        cluster::system_identifier().cast_signed()
-    }
-
-    #[pg_extern(volatile, parallel_safe)]
-    fn timeline() -> i32 {
-        cluster::timeline().cast_signed()
-    }
-
-    /// Returns the contents of shared memory for all tags in use.
-    #[pg_extern(volatile, parallel_safe)]
-    fn segment_slots() -> Result<
-        TableIterator<
-            'static,
-            (
-                name!(database, pg_sys::Oid),
-                name!(source, pg_sys::Oid),
-                name!(tag, TagText),
-                name!(current_first, Option<i64>),
-                name!(current_last, Option<i64>),
-                name!(current_next, Option<i64>),
-                name!(next_first, Option<i64>),
-                name!(next_last, Option<i64>),
-                name!(used, Option<f64>),
-                name!(step, Option<i64>),
-                name!(ids_issued, i64),
-                name!(refills, i64),
-                name!(last_refill, Option<Interval>),
-                name!(waits, i64),
-                name!(longest_wait, Option<Interval>),
-                name!(exhausted_at, Option<TimestampWithTimeZone>),
-                name!(trouble, Option<String>),
-            ),
-        >,
-        ErrorReport,
-    > {
-        let segments = segments()
-            .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
-        let mut rows = Vec::new();
-        for (key, slot) in privilege::visible(segments) {
-            let buffer_states = slot.segment.buffer_states();
-            let (current, next) = (buffer_states.current, buffer_states.next);
-            let (counts, _) = slot.counts();
-            rows.push((
-                pg_sys::Oid::from(key.database),
-                pg_sys::Oid::from(key.source),
-                TagText(key.tag).legible(),
-                current.map(|buffer| buffer.range.first),
-                current.map(|buffer| buffer.range.last()),
-                current.filter(|buffer| buffer.left() > 0).map(|buffer| buffer.range.at(buffer.used)),
-                next.map(|buffer| buffer.range.first),
-                next.map(|buffer| buffer.range.last()),
-                current.map(used),
-                Some(i64::from(slot.pace().step)).filter(|step| *step > 0),
-                counts.issued.cast_signed(),
-                counts.refills.cast_signed(),
-                interval(slot.last_refill.load(Relaxed))?,
-                counts.waits.cast_signed(),
-                interval(slot.longest_wait.load(Relaxed))?,
-                exhausted_at(slot, buffer_states.left())?,
-                slot.trouble().map(shown),
-            ));
-        }
-        Ok(TableIterator::new(rows))
-    }
-
-    /// Returns the used share of a buffer, rounded down to a thousandth.
-    fn used(buffer: BufferState) -> f64 {
-        (f64::from(buffer.used) / f64::from(buffer.range.count) * 1e3).floor() / 1e3
-    }
-
-    fn interval(micros: u64) -> Result<Option<Interval>, ErrorReport> {
-        Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
-    }
-
-    /// Returns the time at which the tag's ids run out, at the average rate since its first use. Null for tags that restart
-    /// each period.
-    fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
-        let dated = slot.segment.buffer_states().is_dated();
-        let issued = slot.counts_in_all().issued;
-        let ahead = slot.row_left.load(Relaxed).saturating_add(left);
-        let lasts = slot.age(uptime()).and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
-        lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
-    }
-
-    fn shown(trouble: Trouble) -> String {
-        match trouble {
-            Trouble::RowLocked => "row locked".into(),
-            Trouble::NoWorker => "no worker".into(),
-            Trouble::Registry => "registry: see registry_status".into(),
-            Trouble::Failed(code) => format!("failed: {}", crate::pg::report::sqlstate(code)),
-            Trouble::OutOfReach(0) => "out of reach".into(),
-            Trouble::OutOfReach(code) => format!("out of reach: {}", crate::pg::report::sqlstate(code)),
-        }
+fn shown(trouble: Trouble) -> String {
+    match trouble {
+        Trouble::RowLocked => "row locked".into(),
+        Trouble::NoWorker => "no worker".into(),
+        Trouble::Registry => "registry: see registry_status".into(),
+        Trouble::Failed(code) => format!("failed: {}", crate::pg::report::sqlstate(code)),
+        Trouble::OutOfReach(0) => "out of reach".into(),
+        Trouble::OutOfReach(code) => format!("out of reach: {}", crate::pg::report::sqlstate(code)),
     }
 }
 
@@ -371,17 +348,17 @@ extension_sql_file!(
     "segment.sql",
     name = "segments",
     requires = [
-        snowflake_ids_internal::segment_check,
-        snowflake_ids_internal::segment_check_tag,
-        snowflake_ids_internal::segment_changed,
-        snowflake_ids_internal::segment_close,
-        snowflake_ids_internal::segment_issued,
-        snowflake_ids_internal::segment_may_lag,
-        snowflake_ids_internal::random_number,
-        snowflake_ids_internal::system_identifier,
-        snowflake_ids_internal::segment_slots,
-        snowflake_ids_internal::segment_counts,
-        snowflake_ids_internal::timeline,
+        segment_check,
+        segment_check_tag,
+        segment_changed,
+        segment_close,
+        segment_issued,
+        segment_may_lag,
+        random_number,
+        system_identifier,
+        segment_slots,
+        segment_counts,
+        timeline,
         "tags",
         "status_view"
     ]

@@ -1,118 +1,119 @@
 //! Functions by which an administrator decides about the server's state.
 
+use crate::issuer::issuer;
+use crate::lease;
+use crate::pg::report::{not_ready, report};
+use crate::pg::time;
+use crate::shared::generator::{self, Shared};
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use pgrx::{PgSqlErrorCode, function_name};
+use snowflake_ids_core::clock::human;
+use snowflake_ids_core::error::sentence;
+use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::issuer::{Accepted, Renewed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
-#[pg_schema]
-mod snowflake_ids {
-    use crate::issuer::issuer;
-    use crate::lease;
-    use crate::pg::report::{not_ready, report};
-    use crate::pg::time;
-    use crate::shared::generator::{self, Shared};
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use pgrx::{PgSqlErrorCode as Code, function_name};
-    use snowflake_ids_core::clock::human;
-    use snowflake_ids_core::error::sentence;
-    use snowflake_ids_core::registry::wire::LeaseError;
-    use snowflake_ids_core::server::issuer::{Accepted, Renewed};
-    use std::sync::atomic::Ordering::Relaxed;
-    use std::time::Duration;
+/// Replaces a state file that cannot be trusted. Ids begin above the given time; by default, above all ids that may have
+/// been issued.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
+    let shared = ready("snowflake_ids.state_reset")?;
+    let above = above.map(time::from_sql).transpose()?;
+    let issuer = issuer(shared);
+    // The reset drops the lease, and a new lease needs the registry. A server that issues ids must not stop issuing because
+    // the registry is down. So the server first renews its lease, to see whether the registry answers.
+    if issuer.obstacle().is_none() && lease::origin().is_some() {
+        let silent = |error| silent_registry("cannot reset the state", &error);
+        lease::renew(shared).map_err(silent)?;
+    }
+    let Renewed { may_repeat, begins } = issuer.reset(above).map_err(|error| report(&error))?;
+    if let Some(known) = may_repeat {
+        pgrx::warning!("ids up to {known} may have been issued, and may be issued again");
+    }
+    if let Some(begins) = begins {
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_WARNING,
+            format!("no snowflake ids are issued before {begins}"),
+            function_name!(),
+        )
+        .set_detail("Ids begin at that time, which the clock has not reached yet.")
+        .set_hint(
+            "If that is wrong, call snowflake_ids.state_reset with the instant above which ids are to begin.",
+        )
+        .report(PgLogLevel::WARNING);
+    }
+    Ok(())
+}
 
-    /// Replaces a state file that cannot be trusted. Ids begin above the given time; by default, above all ids that may have
-    /// been issued.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result<(), ErrorReport> {
-        let shared = ready("snowflake_ids.state_reset")?;
-        let above = above.map(time::from_sql).transpose()?;
-        let issuer = issuer(shared);
-        // The reset drops the lease, and a new lease needs the registry. A server that issues ids must not stop issuing because
-        // the registry is down. So the server first renews its lease, to see whether the registry answers.
-        if issuer.obstacle().is_none() && lease::origin().is_some() {
-            let silent = |error| silent_registry("cannot reset the state", &error);
+/// Continues with the worker id of the server that this data directory was copied from. That server must be gone for
+/// good.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn state_adopt() -> Result<(), ErrorReport> {
+    issuer(ready("snowflake_ids.state_adopt")?).adopt().map_err(|error| report(&error))
+}
+
+/// Accepts a clock that has jumped, so that ids follow it.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn clock_accept() -> Result<(), ErrorReport> {
+    let shared = ready("snowflake_ids.clock_accept")?;
+    let issuer = issuer(shared);
+    let accept = || issuer.accept_clock().map_err(|error| report(&error));
+    match accept()? {
+        Accepted::Followed => Ok(()),
+        Accepted::LeaseEnded { worker } => {
+            renewed_after(worker, lease::ask(shared, false));
+            Ok(())
+        }
+        Accepted::AskRegistry => {
+            let silent = |error| silent_registry("cannot follow the clock", &error);
             lease::renew(shared).map_err(silent)?;
-        }
-        let Renewed { may_repeat, begins } = issuer.reset(above).map_err(|error| report(&error))?;
-        if let Some(known) = may_repeat {
-            pgrx::warning!("ids up to {known} may have been issued, and may be issued again");
-        }
-        if let Some(begins) = begins {
-            ErrorReport::new(Code::ERRCODE_WARNING, format!("no snowflake ids are issued before {begins}"), function_name!())
-                .set_detail("Ids begin at that time, which the clock has not reached yet.")
-                .set_hint("If that is wrong, call snowflake_ids.state_reset with the instant above which ids are to begin.")
-                .report(PgLogLevel::WARNING);
-        }
-        Ok(())
-    }
-
-    /// Continues with the worker id of the server that this data directory was copied from. That server must be gone for
-    /// good.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn state_adopt() -> Result<(), ErrorReport> {
-        issuer(ready("snowflake_ids.state_adopt")?).adopt().map_err(|error| report(&error))
-    }
-
-    /// Accepts a clock that has jumped, so that ids follow it.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn clock_accept() -> Result<(), ErrorReport> {
-        let shared = ready("snowflake_ids.clock_accept")?;
-        let issuer = issuer(shared);
-        let accept = || issuer.accept_clock().map_err(|error| report(&error));
-        match accept()? {
-            Accepted::Followed => Ok(()),
-            Accepted::LeaseEnded { worker } => {
-                renewed_after(worker, lease::ask(shared, false));
-                Ok(())
-            }
-            Accepted::AskRegistry => {
-                let silent = |error| silent_registry("cannot follow the clock", &error);
-                lease::renew(shared).map_err(silent)?;
-                match accept()? {
-                    Accepted::AskRegistry => Err(clocks_differ(shared)),
-                    Accepted::Followed | Accepted::LeaseEnded { .. } => Ok(()),
-                }
+            match accept()? {
+                Accepted::AskRegistry => Err(clocks_differ(shared)),
+                Accepted::Followed | Accepted::LeaseEnded { .. } => Ok(()),
             }
         }
     }
+}
 
-    fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
-        let Err(error) = asked else {
-            pgrx::notice!(
-                "the lease of worker id {worker} had ended by this clock, and this server has leased a worker id again"
-            );
-            return;
-        };
-        let message = format!("the lease of worker id {worker} has ended by this clock");
-        ErrorReport::new(Code::ERRCODE_WARNING, message, function_name!())
-            .set_detail(sentence(&format!("{error}. {}", error.detail)))
-            .set_hint(error.hint)
-            .report(PgLogLevel::WARNING);
-    }
-
-    fn silent_registry(what: &str, error: &LeaseError) -> ErrorReport {
-        let registry = lease::origin().unwrap_or_default();
-        let message = format!(
-            "{what} because registry \"{registry}\", which leases this server's worker id, does not answer"
+fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
+    let Err(error) = asked else {
+        pgrx::notice!(
+            "the lease of worker id {worker} had ended by this clock, and this server has leased a worker id again"
         );
-        not_ready(
-            message,
-            error.detail.clone(),
-            "Ids are issued as before. Repeat the call when the registry answers.",
-        )
-    }
+        return;
+    };
+    let message = format!("the lease of worker id {worker} has ended by this clock");
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, function_name!())
+        .set_detail(sentence(&format!("{error}. {}", error.detail)))
+        .set_hint(error.hint)
+        .report(PgLogLevel::WARNING);
+}
 
-    fn clocks_differ(shared: &Shared) -> ErrorReport {
-        let by = Duration::from_micros(shared.status.registry_behind.load(Relaxed).unsigned_abs());
-        let message = format!("the clocks of this server and its registry differ by {}", human(by));
-        not_ready(
-            message,
-            "Ids do not follow this server's clock, because the lease of its worker id, which is timed by the registry's \
-             clock, would then end.",
-            "Synchronise the clocks of all servers with one time service. Ids are issued as before.",
-        )
-    }
+fn silent_registry(what: &str, error: &LeaseError) -> ErrorReport {
+    let registry = lease::origin().unwrap_or_default();
+    let message = format!(
+        "{what} because registry \"{registry}\", which leases this server's worker id, does not answer"
+    );
+    not_ready(
+        message,
+        error.detail.clone(),
+        "Ids are issued as before. Repeat the call when the registry answers.",
+    )
+}
 
-    fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {
-        generator::on_primary(function).map_err(|error| report(&error))
-    }
+fn clocks_differ(shared: &Shared) -> ErrorReport {
+    let by = Duration::from_micros(shared.status.registry_behind.load(Relaxed).unsigned_abs());
+    let message = format!("the clocks of this server and its registry differ by {}", human(by));
+    not_ready(
+        message,
+        "Ids do not follow this server's clock, because the lease of its worker id, which is timed by the registry's \
+         clock, would then end.",
+        "Synchronise the clocks of all servers with one time service. Ids are issued as before.",
+    )
+}
+
+fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {
+    generator::on_primary(function).map_err(|error| report(&error))
 }

@@ -3,13 +3,14 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
-use crate::pg::role;
-use crate::pg::statement;
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::{Text, handed_on};
+use crate::pg::tuple::NoRow;
+use crate::pg::{role, statement};
 use crate::segment::error::SegmentError;
 use crate::segment::{privilege, slot};
 use crate::store::tables::SEGMENT;
+use pgrx::AnyNumeric;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -69,136 +70,115 @@ pub fn granted<'a>(
     Ok([role, listed(privileges)?.to_string().into()])
 }
 
-#[pg_schema]
-mod snowflake_ids {
-    use super::{
-        Action, ChangedTag, ErrorReport, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, SegmentError, TagArg, Text,
-        granted, handed_on, listed, privilege, slot, tag as tags,
-    };
-    use pgrx::AnyNumeric;
-    use pgrx::prelude::*;
-
-    /// Changes a segment tag; null arguments change nothing.
-    #[allow(clippy::too_many_arguments, reason = "what a tag has")]
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_alter(
-        tag: Option<TagArg<'_>>,
-        step: default!(Option<i64>, "NULL"),
-        max_step: default!(Option<i64>, "NULL"),
-        increment: default!(Option<i64>, "NULL"),
-        remainder: default!(Option<i64>, "NULL"),
-        description: default!(Option<Text<'_>>, "NULL"),
-        max_value: default!(Option<i64>, "NULL"),
-        time_zone: default!(Option<Text<'_>>, "NULL"),
-        format: default!(Option<Text<'_>>, "NULL"),
-        owner: default!(Option<Text<'_>>, "NULL"),
-    ) -> Result<(), ErrorReport> {
-        let numbers = [step, max_step, increment, remainder].map(Into::into);
-        let rest = [
-            handed_on(description.as_ref(), "description", MAX_DESCRIPTION_BYTES)?,
-            max_value.into(),
-            handed_on(time_zone.as_ref(), "time_zone", MAX_NAME_BYTES)?,
-            handed_on(format.as_ref(), "format", MAX_NAME_BYTES)?,
-            handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
-        ];
-        let sql =
-            "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)";
-        ChangedTag::checked(tag, Action::Own)?.run(sql, numbers.into_iter().chain(rest))
-    }
-
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        ChangedTag::checked(tag, Action::Own)?.run("SELECT snowflake_ids_internal.segment_drop($1)", [])
-    }
-
-    /// Moves a segment tag, like setval: the next id is the first id above the value.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_set(
-        tag: Option<TagArg<'_>>,
-        value: Option<AnyNumeric>,
-        force: default!(Option<bool>, false),
-    ) -> Result<(), ErrorReport> {
-        let sql = "SELECT snowflake_ids_internal.segment_set($1, $2, $3)";
-        ChangedTag::checked(tag, Action::Move)?.run(sql, [value.into(), force.into()])
-    }
-
-    /// Raises a tag so that its next ids are above a value. Returns the highest id that counts as issued.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
-        let sql = "SELECT snowflake_ids_internal.segment_raise($1, $2)";
-        let own = ChangedTag::checked(tag, Action::Move)?;
-        own.changed(sql, [value.into()], |row| row.get::<i64>(1)).map(Option::flatten)
-    }
-
-    /// Discards the ids of a segment tag that this server has reserved but not handed out. They become a gap. The next call for
-    /// an id reserves new ids.
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-        let own = ChangedTag::checked(tag, Action::Move)?;
-        slot::discard(own.source, &own.tag);
-        Ok(())
-    }
-
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_grant(
-        tag: Option<TagArg<'_>>,
-        role: Option<Text<'_>>,
-        privileges: Option<Text<'_>>,
-    ) -> Result<(), ErrorReport> {
-        let sql = "SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)";
-        ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
-    }
-
-    #[pg_extern(volatile, parallel_unsafe)]
-    fn segment_revoke(
-        tag: Option<TagArg<'_>>,
-        role: Option<Text<'_>>,
-        privileges: Option<Text<'_>>,
-    ) -> Result<(), ErrorReport> {
-        let sql = "SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)";
-        ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
-    }
-
-    /// Returns whether the current role has at least one of these privileges on a segment tag.
-    #[pg_extern(stable, parallel_safe, strict)]
-    fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
-        let tag = tags::checked(tag.0).map_err(SegmentError::BadTag)?;
-        let wanted = listed(Some(privilege))?;
-        for action in [Action::Take, Action::Look, Action::Move] {
-            if wanted.has(action.privilege()) && privilege::allows(&tag, action)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
+/// Changes a segment tag; null arguments change nothing.
+#[allow(clippy::too_many_arguments, reason = "what a tag has")]
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn segment_alter(
+    tag: Option<TagArg<'_>>,
+    step: default!(Option<i64>, "NULL"),
+    max_step: default!(Option<i64>, "NULL"),
+    increment: default!(Option<i64>, "NULL"),
+    remainder: default!(Option<i64>, "NULL"),
+    description: default!(Option<Text<'_>>, "NULL"),
+    max_value: default!(Option<i64>, "NULL"),
+    time_zone: default!(Option<Text<'_>>, "NULL"),
+    format: default!(Option<Text<'_>>, "NULL"),
+    owner: default!(Option<Text<'_>>, "NULL"),
+) -> Result<(), ErrorReport> {
+    let numbers = [step, max_step, increment, remainder].map(Into::into);
+    let rest = [
+        handed_on(description.as_ref(), "description", MAX_DESCRIPTION_BYTES)?,
+        max_value.into(),
+        handed_on(time_zone.as_ref(), "time_zone", MAX_NAME_BYTES)?,
+        handed_on(format.as_ref(), "format", MAX_NAME_BYTES)?,
+        handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
+    ];
+    let sql = "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)";
+    ChangedTag::checked(tag, Action::Own)?.run(sql, numbers.into_iter().chain(rest))
 }
 
-#[pg_schema]
-mod snowflake_ids_internal {
-    use crate::pg::text::Text;
-    use crate::pg::tuple::NoRow;
-    use crate::store::tables::SEGMENT;
-    use pgrx::pg_sys::panic::ErrorReport;
-    use pgrx::prelude::*;
-    use snowflake_ids_core::sequence::privilege::Privileges;
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn segment_drop(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+    ChangedTag::checked(tag, Action::Own)?.run("SELECT snowflake_ids_internal.segment_drop($1)", [])
+}
 
-    /// Adds the privileges in `more` to `held`, and removes the privileges in `less`. All lists are in the stored form.
-    #[pg_extern(immutable, parallel_safe, strict)]
-    fn segment_privileges(held: Text<'_>, more: Text<'_>, less: Text<'_>) -> Result<String, ErrorReport> {
-        let read = |list: Text<'_>| Ok::<_, ErrorReport>(Privileges::stored(&list.read("privileges")?));
-        Ok(read(held)?.with(read(more)?).without(read(less)?).to_string())
-    }
+/// Moves a segment tag, like setval: the next id is the first id above the value.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn segment_set(
+    tag: Option<TagArg<'_>>,
+    value: Option<AnyNumeric>,
+    force: default!(Option<bool>, false),
+) -> Result<(), ErrorReport> {
+    let sql = "SELECT snowflake_ids_internal.segment_set($1, $2, $3)";
+    ChangedTag::checked(tag, Action::Move)?.run(sql, [value.into(), force.into()])
+}
 
-    /// Makes all sessions look up privileges again.
-    #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
-    #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
-LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]
-    fn segment_privileges_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
-        if let Some(source) = SEGMENT.find() {
-            source.announce();
+/// Raises a tag so that its next ids are above a value. Returns the highest id that counts as issued.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i64>, ErrorReport> {
+    let sql = "SELECT snowflake_ids_internal.segment_raise($1, $2)";
+    let own = ChangedTag::checked(tag, Action::Move)?;
+    own.changed(sql, [value.into()], |row| row.get::<i64>(1)).map(Option::flatten)
+}
+
+/// Discards the ids of a segment tag that this server has reserved but not handed out. They become a gap. The next call for
+/// an id reserves new ids.
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
+    let own = ChangedTag::checked(tag, Action::Move)?;
+    slot::discard(own.source, &own.tag);
+    Ok(())
+}
+
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn segment_grant(
+    tag: Option<TagArg<'_>>,
+    role: Option<Text<'_>>,
+    privileges: Option<Text<'_>>,
+) -> Result<(), ErrorReport> {
+    let sql = "SELECT snowflake_ids_internal.segment_grant($1, $2::name, $3)";
+    ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
+}
+
+#[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
+fn segment_revoke(
+    tag: Option<TagArg<'_>>,
+    role: Option<Text<'_>>,
+    privileges: Option<Text<'_>>,
+) -> Result<(), ErrorReport> {
+    let sql = "SELECT snowflake_ids_internal.segment_revoke($1, $2::name, $3)";
+    ChangedTag::checked(tag, Action::Own)?.run(sql, granted(role, privileges)?)
+}
+
+/// Returns whether the current role has at least one of these privileges on a segment tag.
+#[pg_extern(schema = "snowflake_ids", stable, parallel_safe, strict)]
+fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
+    let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
+    let wanted = listed(Some(privilege))?;
+    for action in [Action::Take, Action::Look, Action::Move] {
+        if wanted.has(action.privilege()) && privilege::allows(&tag, action)? {
+            return Ok(true);
         }
-        Ok(None)
     }
+    Ok(false)
+}
+
+/// Adds the privileges in `more` to `held`, and removes the privileges in `less`. All lists are in the stored form.
+#[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
+fn segment_privileges(held: Text<'_>, more: Text<'_>, less: Text<'_>) -> Result<String, ErrorReport> {
+    let read = |list: Text<'_>| Ok::<_, ErrorReport>(Privileges::stored(&list.read("privileges")?));
+    Ok(read(held)?.with(read(more)?).without(read(less)?).to_string())
+}
+
+/// Makes all sessions look up privileges again.
+#[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
+#[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.segment_privileges_changed() RETURNS trigger
+LANGUAGE c AS 'MODULE_PATHNAME', 'segment_privileges_changed_trigger';")]
+fn segment_privileges_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
+    if let Some(source) = SEGMENT.find() {
+        source.announce();
+    }
+    Ok(None)
 }
 
 extension_sql!(
@@ -220,16 +200,16 @@ COMMENT ON FUNCTION snowflake_ids.has_segment_privilege IS
 ",
     name = "tags",
     requires = [
-        snowflake_ids::segment_alter,
-        snowflake_ids::segment_drop,
-        snowflake_ids::segment_set,
-        snowflake_ids::segment_raise,
-        snowflake_ids::segment_discard,
-        snowflake_ids::segment_grant,
-        snowflake_ids::segment_revoke,
-        snowflake_ids::has_segment_privilege,
-        snowflake_ids_internal::segment_privileges,
-        snowflake_ids_internal::segment_privileges_changed,
+        segment_alter,
+        segment_drop,
+        segment_set,
+        segment_raise,
+        segment_discard,
+        segment_grant,
+        segment_revoke,
+        has_segment_privilege,
+        segment_privileges,
+        segment_privileges_changed,
         "status_view"
     ]
 );

@@ -5,7 +5,7 @@ use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
 use crate::pg::extension;
 use crate::pg::process::PerProcess;
-use crate::pg::report::{not_ready, raise, report};
+use crate::pg::report::{new_report, not_ready, raise, report};
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
@@ -13,8 +13,7 @@ use crate::segment::timeout::SegmentTimeout;
 use crate::shared::generator::{self, Shared};
 use crate::store::generator as store;
 use crate::store::tables::GENERATOR;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, function_name};
+use pgrx::PgSqlErrorCode;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::generator::named::{self, MAX_NAME_BYTES, Named, NamedError};
@@ -223,10 +222,9 @@ fn refuse_late() {
 /// table.
 fn refuse_to_prepare() {
     if CHANGED.get() && !GENERATOR.find().is_some_and(Source::is_new) {
-        let report = ErrorReport::new(
+        let report = new_report(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has changed named generators",
-            function_name!(),
         );
         raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
     }

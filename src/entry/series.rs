@@ -1,11 +1,11 @@
 //! The trigger that fills a column with numbers of a series. To run fast, the trigger bypasses pgrx's trigger interface.
 
-use crate::pg::report::{raise, report};
+use crate::pg::report::{new_report, raise, report};
 use crate::pg::tag;
 use crate::pg::text::{bytes_of, length_of};
 use crate::series;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, extension_sql, function_name, pg_guard, pg_sys};
+use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, SeriesError};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -93,10 +93,7 @@ fn misused() -> ! {
     let code = PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED;
     let message =
         "series_fill must be fired BEFORE INSERT FOR EACH ROW, with a series and two columns as arguments";
-    raise(
-        ErrorReport::new(code, message, function_name!())
-            .set_hint("Create the trigger with snowflake_ids.series_attach."),
-    )
+    raise(new_report(code, message).set_hint("Create the trigger with snowflake_ids.series_attach."))
 }
 
 /// The row to insert, its table, and the name of the series.

@@ -2,10 +2,9 @@
 //!
 //! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error instead.
 
-use crate::pg::report::raise;
-use pgrx::pg_sys::panic::ErrorReport;
+use crate::pg::report::{new_report, raise};
 use pgrx::trigger_support::called_as_trigger;
-use pgrx::{PgSqlErrorCode, function_name, pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
 
 /// Defines an entry point that calls pgrx's entry point `$behind`, and the record of the entry point's calling convention.
 macro_rules! trigger {
@@ -50,5 +49,5 @@ trigger!(
 #[pg_guard]
 extern "C-unwind" fn refuse() -> pg_sys::Datum {
     let message = "trigger functions can only be called as triggers";
-    raise(ErrorReport::new(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message, function_name!()))
+    raise(new_report(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message))
 }

@@ -2,11 +2,10 @@
 
 use super::snowflake::{cached, looked_up};
 use crate::named::CachedGenerator;
-use crate::pg::report::{raise, report};
+use crate::pg::report::{new_report, raise, report};
 use crate::pg::uuid::{as_text, as_uuid};
 use crate::snowflake;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, extension_sql, function_name, pg_guard, pg_sys};
+use pgrx::{PgSqlErrorCode, extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::Uuid;
 
 entry!(
@@ -48,9 +47,8 @@ fn next(
     as_result: fn(Uuid) -> Option<pg_sys::Datum>,
 ) -> pg_sys::Datum {
     let uuid = snowflake::uuid(function, of).unwrap_or_else(|error| raise(report(&error)));
-    as_result(uuid).unwrap_or_else(|| {
-        raise(ErrorReport::new(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", function_name!()))
-    })
+    as_result(uuid)
+        .unwrap_or_else(|| raise(new_report(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")))
 }
 
 extension_sql!(

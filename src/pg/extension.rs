@@ -1,8 +1,8 @@
 //! The extension in this database: its OID, its members, and locks against DROP EXTENSION.
 
-use super::report::{not_ready, raise};
+use super::report::{new_report, not_ready, raise};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{IntoDatum, PgSqlErrorCode, Spi, function_name, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, Spi, pg_sys};
 use std::ffi::{CStr, CString};
 
 /// Returns the error for a drop of the extension during a call.
@@ -129,7 +129,7 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
     if let Some(columns) = columns {
         let code = PgSqlErrorCode::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
         let message = "cannot drop type snowflake_id because columns depend on it";
-        let report = ErrorReport::new(code, message, function_name!())
+        let report = new_report(code, message)
             .set_detail(columns)
             .set_hint("First change these columns to bigint: ALTER TABLE ... ALTER COLUMN ... TYPE bigint;");
         raise(report);

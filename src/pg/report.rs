@@ -25,7 +25,7 @@ pub fn for_log(error: &impl Explain) -> ErrorReport {
 }
 
 fn with(error: &impl Explain, message: &str, detail: Option<String>) -> ErrorReport {
-    let mut report = ErrorReport::new(sqlstate_of(error.kind()), legible(message), function_name!());
+    let mut report = new_report(sqlstate_of(error.kind()), legible(message));
     if let Some(detail) = detail {
         report = report.set_detail(legible(&detail));
     }
@@ -62,11 +62,18 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
     }
 }
 
+/// Returns a report without detail and hint.
+#[cold]
+#[track_caller]
+pub fn new_report(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
+    ErrorReport::new(code, message, function_name!())
+}
+
 /// Returns the error for an invalid argument.
 #[cold]
 pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
-    ErrorReport::new(code, message.into(), function_name!()).set_detail(detail)
+    new_report(code, message).set_detail(detail)
 }
 
 /// Returns the error for a call that the state of the server or the database does not permit.
@@ -77,13 +84,13 @@ pub fn not_ready(
     hint: impl Into<String>,
 ) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-    ErrorReport::new(code, message.into(), function_name!()).set_detail(detail).set_hint(hint)
+    new_report(code, message).set_detail(detail).set_hint(hint)
 }
 
 /// Returns the error for a missing privilege.
 #[cold]
 pub fn denied(message: &'static str) -> ErrorReport {
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message, function_name!())
+    new_report(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
 }
 
 /// Returns the report of a caught error.
@@ -99,11 +106,7 @@ pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
 #[cold]
 pub fn spi(error: &SpiError) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
-    ErrorReport::new(
-        code,
-        format!("could not execute an internal query of snowflake_ids: {error}"),
-        function_name!(),
-    )
+    new_report(code, format!("could not execute an internal query of snowflake_ids: {error}"))
 }
 
 /// Returns the five characters of an SQLSTATE, which the server packs into six bits each.
@@ -121,7 +124,7 @@ pub fn sqlstate(code: i32) -> String {
 #[track_caller]
 pub fn log(message: impl Into<String>) {
     let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
-    ErrorReport::new(code, message.into(), function_name!()).report(PgLogLevel::LOG);
+    new_report(code, message).report(PgLogLevel::LOG);
 }
 
 /// Throws an error in code that cannot return a `Result`, such as iterators and hooks.

@@ -3,14 +3,14 @@
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
-use crate::pg::report::{caught, letters, log, raise, report, spi};
+use crate::pg::report::{caught, letters, log, new_report, raise, report, spi};
 use crate::pg::{guc, server, transaction, worker};
 use crate::settings;
 use crate::shared::registries::{self, SharedEndpointStatus};
 use crate::store::citus;
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode as Code, PgTryBuilder, function_name};
+use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
 use snowflake_ids_core::registry::citus::COORDINATOR;
 use snowflake_ids_core::registry::client::{Network, Options, RegistryClient, RemoteStatement};
 use snowflake_ids_core::registry::error::{ConnectionError, RegistryError, SqlError};
@@ -130,10 +130,9 @@ fn options(server: &str) -> Options {
 }
 
 fn not_trusted(what: &str) -> ErrorReport {
-    ErrorReport::new(
+    new_report(
         Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
         format!("{what} must belong to a superuser"),
-        function_name!(),
     )
     .set_detail(
         "The owner decides where background workers of this server connect. These workers run under the server's account.",

@@ -4,7 +4,7 @@ use super::call::others;
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
-use crate::pg::report::{raise, report, spi};
+use crate::pg::report::{new_report, raise, report, spi};
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::slot;
@@ -15,8 +15,7 @@ use crate::store::citus;
 use crate::store::registry as endpoints;
 use crate::store::tables::{REGISTRY_SERVER, WORKER_LEASE};
 use crate::{issuer, settings};
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode as Code, function_name};
+use pgrx::PgSqlErrorCode as Code;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::registry::link::Endpoint;
@@ -184,10 +183,9 @@ static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// whether the server belongs to a cluster.
 fn refuse_to_prepare() {
     if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
-        let report = ErrorReport::new(
+        let report = new_report(
             Code::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has changed the registry",
-            function_name!(),
         );
         raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
     }

@@ -6,14 +6,13 @@ use super::error::SegmentError;
 use super::slot;
 use crate::pg::catalog::Source;
 use crate::pg::process::PerProcess;
-use crate::pg::report::{raise, spi};
+use crate::pg::report::{new_report, raise, spi};
 use crate::pg::tag::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::store::tables::SEGMENT;
 use crate::store::{registry, segment as store};
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
-use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, TagRow};
@@ -37,7 +36,7 @@ static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_high_water_mark(tag: &Tag) {
     let message = format!("could not save the high-water mark of segment tag \"{}\"", TagText(*tag).shown());
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message, function_name!())
+    new_report(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message)
         .set_detail("No slot in shared memory is free for it. If this transaction is rolled back, its ids may be issued again.")
         .set_hint("Commit the transaction. To have more slots, raise snowflake_ids.max_tags and restart the server.")
         .report(PgLogLevel::WARNING);

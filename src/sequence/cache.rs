@@ -13,14 +13,13 @@ use crate::pg::process::PerProcess;
 use crate::pg::read_lock::Wait;
 use crate::pg::redirect::Targets;
 use crate::pg::relation::Relation;
-use crate::pg::report::raise;
+use crate::pg::report::{new_report, raise};
 use crate::pg::{sequence, server};
 use crate::shared::bindings;
 use crate::store::sequence::{self as store, Binding, Bound};
 use crate::store::tables::SEQUENCE_BINDING;
+use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Oid;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, function_name};
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::sequence::bound_sequence::{Increment, is_sentinel};
 use std::cell::{Cell, RefCell};
@@ -298,10 +297,9 @@ pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
 /// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not count the changes.
 pub fn refuse_to_prepare() {
     if OWN.get() == OwnChange::Changed {
-        let report = ErrorReport::new(
+        let report = new_report(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "cannot PREPARE a transaction that has bound or unbound sequences",
-            function_name!(),
         );
         raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
     }

@@ -2,7 +2,7 @@
 //! parts that need other rights than the caller's, or that work with oids instead of names.
 
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::{bad_argument, denied, spi};
+use crate::pg::report::{bad_argument, denied, new_report, spi};
 use crate::pg::tag::TagText;
 use crate::pg::text::Text;
 use crate::pg::{extension, role, statement};
@@ -10,9 +10,9 @@ use crate::segment::error::SegmentError;
 use crate::shared::generator;
 use crate::store;
 use crate::store::tables::SEGMENT;
+use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, function_name};
 
 /// Keeps the extension from being dropped until the transaction ends. Each function that runs with more rights than its
 /// caller calls this function first. Without this call, the extension could be dropped while such a function waits for a
@@ -87,10 +87,9 @@ fn is_preloaded() -> bool {
 
 fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
     Relation::find(relation).ok_or_else(|| {
-        ErrorReport::new(
+        new_report(
             PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
             format!("relation with OID {} does not exist", relation.to_u32()),
-            function_name!(),
         )
     })
 }

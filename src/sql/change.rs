@@ -1,14 +1,14 @@
 //! Functions that check a change of a layout and prepare it. The core decides whether the change is allowed (`layout::change`).
 
 use crate::issuer::{self, issuer};
-use crate::pg::report::{denied, report};
+use crate::pg::report::{denied, new_report, report};
 use crate::pg::text::Text;
 use crate::pg::{catalog, role, time, transaction};
 use crate::shared::generator::{self, Shared};
 use crate::{named, settings};
+use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 use snowflake_ids_core::ids::layout::change::{LayoutChange, Past, check};
 use snowflake_ids_core::server::issuer::{IssuerError, NoRoom};
@@ -73,10 +73,9 @@ fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
     // layout in the state file.
     issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
     settings::set_layout_at_next_start(&new);
-    ErrorReport::new(
+    new_report(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
         format!("ids will have layout \"{new}\" after the server is restarted"),
-        function_name!(),
     )
     .set_detail(
         "snowflake_ids.layout was set in postgresql.auto.conf. Other servers may keep the old layout until \

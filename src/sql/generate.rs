@@ -1,7 +1,7 @@
 //! Functions that generate ids, except for `snowflake_nextval`, which is in [`crate::entry`].
 
 use crate::named::{self, CachedGenerator};
-use crate::pg::report::{bad_argument, raise, report};
+use crate::pg::report::{bad_argument, new_report, raise, report};
 use crate::pg::text::Text;
 use crate::snowflake;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -61,10 +61,9 @@ fn ids(count: u32, of: Option<&'static CachedGenerator>) -> Result<SetOfIterator
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_lastval() -> Result<i64, ErrorReport> {
     snowflake::last().ok_or_else(|| {
-        ErrorReport::new(
+        new_report(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "snowflake_lastval is not yet defined in this session",
-            function_name!(),
         )
         .set_hint("Call snowflake_nextval() first.")
     })

@@ -3,7 +3,7 @@
 
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::{legible, to_utf8};
-use crate::pg::report::{bad_argument, not_ready, raise, report, spi};
+use crate::pg::report::{bad_argument, new_report, not_ready, raise, report, spi};
 use crate::pg::tag::{self, TagArg};
 use crate::pg::text::Text;
 use crate::pg::{cluster, guc, replication, server, time, transaction};
@@ -71,13 +71,9 @@ const SERVE: &str = "snowflake_ids.registry_serve";
 const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 
 fn takes_over() -> ErrorReport {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("{SERVE}() cannot take over tags"),
-        function_name!(),
-    )
-    .set_detail("This function neither lists tags nor raises their ids.")
-    .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text) to the role, and call that function."))
+    new_report(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, format!("{SERVE}() cannot take over tags"))
+        .set_detail("This function neither lists tags nor raises their ids.")
+        .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text) to the role, and call that function."))
 }
 
 /// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
@@ -115,10 +111,9 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
 }
 
 fn in_a_block(function: &str) -> ErrorReport {
-    ErrorReport::new(
+    new_report(
         PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
         format!("{function}() cannot run inside a transaction block"),
-        function_name!(),
     )
     .set_detail("Only other servers may call this function.")
 }
@@ -222,10 +217,9 @@ fn registry_changed<'a>(
 }
 
 fn cannot_truncate(table: &str) -> ErrorReport {
-    ErrorReport::new(
+    new_report(
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         format!("cannot apply TRUNCATE to table \"snowflake_ids.{table}\""),
-        function_name!(),
     )
     .set_detail("The table describes this server only, and rows of the publisher are not applied to it.")
     .set_hint(

@@ -4,7 +4,7 @@
 use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::encoding::{self, to_utf8};
-use crate::pg::report::{bad_argument, raise, report, spi};
+use crate::pg::report::{bad_argument, new_report, raise, report, spi};
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{cluster, extension, random, time};
@@ -19,7 +19,7 @@ use crate::store::tables::SEGMENT;
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated, function_name};
+use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::sequence::definition::{Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast};
@@ -62,10 +62,9 @@ fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<TextOut, ErrorReport>
 /// Returns the error for a format that came from a registry in another encoding.
 fn cannot_be_written(tag: &[u8]) -> ErrorReport {
     let tag = Tag::new(tag).map(|tag| TagText(tag).shown()).unwrap_or_default();
-    ErrorReport::new(
+    new_report(
         PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
         format!("the format of segment tag \"{tag}\" has characters that the database encoding lacks"),
-        function_name!(),
     )
     .set_detail(format!("The database encoding is {}.", encoding::name()))
     .set_hint("Take the number with segment_nextval(tag), or ask the registry's owner to change the format.")

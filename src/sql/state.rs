@@ -2,12 +2,12 @@
 
 use crate::issuer::issuer;
 use crate::lease;
-use crate::pg::report::{not_ready, report};
+use crate::pg::report::{new_report, not_ready, report};
 use crate::pg::time;
 use crate::shared::generator::{self, Shared};
+use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, function_name};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::error::sentence;
 use snowflake_ids_core::registry::wire::LeaseError;
@@ -33,10 +33,9 @@ fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result
         pgrx::warning!("ids up to {known} may have been issued, and may be issued again");
     }
     if let Some(begins) = begins {
-        ErrorReport::new(
+        new_report(
             PgSqlErrorCode::ERRCODE_WARNING,
             format!("no snowflake ids are issued before {begins}"),
-            function_name!(),
         )
         .set_detail("Ids begin at that time, which the clock has not reached yet.")
         .set_hint(
@@ -85,7 +84,7 @@ fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
         return;
     };
     let message = format!("the lease of worker id {worker} has ended by this clock");
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, function_name!())
+    new_report(PgSqlErrorCode::ERRCODE_WARNING, message)
         .set_detail(sentence(&format!("{error}. {}", error.detail)))
         .set_hint(error.hint)
         .report(PgLogLevel::WARNING);

@@ -4,9 +4,8 @@
 //! than the build machine. All versions have the functions used below. The server's module `libpqwalreceiver` is linked
 //! with libpq, so opening this module loads libpq.
 
-use crate::pg::report::raise;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, function_name, pg_sys};
+use crate::pg::report::{new_report, raise};
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
@@ -110,7 +109,7 @@ fn symbol(name: &CStr) -> *mut c_void {
     if found.is_null() {
         let code = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION;
         let message = format!("libpq has no function {}", name.to_string_lossy());
-        let report = ErrorReport::new(code, message, function_name!());
+        let report = new_report(code, message);
         raise(report.set_detail("The server's module libpqwalreceiver should have loaded libpq."));
     }
     found

@@ -2,9 +2,8 @@
 
 use crate::issuer::issuer;
 use crate::pg::clock::uptime;
-use crate::pg::report::{self, for_log};
+use crate::pg::report::{self, for_log, new_report};
 use crate::shared::generator::{Shared, shared};
-use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Generator, Position};
@@ -126,8 +125,6 @@ fn sum(shared: &Shared, of: impl Fn(&Generator) -> Position) -> u64 {
 }
 
 fn warn(message: String, detail: String) {
-    use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
-    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, function_name!())
-        .set_detail(detail)
-        .report(PgLogLevel::WARNING);
+    use pgrx::{PgLogLevel, PgSqlErrorCode};
+    new_report(PgSqlErrorCode::ERRCODE_WARNING, message).set_detail(detail).report(PgLogLevel::WARNING);
 }

@@ -3,13 +3,13 @@
 use crate::issuer;
 use crate::lease;
 use crate::pg::clock::uptime;
+use crate::pg::report::new_report;
 use crate::pg::worker;
 use crate::pg::{database, server};
 use crate::shared::generator::{Shared, shared};
 use crate::shared::leases::{Leases as Board, leases};
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease_launch::{
@@ -164,10 +164,9 @@ impl LeaseLauncher {
 fn remind(expiry: UnixMicros, left: Duration) {
     let why = lease::trouble().map(|none| format!(" {}", none.detail)).unwrap_or_default();
     let left = human(left);
-    ErrorReport::new(
+    new_report(
         PgSqlErrorCode::ERRCODE_WARNING,
         format!("the registry has not renewed the lease of this server's worker id, which ends in {left}"),
-        function_name!(),
     )
     .set_detail(format!("Ids are issued until {expiry}.{why}"))
     .report(PgLogLevel::WARNING);

@@ -3,6 +3,7 @@
 use crate::issuer;
 use crate::lease;
 use crate::pg::clock::uptime;
+use crate::pg::report::new_report;
 use crate::pg::{guc, report, server};
 use crate::registry::call::RegistryCaller;
 use crate::registry::serve::{ask_here, in_transaction, is_registry};
@@ -12,8 +13,7 @@ use crate::shared::leases::Leases;
 use crate::store::tables::WORKER_CHOSEN;
 use crate::store::{citus, registry as store, worker as worker_rows};
 use crate::worker::log;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode, function_name};
+use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::registry::error::RegistryError;
 use snowflake_ids_core::registry::failover::Health;
 use snowflake_ids_core::registry::lease::Lease;
@@ -132,7 +132,7 @@ impl LeaseHost for LeaseServer {
                 report::log(format!("snowflake_ids could not follow the clock: {error}"));
             }
             LeaseEvent::Compared(Compared::Differs(skew)) => {
-                ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, skew.to_string(), function_name!())
+                new_report(PgSqlErrorCode::ERRCODE_WARNING, skew.to_string())
                     .set_detail(skew.detail().unwrap_or_default())
                     .set_hint(skew.hint().unwrap_or_default())
                     .report(PgLogLevel::WARNING);
@@ -153,10 +153,9 @@ impl LeaseHost for LeaseServer {
 }
 
 fn warn_of_loss(lease: &Lease) {
-    ErrorReport::new(
+    new_report(
         PgSqlErrorCode::ERRCODE_WARNING,
         format!("the lease of worker id {} is lost, and no more ids are issued under it", lease.worker),
-        function_name!(),
     )
     .set_detail(format!(
         "It was leased until {}; the row of datacenter {}, worker {} in snowflake_ids.worker_lease has another lease token now.",

@@ -1,4 +1,4 @@
-//! Errors that calls of `ErrorReport::new(code, message, ...)` create, with their details from
+//! Errors that calls of `new_report(code, message)` create, with their details from
 //! `.set_detail(...)` and their hints from `.set_hint(...)`.
 
 use super::variants::first_literal;
@@ -81,7 +81,7 @@ impl Reports {
             Some(Entry { message: self.text(message)?, sqlstate: code.to_owned(), detail, hint })
         };
         match (names.as_slice(), arguments.as_slice()) {
-            ([.., of, new], [given, message, ..]) if of == "ErrorReport" && new == "new" => {
+            ([.., function], [given, message]) if function == "new_report" => {
                 let code = code(given).or_else(|| self.bound.get(&names_last(given)?).cloned())?;
                 let is_error = code.starts_with("ERRCODE_") && !NO_ERRORS.contains(&code.as_str());
                 is_error.then(|| error(&code, message, String::new(), String::new())).flatten()

@@ -112,7 +112,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
     let timeout = SegmentTimeout::new();
     let row = store::read(&tag, timeout.left()).unwrap_or_else(|unseen| match unseen {
         Unseen::NoTable => raise(extension::missing()),
-        Unseen::Locked => raise(report(&timeout.locked("generator"))),
+        Unseen::Locked => raise(report(timeout.locked("generator"))),
     });
     let named = row.ok_or_else(|| unknown(&tag))??;
     let named = kept_named(named);

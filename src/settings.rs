@@ -182,7 +182,7 @@ static CONFIG: OnceLock<Config> = OnceLock::new();
 
 /// Checks that the settings that are fixed at server start fit together, and stores these settings for [`config`].
 pub fn check() -> Result<(), Box<ErrorReport>> {
-    let layout: Layout = text(&LAYOUT).parse().map_err(|error| Box::new(report(&error)))?;
+    let layout: Layout = text(&LAYOUT).parse().map_err(report)?;
     let datacenter = read(&DATACENTER_ID);
     fits(&layout, Field::Datacenter, datacenter.into())?;
     let worker = parse_worker(&text(&WORKER_ID));
@@ -213,7 +213,7 @@ fn parse_worker(text: &str) -> Option<u32> {
 fn fits(layout: &Layout, field: Field, value: i64) -> Result<(), Box<ErrorReport>> {
     layout.check(field, value).map_err(|error| {
         let setting = format!("snowflake_ids.{field}_id");
-        let report = report(&error).set_hint(format!(
+        let report = report(error).set_hint(format!(
             "Set {setting} to a number from 0 to {}, or use a layout with a wider {field}.",
             layout.max(field)
         ));

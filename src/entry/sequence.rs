@@ -16,7 +16,7 @@ macro_rules! replacement {
         extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
             let $call = FunctionCall(call);
             $call.check($called);
-            $given.unwrap_or_else(|error| raise(report(&error))).into()
+            $given.unwrap_or_else(|error| raise(report(error))).into()
         }
     };
 }
@@ -61,7 +61,7 @@ impl FunctionCall {
         let allowed =
             called == Called::Nextval && self.is_of_identity() || unsafe { may_call(self.0, called) };
         if !allowed {
-            raise(report(&SequenceError::NotExecutable(called.name())));
+            raise(report(SequenceError::NotExecutable(called.name())));
         }
     }
 

@@ -48,15 +48,15 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
                 if room.is_some_and(|room| tag::chars(text.as_bytes()) > room) {
                     let (series, column) = (cached.shown(), column.shown());
                     let text = cached.series.write(taken.day, taken.number);
-                    raise(report(&SeriesError::LongText { series, text, column }));
+                    raise(report(SeriesError::LongText { series, text, column }));
                 }
                 text.into_datum()
             }
-            _ => raise(report(&SeriesError::ColumnType { series: cached.shown(), column: column.shown() })),
+            _ => raise(report(SeriesError::ColumnType { series: cached.shown(), column: column.shown() })),
         };
         let value = value.unwrap_or_else(|| {
             let (series, column) = (cached.shown(), column.shown());
-            raise(report(&SeriesError::NoRoom { series, number: taken.number, column }))
+            raise(report(SeriesError::NoRoom { series, number: taken.number, column }))
         });
         let (mut number, mut value, mut is_null) = (c_int::from(column.number), value, false);
         pg_sys::heap_modify_tuple_by_cols(
@@ -132,7 +132,7 @@ impl CallingTable<'_> {
             let number = pg_sys::SPI_fnumber(self.shape(), pointer);
             if number <= 0 {
                 let (series, column) = (self.shown(), name.to_string_lossy().into_owned());
-                return Err(Box::new(report(&SeriesError::NoColumn { series, column })));
+                return Err(Box::new(report(SeriesError::NoColumn { series, column })));
             }
             let number = i16::try_from(number).unwrap_or_default();
             let (mut of, mut modifier, mut collation) = (pg_sys::InvalidOid, -1, pg_sys::InvalidOid);
@@ -153,7 +153,7 @@ impl CallingTable<'_> {
 
     fn key(&self, column: &KeyColumn<'_>) -> Result<Key, Box<ErrorReport>> {
         let Some(value) = self.value(column) else {
-            return Err(Box::new(report(&SeriesError::NullKey { series: self.shown() })));
+            return Err(Box::new(report(SeriesError::NullKey { series: self.shown() })));
         };
         // SAFETY: the value is of the column's type, or of the base type of its domain. The length of a text is checked
         // before it is read.
@@ -168,7 +168,7 @@ impl CallingTable<'_> {
                 pg_sys::TEXTOID | pg_sys::VARCHAROID => {
                     let checked = check_length("key", length_of(value), MAX_KEY_BYTES);
                     let key = checked.and_then(|()| Key::text(bytes_of(value)));
-                    Some(key.map_err(|long| Box::new(report(&long)))?)
+                    Some(key.map_err(report)?)
                 }
                 // For example, the type snowflake_id.
                 of if pg_sys::IsBinaryCoercible(of, pg_sys::INT8OID) => {
@@ -178,7 +178,7 @@ impl CallingTable<'_> {
             }
         }
         .ok_or_else(|| {
-            Box::new(report(&SeriesError::ColumnType { series: self.shown(), column: column.shown() }))
+            Box::new(report(SeriesError::ColumnType { series: self.shown(), column: column.shown() }))
         })
     }
 

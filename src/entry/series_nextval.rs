@@ -68,16 +68,16 @@ unsafe fn next(call: pg_sys::FunctionCallInfo, key: impl FnOnce(pg_sys::Datum) -
         let arguments = (*call).args.as_ptr();
         let (name, of) = (arguments.read(), arguments.add(1).read());
         if name.isnull {
-            raise(report(&SeriesError::NullName));
+            raise(report(SeriesError::NullName));
         }
         let checked = check_length("series", length_of(name.value), MAX_NAME_BYTES);
-        checked.unwrap_or_else(|long| raise(report(&long)));
+        checked.unwrap_or_else(|long| raise(report(long)));
         (bytes_of(name.value), of)
     };
     if of.isnull {
         // An error in the lookup of the series takes precedence over the null key.
         let cached = series::look_up(name).unwrap_or_else(|error| raise(error));
-        raise(report(&SeriesError::NullKey { series: cached.shown() }));
+        raise(report(SeriesError::NullKey { series: cached.shown() }));
     }
     match series::next(c"series_nextval()", name, &key(of.value), role::current()) {
         Ok((_, taken)) => taken.number,
@@ -104,7 +104,7 @@ fn plain_text(key: pg_sys::Datum) -> Option<Key> {
 fn text(key: pg_sys::Datum) -> Key {
     // SAFETY: the argument is a text, and its length is checked before it is read.
     let checked = unsafe { check_length("key", length_of(key), MAX_KEY_BYTES).map(|()| bytes_of(key)) };
-    checked.and_then(Key::text).unwrap_or_else(|long| raise(report(&long)))
+    checked.and_then(Key::text).unwrap_or_else(|long| raise(report(long)))
 }
 
 extension_sql!(

@@ -26,7 +26,7 @@ entry!(
 );
 
 fn next(of: Option<&'static CachedGenerator>) -> i64 {
-    snowflake::next("snowflake_nextval", of).unwrap_or_else(|error| raise(report(&error)))
+    snowflake::next("snowflake_nextval", of).unwrap_or_else(|error| raise(report(error)))
 }
 
 /// Returns the generator that the argument names, if the generator is in the session's cache.
@@ -99,7 +99,7 @@ pub(super) unsafe fn looked_up(call: pg_sys::FunctionCallInfo) -> &'static Cache
             bytes => Err(NamedError::LongName { bytes }),
         }
     };
-    name.and_then(named::look_up).unwrap_or_else(|error| raise(report(&error)))
+    name.and_then(named::look_up).unwrap_or_else(|error| raise(report(error)))
 }
 
 extension_sql!(

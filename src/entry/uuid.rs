@@ -46,7 +46,7 @@ fn next(
     of: Option<&'static CachedGenerator>,
     as_result: fn(Uuid) -> Option<pg_sys::Datum>,
 ) -> pg_sys::Datum {
-    let uuid = snowflake::uuid(function, of).unwrap_or_else(|error| raise(report(&error)));
+    let uuid = snowflake::uuid(function, of).unwrap_or_else(|error| raise(report(error)));
     as_result(uuid)
         .unwrap_or_else(|| raise(new_report(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")))
 }

@@ -10,11 +10,12 @@ use snowflake_ids_core::{Explain, Kind};
 /// Returns the report for the session's user. Users without `pg_read_all_stats` do not see the addresses of other servers.
 /// The log shows the whole text.
 #[cold]
-pub fn report(error: &impl Explain) -> ErrorReport {
+#[allow(clippy::needless_pass_by_value, reason = "callers pass this function to map_err")]
+pub fn report(error: impl Explain) -> ErrorReport {
     let for_others = error.for_others().filter(|_| !server::may_see_all_activity());
     match for_others {
-        Some((message, detail)) => with(error, &message, Some(detail).filter(|detail| !detail.is_empty())),
-        None => for_log(error),
+        Some((message, detail)) => with(&error, &message, Some(detail).filter(|detail| !detail.is_empty())),
+        None => for_log(&error),
     }
 }
 
@@ -66,7 +67,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
 #[cold]
 #[track_caller]
 pub fn new_report(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
-    ErrorReport::new(code, message, function_name!())
+    ErrorReport::new(code, message.into(), function_name!())
 }
 
 /// Returns the error for an invalid argument.
@@ -104,7 +105,8 @@ pub fn caught(error: CaughtError) -> ErrorReportWithLevel {
 
 /// Returns the report for an error of SPI itself.
 #[cold]
-pub fn spi(error: &SpiError) -> ErrorReport {
+#[allow(clippy::needless_pass_by_value, reason = "callers pass this function to map_err")]
+pub fn spi(error: SpiError) -> ErrorReport {
     let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
     new_report(code, format!("could not execute an internal query of snowflake_ids: {error}"))
 }

@@ -40,7 +40,7 @@ impl<T: Send + Sync> Shmem<T> {
     /// Returns the value. Fails if there is none; the error names the function that needs the value.
     #[allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
     pub fn ready(&self, function: &'static str) -> Result<&'static T, ErrorReport> {
-        self.get().ok_or_else(|| report(&NotReadyError::NotPreloaded(function)))
+        self.get().ok_or_else(|| report(NotReadyError::NotPreloaded(function)))
     }
 }
 

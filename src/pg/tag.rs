@@ -130,7 +130,7 @@ impl_sql_translatable!(TagArg<'_>, arg_only = "text");
 impl<'a> From<Text<'a>> for TagArg<'a> {
     fn from(text: Text<'a>) -> Self {
         // SAFETY: a `Text` is a text, which lives as long as the call.
-        Self(unsafe { tag_of(text.datum) }.unwrap_or_else(|error| raise(report(&error))))
+        Self(unsafe { tag_of(text.datum) }.unwrap_or_else(|error| raise(report(error))))
     }
 }
 

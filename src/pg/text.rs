@@ -62,7 +62,7 @@ pub struct Unread(TooLong);
 impl From<Unread> for ErrorReport {
     #[cold]
     fn from(unread: Unread) -> Self {
-        report(&unread.0)
+        report(unread.0)
     }
 }
 

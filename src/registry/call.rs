@@ -120,8 +120,8 @@ fn options(server: &str) -> Options {
             guc::set_for_now(c"jit", c"off");
             citus::coordinator()
         });
-        let found = found.unwrap_or_else(|error| raise(spi(&error)));
-        return found.unwrap_or_else(|error| raise(report(&error)));
+        let found = found.unwrap_or_else(|error| raise(spi(error)));
+        return found.unwrap_or_else(|error| raise(report(error)));
     }
     if !is_superuser(owner_of(server)) {
         raise(not_trusted(&format!("foreign server \"{server}\"")));

@@ -32,7 +32,7 @@ pub fn leave() -> Result<bool, RegistryFailure> {
         pgrx::notice!(
             "{}; tags known only there keep the definition that they had here before this database used the \
              registry, or the defaults of segment_create",
-            report(&error).message()
+            report(error).message()
         );
     };
     here(|| handover::leave(&mut ThisServer(OwnTables), &mut others(), unheard))

@@ -50,7 +50,7 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
             pgrx::notice!(
                 "worker id {worker} stays leased until {}: {}",
                 lease.expiry,
-                report(&error).message()
+                report(error).message()
             );
         }
     }
@@ -136,7 +136,7 @@ pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
         return Ok(());
     }
     let is_node = WORKER_LEASE.find().map(|source| source.as_owner(citus::is_worker)).transpose();
-    if !is_node.unwrap_or_else(|error| raise(spi(&error))).unwrap_or(false) {
+    if !is_node.unwrap_or_else(|error| raise(spi(error))).unwrap_or(false) {
         return Ok(());
     }
     if let Some(leases) = leases() {
@@ -195,7 +195,7 @@ fn refuse_to_prepare() {
 fn look() {
     if *MOVING.borrow() != Moving::No {
         let look = || REGISTRY_SERVER.find().map(|source| source.as_owner(endpoints::endpoints)).transpose();
-        let found = transaction::with_snapshot(look).unwrap_or_else(|error| raise(spi(&error)));
+        let found = transaction::with_snapshot(look).unwrap_or_else(|error| raise(spi(error)));
         let first = found.and_then(|endpoints| endpoints.into_iter().next());
         MOVING.replace(first.map_or(Moving::Yes, |endpoint| Moving::To(endpoint.seen.identity)));
     }

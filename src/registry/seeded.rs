@@ -40,7 +40,7 @@ fn settle() {
             .try_for_each(|((source, tag), highest)| source.as_owner(|| store::record_reached(tag, *highest)))
     });
     if let Err(error) = recorded {
-        raise(spi(&error));
+        raise(spi(error));
     }
     SEEDED.replace(all);
 }

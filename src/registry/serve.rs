@@ -99,7 +99,7 @@ pub enum RegistryFailure {
 
 impl From<RegistryFailure> for ErrorReport {
     fn from(failure: RegistryFailure) -> Self {
-        report(&failure)
+        report(failure)
     }
 }
 

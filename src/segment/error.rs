@@ -170,7 +170,7 @@ impl SegmentError {
 impl From<SegmentError> for ErrorReport {
     #[cold]
     fn from(error: SegmentError) -> Self {
-        report(&error)
+        report(error)
     }
 }
 

@@ -139,7 +139,7 @@ fn forget_slot(tag: &Tag) {
 /// Returns whether ids come from a registry on another server. In that case the rows of tags in this database have no
 /// effect.
 fn is_elsewhere(source: Source) -> bool {
-    source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(&error)))
+    source.as_owner(registry::in_use).unwrap_or_else(|error| raise(spi(error)))
 }
 
 pub fn is_empty() -> bool {
@@ -202,7 +202,7 @@ fn settle() {
     let settled = transaction::with_snapshot(|| all.settle(&TagsInSession));
     keep_quiet(false);
     if let Err(error) = settled {
-        raise(spi(&error));
+        raise(spi(error));
     }
     OWN.replace(all);
 }

@@ -104,6 +104,6 @@ pub fn confirm(of: Oid) {
 fn at_once(work: impl FnOnce() -> Result<(), SpiError>) {
     let done = SEQUENCE_BINDING.find().and_then(|table| table.as_owner_at_once(|| cache::tidy(work)));
     if let Some(Err(error)) = done {
-        raise(spi(&error));
+        raise(spi(error));
     }
 }

@@ -61,7 +61,7 @@ pub fn sequence_dropped(of: Oid) {
 /// numbers.
 pub fn setval_called() {
     if cache::is_any_bound() {
-        raise(report(&SequenceError::Unreached));
+        raise(report(SequenceError::Unreached));
     }
 }
 
@@ -74,7 +74,7 @@ pub fn columns_created(relation: Oid, number: c_int) {
         && extension::function("snowflake_ids_internal.attach_created(pg_catalog.oid,pg_catalog.int4,pg_catalog.text)").is_some()
     {
         let attached = ATTACH.run(&[relation.into(), number.into(), kind.into()]);
-        attached.unwrap_or_else(|error| raise(spi(&error)));
+        attached.unwrap_or_else(|error| raise(spi(error)));
     }
 }
 
@@ -87,7 +87,7 @@ fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
     for of in cache::bound() {
         // This transaction cannot have moved a sequence that another transaction has locked.
         if let Some(lock) = Lock::take(of, Wait::No) {
-            let settled = is_moved(of) && settle(of, follows).unwrap_or_else(|error| raise(report(&error)));
+            let settled = is_moved(of) && settle(of, follows).unwrap_or_else(|error| raise(report(error)));
             if !settled {
                 lock.release();
             }
@@ -128,8 +128,8 @@ pub fn altered(of: Oid) {
     {
         return;
     }
-    settle(of, true).unwrap_or_else(|error| raise(report(&error)));
-    // Another column may own the sequence now, so all sessions must look the sequence up again.
+    settle(of, true).unwrap_or_else(|error| raise(report(error)));
+    // The sequence may have another owner now, so all sessions must look the sequence up again.
     if let Some(table) = SEQUENCE_BINDING.find() {
         table.announce();
     }

@@ -32,6 +32,6 @@ pub enum NoNumberError {
 impl From<NoNumberError> for ErrorReport {
     #[cold]
     fn from(error: NoNumberError) -> Self {
-        report(&error)
+        report(error)
     }
 }

@@ -103,7 +103,7 @@ fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> 
     const MOST: usize = 1 << 20;
     let expression = expression.bytes(MOST, "default")?.to_vec();
     let Some(source) = SEGMENT.find() else { return Ok(None) };
-    source.as_owner(|| store::registry::tag_of_default(expression)).map_err(|error| spi(&error))
+    source.as_owner(|| store::registry::tag_of_default(expression)).map_err(spi)
 }
 
 extension_sql_file!(

@@ -64,7 +64,7 @@ fn lock_to_read(relation: pg_sys::Oid) {
 fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOut>, ErrorReport> {
     let Some(relation) = Relation::find(relation) else { return Ok(None) };
     let query = query.sql()?;
-    relation.as_reader(|| statement::text(&query)).map_err(|error| spi(&error))
+    relation.as_reader(|| statement::text(&query)).map_err(spi)
 }
 
 /// Returns the increment, the remainder and the highest id of a tag. The caller needs SELECT on the tag.

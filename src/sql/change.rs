@@ -66,12 +66,12 @@ fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
     // A rollback would undo neither the state file nor the setting.
     transaction::refuse_block(FUNCTION);
     let (old, new, change) = of(FUNCTION, &new, None)?;
-    change.allow(&old, &new).map_err(|error| report(&error))?;
+    change.allow(&old, &new).map_err(report)?;
     let Some(shared) = generator::shared() else { return Ok(()) };
     check_room(shared, &new)?;
     // The state file is written before the setting, so that a server that starts with the new setting finds the new
     // layout in the state file.
-    issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(|error| report(&error))?;
+    issuer::change(shared, |state, _| state.next_layout = Some(new)).map_err(report)?;
     settings::set_layout_at_next_start(&new);
     new_report(
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -89,7 +89,7 @@ fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
     let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
-    change.allow(&old, &new).map_err(|error| report(&error))?;
+    change.allow(&old, &new).map_err(report)?;
     let Some(shared) = generator::shared() else { return Ok(()) };
     check_room(shared, &new)?;
     named::layout_changed();
@@ -106,7 +106,7 @@ fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     for (field, value) in [(Field::Datacenter, Some(datacenter)), (Field::Worker, worker)] {
         if let Some(value) = value.filter(|value| u64::from(*value) > new.max(field)) {
             let no_room = NoRoom { layout: *new, field, value, leased: false };
-            return Err(report(&IssuerError::NoRoom(no_room)));
+            return Err(report(IssuerError::NoRoom(no_room)));
         }
     }
     Ok(())
@@ -118,16 +118,16 @@ fn of(
     new: &Text<'_>,
     generator: Option<&Text<'_>>,
 ) -> Result<(Layout, Layout, LayoutChange), ErrorReport> {
-    let shared = generator::on_primary(function).map_err(|error| report(&error))?;
+    let shared = generator::on_primary(function).map_err(report)?;
     let old = match generator {
         None => shared.layout,
         Some(name) => {
             let name = name.bytes(MAX_NAME_BYTES, "generator")?;
-            named::look_up(name).map_err(|error| report(&error))?.named().layout
+            named::look_up(name).map_err(report)?.named().layout
         }
     };
-    let new: Layout = new.read("new")?.parse().map_err(|error| report(&error))?;
-    let high_water_mark = issuer(shared).highest_in(&old).map_err(|error| report(&error))?;
+    let new: Layout = new.read("new")?.parse().map_err(report)?;
+    let high_water_mark = issuer(shared).highest_in(&old).map_err(report)?;
     let drift = Duration::from_micros(settings::rules().max_drift);
     let ahead = drift.saturating_add(settings::max_clock_skew()).saturating_add(named::UNDER_WAY);
     Ok((old, new, check(&old, &new, Past { high_water_mark, ahead }, shared.now())))

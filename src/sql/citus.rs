@@ -32,7 +32,7 @@ fn registry_timeline() -> Option<i64> {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn registry_look(server: Text<'_>) -> Result<String, ErrorReport> {
     let server = server.read_up_to(MOST_OF_NAME, "server")?;
-    let found = registry::look(&server).map_err(|error| report(&error))?;
+    let found = registry::look(&server).map_err(report)?;
     serde_json::to_string(&found).map_err(|error| {
         bad_argument("could not write the registry as JSON", format!("{}.", excerpt(&error.to_string())))
     })

@@ -133,7 +133,7 @@ fn row(layout: &Layout, id: i64) -> Result<TableIterator<'static, DecodedRow>, E
 }
 
 fn decode(layout: &Layout, id: i64) -> Result<Decoded, ErrorReport> {
-    layout.decode(id).map_err(|error| report(&error))
+    layout.decode(id).map_err(report)
 }
 
 pub(super) fn timestamp(layout: &Layout, id: i64) -> Result<TimestampWithTimeZone, ErrorReport> {
@@ -160,11 +160,11 @@ fn json(layout: &Layout, id: i64) -> Result<JsonB, ErrorReport> {
 }
 
 fn min_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
-    layout.min_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| report(&error))
+    layout.min_id(time::from_sql(at)?).map(u64::cast_signed).map_err(report)
 }
 
 fn max_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
-    layout.max_id(time::from_sql(at)?).map(u64::cast_signed).map_err(|error| report(&error))
+    layout.max_id(time::from_sql(at)?).map(u64::cast_signed).map_err(report)
 }
 
 fn ids_in(layout: &Layout, span: Interval) -> Result<i64, ErrorReport> {
@@ -175,17 +175,17 @@ fn ids_in(layout: &Layout, span: Interval) -> Result<i64, ErrorReport> {
         return Err(error.set_hint("Give the interval in days or hours."));
     }
     let micros = i64::from(span.days()).checked_mul(DAY).and_then(|days| days.checked_add(span.micros()));
-    let ids = layout.ids_in(micros.unwrap_or(i64::MAX)).map_err(|error| report(&error))?;
+    let ids = layout.ids_in(micros.unwrap_or(i64::MAX)).map_err(report)?;
     Ok(ids.cast_signed())
 }
 
 fn compose(layout: &Layout, at: TimestampWithTimeZone, parts: [i32; 4]) -> Result<i64, ErrorReport> {
     let fields = [Field::Datacenter, Field::Worker, Field::Rollback, Field::Sequence];
     for (field, part) in fields.into_iter().zip(parts) {
-        layout.check(field, part.into()).map_err(|error| report(&error))?;
+        layout.check(field, part.into()).map_err(report)?;
     }
     let [datacenter, worker, rollback, sequence] = parts.map(i32::cast_unsigned);
     let node = Node { datacenter, worker, rollback };
     let id = layout.compose(time::from_sql(at)?, node, sequence);
-    id.map(u64::cast_signed).map_err(|error| report(&error))
+    id.map(u64::cast_signed).map_err(report)
 }

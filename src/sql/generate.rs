@@ -26,7 +26,7 @@ fn snowflake_nextvals_of_generator(
 ) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let count = checked_count(count)?;
     let name = generator.bytes(MAX_NAME_BYTES, "generator")?;
-    let cached = named::look_up(name).map_err(|error| report(&error))?;
+    let cached = named::look_up(name).map_err(report)?;
     ids(count, Some(cached))
 }
 
@@ -37,8 +37,8 @@ fn snowflake_nextvals_of_generator(
 STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_id_of_literal_wrapper';
 COMMENT ON FUNCTION snowflake_id(unknown) IS 'the same as snowflake_nextval(generator)';")]
 fn snowflake_id_of_literal(generator: &CStr) -> Result<i64, ErrorReport> {
-    let cached = named::look_up(generator.to_bytes()).map_err(|error| report(&error))?;
-    snowflake::next("snowflake_nextval", Some(cached)).map_err(|error| report(&error))
+    let cached = named::look_up(generator.to_bytes()).map_err(report)?;
+    snowflake::next("snowflake_nextval", Some(cached)).map_err(report)
 }
 
 /// Returns the number of ids of a call; fails if the number is out of range.
@@ -52,8 +52,8 @@ pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
 
 fn ids(count: u32, of: Option<&'static CachedGenerator>) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let several = snowflake::several("snowflake_nextvals", of, count);
-    let mut several = several.map_err(|error| report(&error))?;
-    let next = move || several.next().unwrap_or_else(|error| raise(report(&error)));
+    let mut several = several.map_err(report)?;
+    let next = move || several.next().unwrap_or_else(|error| raise(report(error)));
     Ok(SetOfIterator::new(std::iter::from_fn(next)))
 }
 

@@ -30,10 +30,9 @@ fn generator_check(
     sequence_start: Option<Text<'_>>,
     cache: Option<i32>,
 ) -> Result<(), ErrorReport> {
-    let refused = |error: NamedError| report(&error);
-    let name = name.ok_or(NamedError::NoName).map_err(refused)?;
+    let name = name.ok_or(NamedError::NoName).map_err(report)?;
     let name = name.bytes(MAX_NAME_BYTES, "name")?;
-    named::checked(name).map_err(refused)?;
+    named::checked(name).map_err(report)?;
     let layout = layout.as_ref().map(|layout| layout.read("layout")).transpose()?;
     let start = sequence_start.as_ref().map(|start| start.read("sequence_start")).transpose()?;
     let row = GeneratorRow {
@@ -43,16 +42,16 @@ fn generator_check(
         sequence_start: start.as_deref(),
         cache,
     };
-    let named = Named::new(&row).map_err(refused)?;
-    named.check_name(&String::from_utf8_lossy(name)).map_err(refused)
+    let named = Named::new(&row).map_err(report)?;
+    named.check_name(&String::from_utf8_lossy(name)).map_err(report)
 }
 
 /// Fails with the error for a name that no generator has.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
 fn generator_unknown(name: Option<Text<'_>>) -> Result<(), ErrorReport> {
-    let name = name.ok_or_else(|| report(&NamedError::NoName))?;
+    let name = name.ok_or_else(|| report(NamedError::NoName))?;
     let name = named::checked(name.bytes(MAX_NAME_BYTES, "name")?);
-    Err(report(&name.map_or_else(|error| error, |name| named::unknown(&name))))
+    Err(report(name.map_or_else(|error| error, |name| named::unknown(&name))))
 }
 
 #[pg_extern(schema = "snowflake_ids_internal", stable, parallel_safe)]

@@ -19,7 +19,7 @@ thread_local! {
 pub fn of_server() -> Result<Layout, ErrorReport> {
     match generator::shared() {
         Some(shared) => Ok(shared.layout),
-        None => read(&settings::layout_text_without_preload()).map_err(|error| report(&error)),
+        None => read(&settings::layout_text_without_preload()).map_err(report),
     }
 }
 
@@ -31,8 +31,8 @@ pub fn named(text: &Text<'_>) -> Result<Layout, ErrorReport> {
         match name.ok().map(named::look_up) {
             Some(Ok(known)) => Ok(known.named().layout),
             // The error for an invalid row is more helpful than the error for an invalid layout.
-            Some(Err(error)) if !is_no_name(&error) => Err(report(&error)),
-            _ => Err(report(&no_layout)),
+            Some(Err(error)) if !is_no_name(&error) => Err(report(error)),
+            _ => Err(report(no_layout)),
         }
     })
 }
@@ -46,8 +46,8 @@ pub fn of_generator(text: &Text<'_>) -> Result<Layout, ErrorReport> {
         Err(no_layout) => match named::look_up(text.bytes(MAX_NAME_BYTES, "generator")?) {
             Ok(known) => Ok(known.named().layout),
             // A text with a slash is more likely an invalid layout than a name.
-            Err(error) if is_no_name(&error) && generator.contains('/') => Err(report(&no_layout)),
-            Err(error) => Err(report(&error)),
+            Err(error) if is_no_name(&error) && generator.contains('/') => Err(report(no_layout)),
+            Err(error) => Err(report(error)),
         },
     }
 }

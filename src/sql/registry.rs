@@ -45,11 +45,11 @@ fn registry_take_over(request: Text<'_>) -> Result<String, ErrorReport> {
 fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport> {
     let function = if may_take_over { TAKE_OVER } else { SERVE };
     if server::in_recovery() {
-        return Err(report(&NotReadyError::InRecovery(function)));
+        return Err(report(NotReadyError::InRecovery(function)));
     }
     let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
-    let request = Request::accept(&text).map_err(|bad| report(&bad))?;
+    let request = Request::accept(&text).map_err(report)?;
     let said = match admit(request, &this, may_take_over, transaction::is_block()) {
         Admission::Serve(ask, timeout) => serve(ask, timeout)?,
         Admission::Say(said) => said,
@@ -61,7 +61,7 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
         bad_argument("could not write the answer as JSON", format!("{}.", excerpt(&error.to_string())))
     };
     let answer = answer.to_text().map_err(cannot)?;
-    check_length("answer", answer.len(), wire::MAX_BYTES).map_err(|long| report(&long))?;
+    check_length("answer", answer.len(), wire::MAX_BYTES).map_err(report)?;
     Ok(answer)
 }
 
@@ -79,7 +79,7 @@ fn takes_over() -> ErrorReport {
 /// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
 fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let endpoints = source.as_owner(store::endpoints).map_err(|error| spi(&error))?;
+    let endpoints = source.as_owner(store::endpoints).map_err(spi)?;
     if let Some(endpoint) = endpoints.first() {
         return Err(is_no_registry(&endpoint.server));
     }
@@ -100,8 +100,9 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
     }
     worker_ids::bound_request(&mut ask, now, cluster::timeline());
     let taken = match &ask {
-        wire::RequestBody::Lease(request) => serve::taken_workers(request.entry.datacenter, request.tokens())
-            .map_err(|error| report(&error))?,
+        wire::RequestBody::Lease(request) => {
+            serve::taken_workers(request.entry.datacenter, request.tokens()).map_err(report)?
+        }
         _ => Vec::new(),
     };
     let limits = LeaseLimits { taken, longest: settings::lease_duration() + settings::max_clock_skew() };
@@ -177,7 +178,7 @@ fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn check_registered() -> Result<(), ErrorReport> {
     let unregistered = citus::is_worker().and_then(|is_worker| Ok(is_worker && !store::in_use()?));
-    if unregistered.map_err(|error| spi(&error))? { Err(report(&Unregistered)) } else { Ok(()) }
+    if unregistered.map_err(spi)? { Err(report(Unregistered)) } else { Ok(()) }
 }
 
 /// Returns whether the transaction has changed tags.
@@ -211,7 +212,7 @@ fn registry_changed<'a>(
     // A row in the table of leases makes this database a registry. This matters only while this server chooses its worker
     // id itself.
     if trigger.relation()?.name() == "registry_server" || join::is_alone() {
-        join::record_change().unwrap_or_else(|error| raise(report(&error)));
+        join::record_change().unwrap_or_else(|error| raise(report(error)));
     }
     Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
 }

@@ -23,7 +23,7 @@ fn snowflake_safe_time() -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
 }
 
 fn found(function: &'static str, skips_tick: bool) -> Result<Option<Safe>, ErrorReport> {
-    safe_position::of_statement(function, skips_tick).map_err(|error| report(&error))
+    safe_position::of_statement(function, skips_tick).map_err(report)
 }
 
 /// Returns the processes whose open transactions keep [`snowflake_safe_id`] from advancing.

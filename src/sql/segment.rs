@@ -89,7 +89,7 @@ fn segment_check<'a>(
 fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
     check_lengths(row)?;
     let tag = tag_of(row).ok_or_else(|| Box::new(SegmentError::NoTag.into()))?;
-    tag::checked(tag.0.as_bytes()).map_err(|error| Box::new(report(&error)))?;
+    tag::checked(tag.0.as_bytes()).map_err(report)?;
     let number = |name: &'static str| number(row, name);
     let definition = Definition {
         max_id: number("max_id")?,
@@ -100,12 +100,12 @@ fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
         remainder: number("remainder")?,
         max_value: number("max_value")?,
     };
-    definition.check().map_err(|error| Box::new(report(&error)))?;
+    definition.check().map_err(report)?;
     let reset = text(row, "reset").map(|reset| reset.parse::<Reset>()).transpose();
-    let reset = reset.map_err(|error| Box::new(report(&error)))?;
+    let reset = reset.map_err(report)?;
     if let Some(format) = short(row, "format") {
         let format = utf8_of_format(format.0.as_bytes())?;
-        NumberFormat::parse(&format, reset).map_err(|error| Box::new(report(&error)))?;
+        NumberFormat::parse(&format, reset).map_err(report)?;
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ fn check_lengths(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
         ("format", MAX_NAME_BYTES),
     ];
     if let Some(error) = unread(row, "tag").and_then(|tag| tag.tag_bytes().err()) {
-        return Err(Box::new(report(&error)));
+        return Err(Box::new(report(error)));
     }
     LIMITS
         .into_iter()
@@ -226,7 +226,7 @@ fn highest(
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let reserved = reserved
         .ok_or_else(|| bad_argument("reserved must not be null", "It is the tag's highest reserved id."))?;
-    let tag_generation = source.as_owner(|| store::tag_generation(&tag)).map_err(|error| spi(&error))?;
+    let tag_generation = source.as_owner(|| store::tag_generation(&tag)).map_err(spi)?;
     let tag_generation = tag_generation.ok_or_else(|| SegmentError::unknown(&tag))?;
     // Only this session knows the ids that this transaction took after it changed the row.
     let own = transaction_tags::issued(&tag).unwrap_or(i64::MIN);
@@ -284,7 +284,7 @@ fn segment_slots() -> Result<
     ErrorReport,
 > {
     let segments = segments()
-        .ok_or_else(|| report(&NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
+        .ok_or_else(|| report(NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
     let mut rows = Vec::new();
     for (key, slot) in privilege::visible(segments) {
         let buffer_states = slot.segment.buffer_states();

@@ -57,7 +57,7 @@ fn sequence_record(
     };
     let tag = tag.map(|tag| read(tag, "tag")).transpose()?;
     let generator = generator.map(|name| read(name, "generator")).transpose()?;
-    bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(|error| report(&error))
+    bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(report)
 }
 
 /// Stores properties that the caller's sequence had before the binding: type, cycle, persistence, identity.
@@ -81,14 +81,14 @@ fn sequence_remember(
             return Err(bad_argument("unrecognized identity", detail));
         }
     };
-    bind::remember(of, of_type, cycles, unlogged, identity).map_err(|error| report(&error))
+    bind::remember(of, of_type, cycles, unlogged, identity).map_err(report)
 }
 
 /// Records that a sequence of the caller is not bound.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn sequence_erase(of: pg_sys::Oid) -> Result<(), ErrorReport> {
     own(of)?;
-    bind::erase(of).map_err(|error| report(&error))
+    bind::erase(of).map_err(report)
 }
 
 /// Returns a sequence if the caller may SET ROLE to its owner.
@@ -105,14 +105,14 @@ fn own(of: pg_sys::Oid) -> Result<Relation, ErrorReport> {
 /// increment.
 #[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
 fn sequence_reach(number: i64, increment: i64) -> Result<i64, ErrorReport> {
-    Ok(Increment::new(increment).map_err(|error| report(&error))?.reach(number))
+    Ok(Increment::new(increment).map_err(report)?.reach(number))
 }
 
 /// Returns the number above which a sequence with this increment must continue. Applications then use no id up to `highest`
 /// again.
 #[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
 fn sequence_resume_above(highest: i64, increment: i64) -> Result<i64, ErrorReport> {
-    Ok(Increment::new(increment).map_err(|error| report(&error))?.resume_above(highest))
+    Ok(Increment::new(increment).map_err(report)?.resume_above(highest))
 }
 
 /// Fails if a sequence with this increment cannot give snowflake ids.
@@ -123,12 +123,12 @@ fn sequence_check_layout(increment: Option<i64>, generator: Option<Text<'_>>) ->
     let layout = match generator {
         Some(name) => {
             let known = named::look_up(name.bytes(MAX_NAME_BYTES, "generator")?);
-            known.map_err(|error| report(&error))?.named().layout
+            known.map_err(report)?.named().layout
         }
         None => shared.layout,
     };
     let fits = Increment::new(increment).and_then(|increment| increment.check_layout(&layout));
-    fits.map_err(|error| report(&error))
+    fits.map_err(report)
 }
 
 /// Makes all sessions look up bound sequences again, and plan their statements again.

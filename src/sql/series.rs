@@ -28,7 +28,7 @@ use std::rc::Rc;
 
 /// Returns the name of a series, without looking up the series.
 fn name<'a>(series: Option<&'a Text<'_>>) -> Result<&'a [u8], ErrorReport> {
-    let series = series.ok_or_else(|| report(&SeriesError::NullName))?;
+    let series = series.ok_or_else(|| report(SeriesError::NullName))?;
     Ok(series.bytes(MAX_SERIES_BYTES, "series")?)
 }
 
@@ -45,7 +45,7 @@ impl AsKey for i64 {
 
 impl AsKey for Text<'_> {
     fn as_key(&self) -> Result<Key, ErrorReport> {
-        Key::text(self.bytes(MAX_KEY_BYTES, "key")?).map_err(|error| report(&error))
+        Key::text(self.bytes(MAX_KEY_BYTES, "key")?).map_err(report)
     }
 }
 
@@ -59,7 +59,7 @@ impl AsKey for Uuid {
 fn key(name: &[u8], key: Option<impl AsKey>) -> Result<Key, ErrorReport> {
     match key {
         Some(key) => key.as_key(),
-        None => Err(report(&SeriesError::NullKey { series: series::look_up(name)?.shown() })),
+        None => Err(report(SeriesError::NullKey { series: series::look_up(name)?.shown() })),
     }
 }
 
@@ -83,7 +83,7 @@ fn set(
 ) -> Result<(), ErrorReport> {
     let name = name(series)?;
     let key = key(name, of)?;
-    let value = value.ok_or_else(|| report(&SeriesError::NullValue))?;
+    let value = value.ok_or_else(|| report(SeriesError::NullValue))?;
     Ok(series::set(name, &key, value, force.unwrap_or(false))?)
 }
 
@@ -135,8 +135,8 @@ impl ChangedSeries {
     fn checked(series: Option<&Text<'_>>) -> Result<Self, ErrorReport> {
         let name = name(series)?;
         let cached = series::look_up(name)?;
-        cached.check(Action::Own, role::current()).map_err(|error| report(&error))?;
-        let name = series::checked(name).map_err(|error| report(&error))?;
+        cached.check(Action::Own, role::current()).map_err(report)?;
+        let name = series::checked(name).map_err(report)?;
         Ok(Self { cached, name })
     }
 
@@ -159,7 +159,7 @@ impl ChangedSeries {
             }
             Ok(())
         };
-        self.cached.table.as_owner(run).map_err(|error| spi(&error))
+        self.cached.table.as_owner(run).map_err(spi)
     }
 }
 
@@ -254,13 +254,12 @@ fn series_check(
     max_step: Option<i32>,
     sections: Option<i32>,
 ) -> Result<(), ErrorReport> {
-    let refused = |error: SeriesError| report(&error);
-    let name = name.ok_or(SeriesError::NullName).map_err(refused)?;
-    series::checked(name.bytes(MAX_SERIES_BYTES, "name")?).map_err(refused)?;
+    let name = name.ok_or(SeriesError::NullName).map_err(report)?;
+    series::checked(name.bytes(MAX_SERIES_BYTES, "name")?).map_err(report)?;
     if let Some(description) = &description {
         description.check_length(MAX_DESCRIPTION_BYTES, "description")?;
     }
-    let zone = time_zone.ok_or(SeriesError::Missing { column: "time_zone" }).map_err(refused)?;
+    let zone = time_zone.ok_or(SeriesError::Missing { column: "time_zone" }).map_err(report)?;
     zone.check_length(MAX_TIME_ZONE_BYTES, "time_zone")?;
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
     let key_type = key_type.as_ref().map(|key_type| key_type.read("key_type")).transpose()?;
@@ -282,7 +281,7 @@ fn series_check(
         sections,
         scope: None,
     };
-    Series::new(&row).map(drop).map_err(refused)
+    Series::new(&row).map(drop).map_err(report)
 }
 
 /// Fails if a series of this kind cannot have this scope.
@@ -290,8 +289,8 @@ fn series_check(
 fn series_check_scope(kind: Option<Text<'_>>, scope: Option<Text<'_>>) -> Result<(), ErrorReport> {
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
     let scope = scope.as_ref().map(|scope| scope.read("scope")).transpose()?;
-    let scope = scope.ok_or(SeriesError::Missing { column: "scope" }).map_err(|error| report(&error))?;
-    Scope::new(&kind.unwrap_or_default(), Some(&scope)).map(drop).map_err(|error| report(&error))
+    let scope = scope.ok_or(SeriesError::Missing { column: "scope" }).map_err(report)?;
+    Scope::new(&kind.unwrap_or_default(), Some(&scope)).map(drop).map_err(report)
 }
 
 /// Fails if a series of this kind cannot be created, because other servers would also give numbers of the series.
@@ -304,16 +303,16 @@ fn series_refuse(
     let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
     if kind.as_deref() == Some("monotonic") {
         let several = others.is_some_and(|others| others > 0);
-        let refused = Err(report(&SeriesError::Registries { kind: "monotonic" }));
+        let refused = Err(report(SeriesError::Registries { kind: "monotonic" }));
         return if several { refused } else { Ok(()) };
     }
     let kind = "gapless";
     if let Some(registry) = registry {
         let registry = registry.read("registry")?.into_owned();
-        return Err(report(&SeriesError::Registry { kind, registry }));
+        return Err(report(SeriesError::Registry { kind, registry }));
     }
-    if citus::is_worker().map_err(|error| spi(&error))? {
-        return Err(report(&SeriesError::CitusWorker { kind }));
+    if citus::is_worker().map_err(spi)? {
+        return Err(report(SeriesError::CitusWorker { kind }));
     }
     Ok(())
 }
@@ -330,10 +329,10 @@ fn series_to_attach(
 > {
     let cached = series::look_up(name(series.as_ref())?)?;
     for role in owner.into_iter().chain([role::current()]) {
-        cached.check(Action::Take, role).map_err(|error| report(&error))?;
+        cached.check(Action::Take, role).map_err(report)?;
     }
     if cached.series.scope == Scope::Shard {
-        return Err(report(&SeriesError::Distributed { series: cached.shown() }));
+        return Err(report(SeriesError::Distributed { series: cached.shown() }));
     }
     // The lock keeps other sessions from dropping or renaming the series before the trigger is committed.
     cached.keep()?;
@@ -358,16 +357,16 @@ fn series_make_trigger(
         return Err(not_owner());
     }
     for role in [role::current(), owner] {
-        cached.check(Action::Take, role).map_err(|error| report(&error))?;
+        cached.check(Action::Take, role).map_err(report)?;
     }
     let arguments = [
-        TagText(series::checked(name).map_err(|error| report(&error))?).into(),
+        TagText(series::checked(name).map_err(report)?).into(),
         oid.into(),
         handed_on(column.as_ref(), "column", MAX_COLUMN_BYTES)?,
         handed_on(key_column.as_ref(), "key_column", MAX_COLUMN_BYTES)?,
     ];
     let sql = "SELECT snowflake_ids_internal.series_add_trigger($1, $2, $3, $4)";
-    cached.table.as_owner(|| statement::run(sql, &arguments)).map_err(|error| spi(&error))
+    cached.table.as_owner(|| statement::run(sql, &arguments)).map_err(spi)
 }
 
 /// The longest possible name in Postgres, in bytes.

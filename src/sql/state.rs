@@ -28,7 +28,7 @@ fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result
         let silent = |error| silent_registry("cannot reset the state", &error);
         lease::renew(shared).map_err(silent)?;
     }
-    let Renewed { may_repeat, begins } = issuer.reset(above).map_err(|error| report(&error))?;
+    let Renewed { may_repeat, begins } = issuer.reset(above).map_err(report)?;
     if let Some(known) = may_repeat {
         pgrx::warning!("ids up to {known} may have been issued, and may be issued again");
     }
@@ -50,7 +50,7 @@ fn state_reset(above: default!(Option<TimestampWithTimeZone>, "NULL")) -> Result
 /// good.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn state_adopt() -> Result<(), ErrorReport> {
-    issuer(ready("snowflake_ids.state_adopt")?).adopt().map_err(|error| report(&error))
+    issuer(ready("snowflake_ids.state_adopt")?).adopt().map_err(report)
 }
 
 /// Accepts a clock that has jumped, so that ids follow it.
@@ -58,7 +58,7 @@ fn state_adopt() -> Result<(), ErrorReport> {
 fn clock_accept() -> Result<(), ErrorReport> {
     let shared = ready("snowflake_ids.clock_accept")?;
     let issuer = issuer(shared);
-    let accept = || issuer.accept_clock().map_err(|error| report(&error));
+    let accept = || issuer.accept_clock().map_err(report);
     match accept()? {
         Accepted::Followed => Ok(()),
         Accepted::LeaseEnded { worker } => {
@@ -114,5 +114,5 @@ fn clocks_differ(shared: &Shared) -> ErrorReport {
 }
 
 fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {
-    generator::on_primary(function).map_err(|error| report(&error))
+    generator::on_primary(function).map_err(report)
 }

@@ -49,7 +49,7 @@ impl ChangedTag {
         read: impl FnOnce(&SpiHeapTupleData<'_>) -> Result<T, SpiError>,
     ) -> Result<Option<T>, ErrorReport> {
         let arguments: Vec<_> = [TagText(self.tag).into()].into_iter().chain(others).collect();
-        self.source.as_owner(|| statement::changed(sql, &arguments, read)).map_err(|error| spi(&error))
+        self.source.as_owner(|| statement::changed(sql, &arguments, read)).map_err(spi)
     }
 }
 
@@ -58,7 +58,7 @@ pub fn listed(privileges: Option<Text<'_>>) -> Result<Privileges, ErrorReport> {
     let list = privileges.ok_or_else(|| {
         bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
     })?;
-    Privileges::parse(&list.read("privileges")?).map_err(|error| report(&error))
+    Privileges::parse(&list.read("privileges")?).map_err(report)
 }
 
 /// Returns the arguments of a grant or a revoke: the role, and the privileges in the stored form.

@@ -14,7 +14,7 @@ fn snowflake_encode(
     format: Text<'_>,
     fixed_width: default!(bool, false),
 ) -> Result<String, ErrorReport> {
-    named(&format)?.encode(id, fixed_width).map_err(|error| report(&error))
+    named(&format)?.encode(id, fixed_width).map_err(report)
 }
 
 /// Returns an id as text after a prefix and an underscore.
@@ -25,13 +25,13 @@ fn snowflake_encode_with_prefix(
     prefix: Text<'_>,
     fixed_width: default!(bool, false),
 ) -> Result<String, ErrorReport> {
-    prefixed(&format, &prefix)?.encode(id, fixed_width).map_err(|error| report(&error))
+    prefixed(&format, &prefix)?.encode(id, fixed_width).map_err(report)
 }
 
 /// Returns the id in a text.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_decode_text(text: Text<'_>, format: Text<'_>) -> Result<i64, ErrorReport> {
-    named(&format)?.decode(&text.read("text")?).map_err(|error| report(&error))
+    named(&format)?.decode(&text.read("text")?).map_err(report)
 }
 
 /// Returns the id in a text, for input from users: null if the text contains no id. An unknown format is an error.
@@ -48,7 +48,7 @@ fn snowflake_decode_text_with_prefix(
     format: Text<'_>,
     prefix: Text<'_>,
 ) -> Result<i64, ErrorReport> {
-    prefixed(&format, &prefix)?.decode(&text.read("text")?).map_err(|error| report(&error))
+    prefixed(&format, &prefix)?.decode(&text.read("text")?).map_err(report)
 }
 
 /// Returns the id in a text with a prefix, or null if the text contains no id or has another prefix.
@@ -63,9 +63,9 @@ fn snowflake_try_decode_text_with_prefix(
 }
 
 fn named(format: &Text<'_>) -> Result<Format, ErrorReport> {
-    format.read("format")?.parse().map_err(|error| report(&error))
+    format.read("format")?.parse().map_err(report)
 }
 
 fn prefixed(format: &Text<'_>, prefix: &Text<'_>) -> Result<PrefixedFormat, ErrorReport> {
-    PrefixedFormat::new(named(format)?, &prefix.read("prefix")?).map_err(|error| report(&error))
+    PrefixedFormat::new(named(format)?, &prefix.read("prefix")?).map_err(report)
 }

@@ -17,13 +17,13 @@ use snowflake_ids_core::{Decoded, IdOrUuid, Layout};
 /// Returns the time at which a UUID of version 7 was generated, to the millisecond.
 #[pg_extern(name = "snowflake_timestamp", immutable, strict, parallel_safe)]
 fn timestamp_of_uuid(id: Uuid) -> Result<TimestampWithTimeZone, ErrorReport> {
-    time::to_sql(of_argument(id).timestamp().map_err(|error| report(&error))?)
+    time::to_sql(of_argument(id).timestamp().map_err(report)?)
 }
 
 /// Returns the smallest UUID of version 7 in the millisecond that contains a time: `WHERE id >= snowflake_min_uuid(...)`.
 #[pg_extern(immutable, strict, parallel_safe)]
 fn snowflake_min_uuid(at: TimestampWithTimeZone) -> Result<Uuid, ErrorReport> {
-    let first = snowflake_ids_core::Uuid::first_of(time::from_sql(at)?).map_err(|error| report(&error))?;
+    let first = snowflake_ids_core::Uuid::first_of(time::from_sql(at)?).map_err(report)?;
     Ok(Uuid::from_bytes(first.bytes()))
 }
 
@@ -38,7 +38,7 @@ with_and_without_layout! {
 fn timestamp_of_text(id: Text<'_>) -> Result<TimestampWithTimeZone, ErrorReport> {
     match read(&id)? {
         IdOrUuid::Id(id) => timestamp(&layout::of_server()?, id),
-        IdOrUuid::Uuid(uuid) => time::to_sql(uuid.timestamp().map_err(|error| report(&error))?),
+        IdOrUuid::Uuid(uuid) => time::to_sql(uuid.timestamp().map_err(report)?),
     }
 }
 
@@ -50,13 +50,13 @@ with_and_without_layout! {
 }
 
 fn read(text: &Text<'_>) -> Result<IdOrUuid, ErrorReport> {
-    text.read("id")?.parse().map_err(|error| report(&error))
+    text.read("id")?.parse().map_err(report)
 }
 
 fn decoded(layout: &Layout, id: IdOrUuid) -> Result<Decoded, ErrorReport> {
     match id {
-        IdOrUuid::Id(id) => layout.decode(id).map_err(|error| report(&error)),
-        IdOrUuid::Uuid(uuid) => layout.decode_uuid(uuid).map_err(|error| report(&error)),
+        IdOrUuid::Id(id) => layout.decode(id).map_err(report),
+        IdOrUuid::Uuid(uuid) => layout.decode_uuid(uuid).map_err(report),
     }
 }
 

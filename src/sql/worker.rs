@@ -21,7 +21,7 @@ use snowflake_ids_core::server::state::{Chosen, Identity};
 fn worker_check_registry() -> Result<(), ErrorReport> {
     let shared = ready()?;
     if let Some(source) = WORKER_LEASE.find()
-        && let Some(endpoint) = source.as_owner(registry::endpoints).map_err(|error| spi(&error))?.first()
+        && let Some(endpoint) = source.as_owner(registry::endpoints).map_err(spi)?.first()
     {
         return Err(at_registry(&endpoint.server));
     }
@@ -56,10 +56,10 @@ fn worker_give_up(
         state.pending_token = token;
         Some(lease)
     })
-    .map_err(|error| report(&error))?;
+    .map_err(report)?;
     let Some(lease) = lease else { return Ok(None) };
     // The change above has ended the term, so its high-water mark is exact.
-    let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(|error| report(&error))?;
+    let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(report)?;
     time::to_sql(end).map(Some)
 }
 
@@ -73,7 +73,7 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
     };
     let now = shared.now();
     let taken = issuer::change(shared, |state, here| state.leave_worker(here, now, datacenter, worker));
-    taken.map_err(|error| report(&error))?.map_err(|none| report(&none))
+    taken.map_err(report)?.map_err(report)
 }
 
 /// Returns this server's lease of a worker id in JSON; null without a lease. If the server chose the worker id itself, the
@@ -82,7 +82,7 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
 fn worker_held() -> Result<Option<String>, ErrorReport> {
     let Some(shared) = shared() else { return Ok(None) };
     let lease = issuer::change(shared, |state, _| state.lease.clone());
-    Ok(lease.map_err(|error| report(&error))?.map(|Lease { datacenter, worker, token, expiry, .. }| {
+    Ok(lease.map_err(report)?.map(|Lease { datacenter, worker, token, expiry, .. }| {
         format!(
             r#"{{"datacenter_id": {datacenter}, "worker_id": {worker}, "token": {token}, "expires_at": "{expiry}"}}"#
         )
@@ -109,15 +109,15 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
         state.first.map(|first| Chosen { datacenter, first, home, system_identifier })
     });
     let Some((chosen, source)) = chosen.ok().flatten().zip(WORKER_CHOSEN.find()) else { return Ok(()) };
-    source.as_owner(|| record_chosen(&chosen)).map_err(|error| spi(&error))
+    source.as_owner(|| record_chosen(&chosen)).map_err(spi)
 }
 
 fn ready() -> Result<&'static Shared, ErrorReport> {
     const NAME: &str = "snowflake_ids.worker_release";
     if server::in_recovery() {
-        return Err(report(&NotReadyError::InRecovery(NAME)));
+        return Err(report(NotReadyError::InRecovery(NAME)));
     }
-    shared().ok_or_else(|| report(&NotReadyError::NotPreloaded(NAME)))
+    shared().ok_or_else(|| report(NotReadyError::NotPreloaded(NAME)))
 }
 
 fn at_registry(server: &str) -> ErrorReport {

@@ -85,15 +85,12 @@ pub enum RegistryFailure {
     Spi(#[from] SpiError),
     /// The server's state could not be changed.
     #[error(transparent)]
-    #[explain(transparent)]
     State(#[from] IssuerError),
     /// One of the registries on other servers did not respond, or must not be used.
     #[error(transparent)]
-    #[explain(transparent)]
     Unusable(#[from] UnusableRegistry),
     /// The extension was dropped.
     #[error(transparent)]
-    #[explain(transparent)]
     NoTable(#[from] SegmentError),
 }
 

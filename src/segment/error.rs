@@ -23,14 +23,12 @@ use std::time::Duration;
 pub enum SegmentError {
     /// The server cannot generate ids now.
     #[error(transparent)]
-    #[explain(transparent)]
     NotReady(#[from] NotReadyError),
     #[error("tag must not be null")]
     #[explain(BadArgument, detail = "Each id belongs to a tag, which the call must name.")]
     NoTag,
     /// The tag's name is invalid.
     #[error(transparent)]
-    #[explain(transparent)]
     BadTag(TagError),
     #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
     #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(tag, *action, role))]
@@ -70,7 +68,6 @@ pub enum SegmentError {
     NoTable,
     /// The server belongs to a cluster whose nodes share a registry, but the server does not use that registry.
     #[error(transparent)]
-    #[explain(transparent)]
     Unregistered(#[from] Unregistered),
     /// No ids came in time, or the privilege tables stayed locked.
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
@@ -78,7 +75,6 @@ pub enum SegmentError {
     TooLate { tag: String, limit: Duration, detail: String, hint: String },
     /// A sequence that is bound to the tag gave no number.
     #[error(transparent)]
-    #[explain(transparent)]
     Sequence(#[from] BoundSequenceError),
     /// SPI failed without an SQL error.
     #[error("could not execute an internal query of snowflake_ids: {0}")]

@@ -21,7 +21,6 @@ pub enum SequenceError {
     Segment { error: SegmentError, sequence: String },
     /// The sequence's increment does not suit ids.
     #[error(transparent)]
-    #[explain(transparent)]
     Bound(#[from] BoundSequenceError),
     #[error("currval of sequence \"{0}\" is not yet defined in this session")]
     #[explain(NotReady, hint = "Call nextval() of the sequence first.")]

@@ -13,15 +13,12 @@ use snowflake_ids_core::worker::locked::LockedError;
 pub enum NoNumberError {
     /// The series cannot give the number, or the caller may not take it.
     #[error(transparent)]
-    #[explain(transparent)]
     Series(#[from] SeriesError),
     /// The tag of a section gave no ids.
     #[error(transparent)]
-    #[explain(transparent)]
     Section(#[from] SegmentError),
     /// A table that defines the series was locked.
     #[error(transparent)]
-    #[explain(transparent)]
     Locked(#[from] LockedError),
     /// SPI failed without an SQL error.
     #[error("snowflake_ids could not run its SQL: {0}")]

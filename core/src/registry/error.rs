@@ -158,7 +158,6 @@ fn hint_of_rejection(code: [u8; 5]) -> &'static str {
 pub enum RegistryError {
     /// The connection or the statement failed.
     #[error(transparent)]
-    #[explain(transparent)]
     Failed(#[from] ConnectionError),
     /// The registry is this database, and the transaction of the request failed.
     #[error("{}", .0.message)]
@@ -175,7 +174,6 @@ pub enum RegistryError {
     NoServer(SqlError),
     /// The server is not the expected registry.
     #[error(transparent)]
-    #[explain(transparent)]
     Stranger(#[from] Stranger),
     /// The registry uses another version of the protocol.
     #[error("it uses version {0} of the protocol, not {version}", version = wire::VERSION)]
@@ -206,7 +204,6 @@ pub enum RegistryError {
     Itself,
     /// The difference between the clocks is above the limit.
     #[error(transparent)]
-    #[explain(transparent)]
     Skew(Skew),
     /// The server already leases its worker id from another registry. The field is the database that uses the other
     /// registry.

@@ -84,7 +84,6 @@ pub enum SeriesError {
     #[explain(hint = "Omit sections to get the default of 16.")]
     Sections { sections: i32 },
     #[error(transparent)]
-    #[explain(transparent)]
     NumberFormat(#[from] FormatError),
     #[error("key of series \"{series}\" must not be null")]
     #[explain(Null, detail = "Each key has numbers of its own, and null is not a key.")]

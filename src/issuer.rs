@@ -8,7 +8,7 @@ use crate::pg::server;
 use crate::pg::wait::{self, Event};
 use crate::settings;
 use crate::shared::generator::Shared;
-use crate::shared::leases::leases;
+use crate::shared::leases::LEASES;
 use crate::shared::segments;
 use crate::store::durable;
 use pgrx::check_for_interrupts;
@@ -181,7 +181,7 @@ impl Host for Server<'_> {
     }
 
     fn show_origin(&self, server: &str) {
-        if let Some(leases) = leases() {
+        if let Some(leases) = LEASES.get() {
             leases.origin.write(server);
         }
     }

@@ -5,8 +5,8 @@ use crate::pg::report;
 use crate::pg::wait::Event;
 use crate::settings;
 use crate::shared::generator::Shared;
-use crate::shared::leases::{Leases, leases};
-use crate::shared::segments::segments;
+use crate::shared::leases::{LEASES, Leases};
+use crate::shared::segments::SEGMENTS;
 use snowflake_ids_core::registry::lease_worker::LeaseSettings;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::sequence::tickets::Answer;
@@ -33,7 +33,7 @@ fn from_text(text: &str) -> Option<LeaseError> {
 /// Asks the lease worker for a worker id, and waits for the lease worker's answer. With `other`, asks for a different worker
 /// id, because the clock is behind ids of the present worker id.
 pub fn ask(shared: &Shared, other: bool) -> Result<(), LeaseError> {
-    let Some(leases) = leases() else { return Err(silence()) };
+    let Some(leases) = LEASES.get() else { return Err(silence()) };
     if other {
         leases.requests.want_another(shared.generation());
     }
@@ -48,7 +48,7 @@ pub fn ask(shared: &Shared, other: bool) -> Result<(), LeaseError> {
 
 /// Requests a renewal of the lease even if the renewal is not due yet, and then calls [`ask`].
 pub fn renew(shared: &Shared) -> Result<(), LeaseError> {
-    if let Some(leases) = leases() {
+    if let Some(leases) = LEASES.get() {
         leases.requests.ask_to_renew();
     }
     ask(shared, false)
@@ -56,18 +56,18 @@ pub fn renew(shared: &Shared) -> Result<(), LeaseError> {
 
 /// Returns the last failure to get or renew a lease; None if the last attempt succeeded.
 pub fn trouble() -> Option<LeaseError> {
-    from_text(&leases()?.trouble.read().1)
+    from_text(&LEASES.get()?.trouble.read().1)
 }
 
 /// Returns the foreign server of the registry that leases the worker id; None if the worker id comes from this server.
 pub fn origin() -> Option<String> {
-    Some(leases()?.origin.read().1).filter(|origin| !origin.is_empty())
+    Some(LEASES.get()?.origin.read().1).filter(|origin| !origin.is_empty())
 }
 
 /// Wakes the lease worker, or the launcher if no lease worker runs.
 pub fn call(leases: &Leases) {
     let called = leases.worker_slot.worker_latch.wake();
-    if !called && let Some(segments) = segments() {
+    if !called && let Some(segments) = SEGMENTS.get() {
         segments.launcher.wake();
     }
 }
@@ -101,7 +101,7 @@ pub fn settings() -> LeaseSettings {
 }
 
 fn silence() -> LeaseError {
-    let manned = segments().is_some_and(|segments| segments.launcher.is_occupied());
+    let manned = SEGMENTS.get().is_some_and(|segments| segments.launcher.is_occupied());
     if !manned {
         return no_worker();
     }

@@ -10,7 +10,7 @@ use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
 use crate::segment::timeout::SegmentTimeout;
-use crate::shared::generator::{self, Shared};
+use crate::shared::generator::{SHARED, Shared};
 use crate::store::generator as store;
 use crate::store::tables::GENERATOR;
 use pgrx::PgSqlErrorCode;
@@ -162,7 +162,7 @@ fn kept_named(named: Named) -> &'static Named {
 
 #[inline]
 fn as_of() -> AsOf {
-    (CHANGES.get(), generator::shared().map_or(0, |shared| shared.named_changes.load(Acquire)))
+    (CHANGES.get(), SHARED.get().map_or(0, |shared| shared.named_changes.load(Acquire)))
 }
 
 static HOOKS: Hooks = Hooks {
@@ -170,7 +170,7 @@ static HOOKS: Hooks = Hooks {
     before_prepare: refuse_to_prepare,
     committed: || {
         LAYOUT_CHANGED.set(None);
-        if let (true, Some(shared)) = (CHANGED.replace(false), generator::shared()) {
+        if let (true, Some(shared)) = (CHANGED.replace(false), SHARED.get()) {
             shared.named_changes.fetch_add(1, AcqRel);
         }
     },

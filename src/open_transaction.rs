@@ -4,7 +4,7 @@
 use crate::pg::process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
-use crate::shared::generator::{self, Shared};
+use crate::shared::generator::{SHARED, Shared};
 use snowflake_ids_core::Position;
 use snowflake_ids_core::generator::safe_position::{EndedTransaction, OpenTransaction};
 use std::cell::Cell;
@@ -45,9 +45,9 @@ fn announce_first(shared: &Shared) {
 
 /// Records the transaction if it took positions and has an xid. Only a transaction with an xid may have written rows.
 fn record() {
-    let Some(shared) = generator::shared().filter(|_| !transaction::is_of_leader()) else { return };
-    // Nothing is recorded before the first reader of a safe position. That reader treats all xids below the next xid as
-    // missing from the record. The xids of all transactions for which this function returns here are among those xids.
+    let Some(shared) = SHARED.get().filter(|_| !transaction::is_of_leader()) else { return };
+    // Nothing is recorded before the first reader. The first reader treats all xids below the next xid as missing from the
+    // record. These xids include every transaction that finds no reader here.
     if shared.frontier.position() == Position::ZERO {
         return;
     }
@@ -70,7 +70,7 @@ fn end() {
         return;
     }
     ANNOUNCED.set(false);
-    let own = generator::shared().and_then(Shared::own_transaction);
+    let own = SHARED.get().and_then(Shared::own_transaction);
     if let Some(own) = own.filter(|own| own.first().is_some()) {
         own.clear();
     }

@@ -7,7 +7,7 @@ use crate::pg::server;
 use crate::pg::snapshot::{self, Raw};
 use crate::pg::transaction::{self, Hooks};
 use crate::settings;
-use crate::shared::generator::{self, Shared};
+use crate::shared::generator::{self, SHARED, Shared};
 use crate::snowflake;
 use crate::store::citus;
 use snowflake_ids_core::error::Explain;
@@ -134,8 +134,7 @@ fn find(
 /// Returns the ids of the processes of this database whose open transactions took positions. Adds the process id 0, which
 /// stands for prepared transactions. Returns an empty list before the first call for a safe position.
 pub fn open_processes() -> Vec<i32> {
-    let Some(shared) = generator::shared().filter(|shared| shared.frontier.position() > Position::ZERO)
-    else {
+    let Some(shared) = SHARED.get().filter(|shared| shared.frontier.position() > Position::ZERO) else {
         return Vec::new();
     };
     let numbered = shared.open.iter().enumerate();

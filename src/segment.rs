@@ -13,8 +13,8 @@ use crate::pg::tag::{self, TagText};
 use crate::pg::wait::Event;
 use crate::pg::{role, server, transaction};
 use crate::settings;
-use crate::shared::generator;
-use crate::shared::segments::{self, Segments, segments};
+use crate::shared::generator::SHARED;
+use crate::shared::segments::{self, SEGMENTS, Segments};
 use crate::shared::slot::Slot;
 use crate::store::segment as store;
 use crate::store::tables::SEGMENT;
@@ -115,7 +115,7 @@ pub fn last(bytes: &[u8]) -> Result<i64, SegmentError> {
 
 /// Returns the checked tag and the shared memory of tags; fails if the server cannot generate ids now.
 fn ready(function: &'static str, bytes: &[u8]) -> Result<(Tag, &'static Segments), SegmentError> {
-    let segments = segments().ok_or(NotReadyError::NotPreloaded(function))?;
+    let segments = SEGMENTS.get().ok_or(NotReadyError::NotPreloaded(function))?;
     if server::in_recovery() {
         return Err(NotReadyError::InRecovery(function).into());
     }
@@ -301,7 +301,7 @@ fn find_slot(
 
 /// Requests a refill and returns the ticket. With `creates`, this request allows the worker to create a missing tag.
 fn ask(slot: &Slot, creates: bool) -> u64 {
-    segments().map_or(0, |segments| segments.ask(slot, creates))
+    SEGMENTS.get().map_or(0, |segments| segments.ask(slot, creates))
 }
 
 /// Requests the next range before the present range is used up.
@@ -397,7 +397,7 @@ fn wait<T>(
 
 #[cold]
 fn no_refill(tag: &Tag, timeout: &SegmentTimeout, trouble: Option<Trouble>) -> SegmentError {
-    if let Some(shared) = generator::shared() {
+    if let Some(shared) = SHARED.get() {
         shared.count_failure();
     }
     SegmentError::no_refill(tag, timeout.limit(), trouble)

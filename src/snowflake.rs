@@ -11,7 +11,7 @@ use crate::pg::process::PerProcess;
 use crate::pg::{random, server};
 use crate::registry::join;
 use crate::settings;
-use crate::shared::generator::{self, Shared};
+use crate::shared::generator::{self, SHARED, Shared};
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::generator::named::{Named, NamedError};
 use snowflake_ids_core::generator::session::{self, Session, SessionError, Waited};
@@ -287,7 +287,7 @@ pub fn forget_last() {
 fn announced() -> Option<&'static Shared> {
     // Only a primary announces transactions.
     let is_primary = || open_transaction::is_announced() || server::out_of_recovery();
-    generator::shared().filter(|_| is_primary()).inspect(|shared| open_transaction::announce(shared))
+    SHARED.get().filter(|_| is_primary()).inspect(|shared| open_transaction::announce(shared))
 }
 
 /// Returns the server's generator if this session may use it now. Announces the transaction to readers of a safe position.

@@ -15,9 +15,9 @@ pub mod saved_ranges;
 
 use crate::pg::clock::uptime;
 use crate::segment::slot;
-use crate::shared::leases::leases;
+use crate::shared::leases::LEASES;
 use crate::shared::registries;
-use crate::shared::segments::segments;
+use crate::shared::segments::SEGMENTS;
 use std::time::Duration;
 
 /// The time that a worker may continue in a database that is about to be dropped. DROP DATABASE waits 5 s for other processes
@@ -33,8 +33,8 @@ pub fn forget_database(database: u32) {
 
 /// Asks the workers to leave a database that is about to be dropped. If the drop fails, the launcher starts new workers.
 pub fn leave_database(database: u32) {
-    let refill = segments().map(|segments| segments.worker_slots).unwrap_or_default();
-    let lease = leases().map(|leases| &leases.worker_slot);
+    let refill = SEGMENTS.get().map(|segments| segments.worker_slots).unwrap_or_default();
+    let lease = LEASES.get().map(|leases| &leases.worker_slot);
     for worker_slot in refill.iter().chain(lease).filter(|worker_slot| worker_slot.is_for(database)) {
         worker_slot.dismiss(uptime() + LEAVES_WITHIN);
     }

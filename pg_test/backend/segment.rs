@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::segment;
-    use crate::shared::segments::segments;
+    use crate::shared::segments::SEGMENTS;
     use pgrx::prelude::*;
 
     fn run(sql: &str) {
@@ -19,7 +19,7 @@ mod tests {
 
     /// Returns the number of slots in shared memory that a tag has.
     fn slots(tag: &str) -> usize {
-        let directory = segments().unwrap().directory.read();
+        let directory = SEGMENTS.get().unwrap().directory.read();
         directory.iter().filter(|(_, key)| key.tag.as_bytes() == tag.as_bytes()).count()
     }
 

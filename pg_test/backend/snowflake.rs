@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 mod tests {
     use crate::backend_tests::{one, sqlstate};
     use crate::pg::clock::SystemClock;
-    use crate::shared::generator;
+    use crate::shared::generator::SHARED;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
     use snowflake_ids_core::generator::session::SessionError;
@@ -20,7 +20,7 @@ mod tests {
         let id: i64 = one("SELECT snowflake_nextval()");
         let decoded = Layout::default().decode(id).unwrap();
         assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (3, 7, 0));
-        let shared = generator::shared().unwrap();
+        let shared = SHARED.get().unwrap();
         assert_eq!(shared.identity, Identity::Fixed { datacenter: 3, worker: 7 });
     }
 

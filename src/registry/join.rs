@@ -8,8 +8,8 @@ use crate::pg::report::{new_report, raise, report, spi};
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
 use crate::segment::slot;
-use crate::shared::generator::{Shared, shared};
-use crate::shared::leases::{Leases, leases};
+use crate::shared::generator::{SHARED, Shared};
+use crate::shared::leases::{LEASES, Leases};
 use crate::shared::registries;
 use crate::store::citus;
 use crate::store::registry as endpoints;
@@ -30,7 +30,8 @@ use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 /// id again.
 pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     // The server may hold its lease through another database of this server.
-    let Some(shared) = shared().filter(|shared| shared.status.registry() == Some(server::database())) else {
+    let Some(shared) = SHARED.get().filter(|shared| shared.status.registry() == Some(server::database()))
+    else {
         return Ok(());
     };
     let given_up = issuer::change(shared, |state, _| state.leave_registry(&endpoint.seen.identity))?;
@@ -60,7 +61,7 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
 /// Returns the other database of this server through which the server leases, or will lease, its worker id. Returns None
 /// without such a database, or if that database's registry has this identity.
 pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
-    let Some(shared) = shared().filter(|shared| may_choose(shared)) else { return Ok(None) };
+    let Some(shared) = SHARED.get().filter(|shared| may_choose(shared)) else { return Ok(None) };
     let held = issuer::change(shared, |state, _| {
         let held = state.held_for(server::database(), identity);
         if held.is_none() {
@@ -89,14 +90,14 @@ pub fn switch(moves_lease: bool) {
 
 /// Returns whether this server chooses its worker id itself.
 pub fn is_alone() -> bool {
-    shared().is_some_and(|shared| shared.status.alone.load(Relaxed))
+    SHARED.get().is_some_and(|shared| shared.status.alone.load(Relaxed))
 }
 
 /// Records that this transaction changes this database's use of registries, or the database's own service as a registry. The
 /// launcher reads the database again after the transaction has ended. After a crash, the launcher finds the change in the
 /// state file.
 pub fn record_change() -> Result<(), IssuerError> {
-    let Some((shared, leases)) = shared().zip(leases()).filter(|_| !server::in_recovery()) else {
+    let Some((shared, leases)) = SHARED.get().zip(LEASES.get()).filter(|_| !server::in_recovery()) else {
         return Ok(());
     };
     if !may_choose(shared) {
@@ -139,7 +140,7 @@ pub fn leave_alone(shared: &Shared) -> Result<(), IssuerError> {
     if !is_node.unwrap_or_else(|error| raise(spi(error))).unwrap_or(false) {
         return Ok(());
     }
-    if let Some(leases) = leases() {
+    if let Some(leases) = LEASES.get() {
         outdate(leases);
     }
     issuer::change(shared, |state, _| state.leave_alone(server::database()))
@@ -205,7 +206,7 @@ fn look() {
 /// again. Must not fail.
 fn forget() {
     CHANGED.set(false);
-    if let (true, Some(leases)) = (MOVING.take() != Moving::No, leases()) {
+    if let (true, Some(leases)) = (MOVING.take() != Moving::No, LEASES.get()) {
         outdate(leases);
         end(leases);
     }
@@ -233,7 +234,7 @@ fn act() {
         Moving::Yes => None,
         Moving::To(identity) => Some(identity.as_str()),
     };
-    if let Some((shared, leases)) = shared().zip(leases()) {
+    if let Some((shared, leases)) = SHARED.get().zip(LEASES.get()) {
         outdate(leases);
         let left = issuer::change(shared, |state, _| state.draw_from(server::database(), identity));
         if left.unwrap_or(false) {

@@ -8,7 +8,7 @@ use crate::pg::report::{raise, report};
 use crate::pg::{cluster, database, server, tag, worker};
 use crate::segment::error::SegmentError;
 use crate::segment::slot;
-use crate::shared::generator::shared;
+use crate::shared::generator::SHARED;
 use crate::store::citus;
 use crate::store::registry::OwnTables;
 use crate::store::segment::TagTables;
@@ -38,7 +38,7 @@ pub fn this() -> Option<wire::RegistryName> {
 /// server. `tokens` are the lease tokens of the requesting server. First makes this server lease its own worker id from this
 /// registry, so that a promoted standby finds that worker id in the table.
 pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
-    let Some((shared, this)) = shared().zip(this()) else { return Ok(Vec::new()) };
+    let Some((shared, this)) = SHARED.get().zip(this()) else { return Ok(Vec::new()) };
     let taken = || {
         let taken = issuer::change(shared, |state, here| {
             let taken = state.taken_workers(here, datacenter, tokens)?;
@@ -55,7 +55,7 @@ pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u3
 
 /// Returns whether this database leases worker ids to other servers.
 pub fn is_registry() -> Result<bool, SpiError> {
-    let Some((shared, this)) = shared().zip(this()) else { return Ok(false) };
+    let Some((shared, this)) = SHARED.get().zip(this()) else { return Ok(false) };
     let known = issuer::change(shared, |state, _| {
         let is_known =
             state.registry == Some(server::database()) && state.leases_with.as_ref() == Some(&this.identity);
@@ -68,7 +68,7 @@ pub fn is_registry() -> Result<bool, SpiError> {
 /// Returns another database through which this server leases its worker id, if this database belongs to a Citus cluster.
 /// With such a database, the cluster's nodes would use two registries, which could both lease the same worker id.
 pub fn leases_elsewhere() -> Option<String> {
-    let (shared, this) = shared().zip(this())?;
+    let (shared, this) = SHARED.get().zip(this())?;
     if !citus::is_there() {
         return None;
     }

@@ -8,7 +8,7 @@ use crate::pg::read_lock::Wait;
 use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag::TagText;
 use crate::pg::{server, worker};
-use crate::shared::segments::{Segments, segments};
+use crate::shared::segments::{SEGMENTS, Segments};
 use crate::shared::slot::Slot;
 use crate::store::tables::{RECEIVED, REGISTRY_SERVER, SEGMENT};
 use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, highest, sweep};
@@ -134,7 +134,7 @@ impl Waiter {
             return Some(Self { ends: false });
         }
         end_waits_with_session();
-        let segments = segments()?;
+        let segments = SEGMENTS.get()?;
         let _directory = segments.directory.read();
         (slot.segment.slot_generation() == slot_generation).then(|| {
             want_more(segments, slot, want);
@@ -166,7 +166,7 @@ fn end_waits_with_session() {
 /// Ends the wait of this process, which took its ids or gave up. The last waiter of an unverified slot frees the slot. If too
 /// many tags have slots, a clock sweep evicts some tags.
 fn end_wait() {
-    let (Some((slot, slot_generation, want)), Some(segments)) = (HERE.take(), segments()) else { return };
+    let (Some((slot, slot_generation, want)), Some(segments)) = (HERE.take(), SEGMENTS.get()) else { return };
     {
         let directory = segments.directory.read();
         let want = u64::from(want.get());
@@ -210,7 +210,7 @@ fn make_room(segments: &Segments, directory: &mut Directory<'_>) {
 
 /// Runs an action on a tag's slot, with the directory locked for writing; returns None if the tag has no slot.
 fn with_slot<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> Option<T> {
-    let segments = segments()?;
+    let segments = SEGMENTS.get()?;
     let directory = segments.directory.write();
     find(segments, &directory, &key(source, tag)).map(action)
 }
@@ -234,7 +234,7 @@ pub fn issued(source: Source, tag: &Tag, reserved: i64, tag_generation: i64) -> 
 
 /// Frees a tag's slot with all its contents, if `is_meant` returns true.
 pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool) {
-    let Some(segments) = segments() else { return };
+    let Some(segments) = SEGMENTS.get() else { return };
     let mut directory = segments.directory.write();
     if let Some(slot_index) = directory.find(&key(source, tag))
         && segments.slots.get(slot_index).is_some_and(is_meant)
@@ -246,14 +246,14 @@ pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool)
 /// Restores the high-water marks that the server saved when it last stopped. Called before any session uses tags. Returns the
 /// number of marks for which there was no memory.
 pub fn restore_high_water_marks(high_water_marks: impl Iterator<Item = (TagKey, HighWaterMark)>) -> usize {
-    let Some(segments) = segments() else { return 0 };
+    let Some(segments) = SEGMENTS.get() else { return 0 };
     let mut recorded = segments.high_water_marks.write();
     high_water_marks.filter(|(key, high_water_mark)| !recorded.raise(key, *high_water_mark)).count()
 }
 
 /// Frees all slots and high-water marks of a table of tags, or of a whole database.
 pub fn leave_all(database: u32, source: Option<u32>) {
-    let Some(segments) = segments() else { return };
+    let Some(segments) = SEGMENTS.get() else { return };
     let mut directory = segments.directory.write();
     let is_theirs =
         |key: &TagKey| key.database == database && source.is_none_or(|source| key.source == source);
@@ -277,18 +277,19 @@ fn set_free(segments: &Segments, slot_index: usize) {
 /// Records the highest id that this transaction took from a tag's row after changing the row. A rollback restores the former
 /// row, which does not cover this id. Returns false if there is no memory for the record.
 pub fn raise_high_water_mark(source: Source, tag: &Tag, high_water_mark: HighWaterMark) -> bool {
-    segments()
+    SEGMENTS
+        .get()
         .is_none_or(|segments| segments.high_water_marks.write().raise(&key(source, tag), high_water_mark))
 }
 
 /// Returns the highest id that rolled-back transactions handed out for a tag, with the tag's generation.
 pub fn high_water_mark(source: Source, tag: &Tag) -> Option<HighWaterMark> {
-    segments()?.high_water_marks.read().get(&key(source, tag))
+    SEGMENTS.get()?.high_water_marks.read().get(&key(source, tag))
 }
 
 /// Returns the high-water marks of all tags of this database.
 pub fn high_water_marks(source: Source) -> Vec<(Tag, HighWaterMark)> {
-    let Some(segments) = segments() else { return Vec::new() };
+    let Some(segments) = SEGMENTS.get() else { return Vec::new() };
     let (database, source) = (server::database(), source.number());
     let high_water_marks = segments.high_water_marks.read();
     let ours = high_water_marks.iter().filter(|(key, _)| key.database == database && key.source == source);
@@ -298,7 +299,7 @@ pub fn high_water_marks(source: Source) -> Vec<(Tag, HighWaterMark)> {
 /// Clears a tag's high-water mark if the mark is not above `known`, because the tag's row covers the mark by now. With None,
 /// always clears the mark, because the tag's generation to which the mark belongs has ended.
 pub fn clear_high_water_mark(source: Source, tag: &Tag, known: Option<Reached>) {
-    if let Some(segments) = segments() {
+    if let Some(segments) = SEGMENTS.get() {
         segments.high_water_marks.write().clear(&key(source, tag), known);
     }
 }

@@ -12,7 +12,7 @@ use crate::segment::error::SegmentError;
 use crate::segment::{self, Served, slot, transaction_tags};
 use crate::shared::registries;
 use crate::shared::sections::{SECTIONS, Sections};
-use crate::shared::segments::{Segments, segments};
+use crate::shared::segments::{SEGMENTS, Segments};
 use crate::shared::slot::Slot;
 use crate::store::segment as store;
 use crate::store::series::Number;
@@ -102,7 +102,7 @@ fn ready(cached: &CachedSeries) -> Result<&'static Sections, NoNumberError> {
     if let Some(sections) = SECTIONS.get() {
         return Ok(sections);
     }
-    segments().ok_or(SegmentError::NotReady(NotReadyError::NotPreloaded(FUNCTION)))?;
+    SEGMENTS.get().ok_or(SegmentError::NotReady(NotReadyError::NotPreloaded(FUNCTION)))?;
     Err(SeriesError::NoMemory { kind: cached.series.kind.name() }.into())
 }
 
@@ -146,7 +146,7 @@ fn take(
     section_ref: SectionRef,
     hash: Hash,
 ) -> Result<i64, monotonic::KeyMiss> {
-    let all = segments();
+    let all = SEGMENTS.get();
     let section_at = |slot_index: u32| Some(&all?.slots.get(slot_index as usize)?.section);
     sections.keys.take(&slot.section, section_ref, hash, &section_at)
 }
@@ -204,7 +204,7 @@ fn open(
     slot_generation: u64,
     seen: Option<(u64, SectionBounds)>,
 ) -> Result<(&'static Slot, SectionRef, bool), Miss> {
-    let segments: &Segments = segments().ok_or(Miss::Gone)?;
+    let segments: &Segments = SEGMENTS.get().ok_or(Miss::Gone)?;
     let slot_index = u32::try_from(segments.slot_of(slot)).map_err(|_| Miss::Gone)?;
     let mut ahead = false;
     loop {

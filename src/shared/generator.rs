@@ -68,19 +68,13 @@ fn make(rest: &mut Rest) -> Option<Shared> {
     })
 }
 
-/// Returns the server's shared state; None if the library was not preloaded.
-#[inline]
-pub fn shared() -> Option<&'static Shared> {
-    SHARED.get()
-}
-
 /// Returns the server's shared state, for a function that issues ids or changes the issuer.
 ///
 /// # Errors
 /// Returns a [`NotReadyError`] if the library was not preloaded, or if the server is a standby.
 #[inline]
 pub fn on_primary(function: &'static str) -> Result<&'static Shared, NotReadyError> {
-    let shared = shared().ok_or(NotReadyError::NotPreloaded(function))?;
+    let shared = SHARED.get().ok_or(NotReadyError::NotPreloaded(function))?;
     if server::in_recovery() { Err(NotReadyError::InRecovery(function)) } else { Ok(shared) }
 }
 

@@ -30,8 +30,3 @@ pub struct Leases {
 }
 
 pub static LEASES: Shmem<Leases> = Shmem::new(c"snowflake_ids leases", |_| Some(Leases::default()));
-
-/// Returns the block with the messages; None if the library was not preloaded.
-pub fn leases() -> Option<&'static Leases> {
-    LEASES.get()
-}

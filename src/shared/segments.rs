@@ -121,12 +121,6 @@ impl Segments {
     }
 }
 
-/// Returns the server's tags; None if the library was not preloaded.
-#[inline]
-pub fn segments() -> Option<&'static Segments> {
-    SEGMENTS.get()
-}
-
 fn make(rest: &mut Rest) -> Option<Segments> {
     let slot_count = settings::config()?.max_tags;
     let (slots, high_water_marks) = (slot_count + server::max_processes(), slot_count.max(HIGH_WATER_MARKS));
@@ -160,7 +154,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
 
 /// Wakes the refill worker of a database. If there is none, wakes the launcher.
 pub fn wake_workers(database: u32) {
-    let Some(segments) = segments() else { return };
+    let Some(segments) = SEGMENTS.get() else { return };
     let called = segments
         .worker_slots
         .iter()
@@ -171,7 +165,7 @@ pub fn wake_workers(database: u32) {
 }
 
 pub fn wake_launcher() {
-    if let Some(segments) = segments() {
+    if let Some(segments) = SEGMENTS.get() {
         segments.launcher.wake();
     }
 }
@@ -179,5 +173,5 @@ pub fn wake_launcher() {
 /// Returns the fault because of which no refill request is served; None if the launcher runs.
 pub fn trouble() -> Option<Trouble> {
     // The launcher starts with the server, unless `max_worker_processes` was reached.
-    segments().filter(|segments| !segments.launcher.is_occupied()).map(|_| Trouble::NoWorker)
+    SEGMENTS.get().filter(|segments| !segments.launcher.is_occupied()).map(|_| Trouble::NoWorker)
 }

@@ -7,7 +7,7 @@ use crate::pg::tag::TagText;
 use crate::pg::text::Text;
 use crate::pg::{extension, role, statement};
 use crate::segment::error::SegmentError;
-use crate::shared::generator;
+use crate::shared::generator::SHARED;
 use crate::store;
 use crate::store::tables::SEGMENT;
 use pgrx::PgSqlErrorCode;
@@ -82,7 +82,7 @@ fn sequence_position(
 /// Returns whether the library was loaded at server start, which is necessary to generate ids.
 #[pg_extern(schema = "snowflake_ids_internal", stable, parallel_safe)]
 fn is_preloaded() -> bool {
-    generator::shared().is_some()
+    SHARED.get().is_some()
 }
 
 fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {

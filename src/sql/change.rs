@@ -4,7 +4,7 @@ use crate::issuer::{self, issuer};
 use crate::pg::report::{denied, new_report, report};
 use crate::pg::text::Text;
 use crate::pg::{catalog, role, time, transaction};
-use crate::shared::generator::{self, Shared};
+use crate::shared::generator::{self, SHARED, Shared};
 use crate::{named, settings};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -67,7 +67,7 @@ fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
     transaction::refuse_block(FUNCTION);
     let (old, new, change) = of(FUNCTION, &new, None)?;
     change.allow(&old, &new).map_err(report)?;
-    let Some(shared) = generator::shared() else { return Ok(()) };
+    let Some(shared) = SHARED.get() else { return Ok(()) };
     check_room(shared, &new)?;
     // The state file is written before the setting, so that a server that starts with the new setting finds the new
     // layout in the state file.
@@ -90,7 +90,7 @@ fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
 fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
     let (old, new, change) = of(FUNCTION, &new, generator.as_ref())?;
     change.allow(&old, &new).map_err(report)?;
-    let Some(shared) = generator::shared() else { return Ok(()) };
+    let Some(shared) = SHARED.get() else { return Ok(()) };
     check_room(shared, &new)?;
     named::layout_changed();
     Ok(())

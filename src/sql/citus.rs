@@ -5,7 +5,7 @@ use crate::pg::report::{bad_argument, report};
 use crate::pg::text::Text;
 use crate::pg::{database, server, transaction};
 use crate::registry;
-use crate::shared::generator::shared;
+use crate::shared::generator::SHARED;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::error::excerpt;
@@ -48,7 +48,7 @@ fn in_transaction_block() -> bool {
 /// the worker id, so the answer is false if the server leases its worker id through another database.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn citus_may_join() -> bool {
-    let leases = shared().and_then(|shared| shared.status.registry());
+    let leases = SHARED.get().and_then(|shared| shared.status.registry());
     leases.is_none_or(|of| of == server::database() || database::name(of).is_none())
 }
 

@@ -8,7 +8,7 @@ use crate::pg::report::report;
 use crate::pg::text::Text;
 use crate::pg::tuple::NoRow;
 use crate::pg::{server, time};
-use crate::shared::generator::{self, Shared};
+use crate::shared::generator::{SHARED, Shared};
 use crate::sql::layout;
 use crate::sql::status::{node, years_left};
 use crate::store::tables::GENERATOR;
@@ -85,7 +85,7 @@ fn layout_status(
         Ok(layout) => layout,
         Err(error) => return Ok(unknown(error.to_string())),
     };
-    let Some(shared) = generator::shared() else {
+    let Some(shared) = SHARED.get() else {
         return Ok(unknown("snowflake_ids is not loaded via shared_preload_libraries".into()));
     };
     let (is_own, now) = (layout == shared.layout, SystemClock.now());

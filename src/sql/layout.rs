@@ -4,7 +4,7 @@ use crate::named;
 use crate::pg::report::report;
 use crate::pg::text::Text;
 use crate::settings;
-use crate::shared::generator;
+use crate::shared::generator::SHARED;
 use pgrx::pg_sys::panic::ErrorReport;
 use snowflake_ids_core::generator::named::{MAX_NAME_BYTES, NamedError};
 use snowflake_ids_core::{Layout, LayoutError};
@@ -17,7 +17,7 @@ thread_local! {
 
 /// Returns the server's own layout. If the library has no shared memory, returns the layout of the configuration file.
 pub fn of_server() -> Result<Layout, ErrorReport> {
-    match generator::shared() {
+    match SHARED.get() {
         Some(shared) => Ok(shared.layout),
         None => read(&settings::layout_text_without_preload()).map_err(report),
     }

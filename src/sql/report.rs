@@ -5,9 +5,9 @@ use crate::pg::encoding::to_utf8;
 use crate::pg::text::{Text, TextOut};
 use crate::pg::time;
 use crate::settings;
-use crate::shared::generator::shared;
+use crate::shared::generator::SHARED;
 use crate::shared::history::HISTORY;
-use crate::shared::segments::segments;
+use crate::shared::segments::SEGMENTS;
 use crate::sql::layout;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -61,13 +61,13 @@ const LONGEST_REPORT: usize = 64 << 20;
 /// Returns whether the launcher, which starts the refill workers, is running.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
 fn launcher_runs() -> bool {
-    segments().is_some_and(|segments| segments.launcher.is_occupied())
+    SEGMENTS.get().is_some_and(|segments| segments.launcher.is_occupied())
 }
 
 /// Returns the number of calls for ids that failed since the server's start.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
 fn failed_calls() -> i64 {
-    shared().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())
+    SHARED.get().map_or(0, |shared| shared.counts.failed_calls.load(Relaxed).cast_signed())
 }
 
 /// Returns the names of the preset layouts. Each preset is the layout of another id system, such as Twitter's.

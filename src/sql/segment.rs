@@ -11,7 +11,7 @@ use crate::pg::{cluster, extension, random, time};
 use crate::segment::error::SegmentError;
 use crate::segment::transaction_tags::{self, Change};
 use crate::segment::{self, privilege, slot};
-use crate::shared::segments::segments;
+use crate::shared::segments::SEGMENTS;
 use crate::shared::slot::Slot;
 use crate::sql::generate::checked_count;
 use crate::store::segment as store;
@@ -21,7 +21,6 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated};
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::sequence::definition::{Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast};
 use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::sequence::reservation::may_lag;
@@ -283,8 +282,7 @@ fn segment_slots() -> Result<
     >,
     ErrorReport,
 > {
-    let segments = segments()
-        .ok_or_else(|| report(NotReadyError::NotPreloaded("snowflake_ids_internal.segment_slots")))?;
+    let segments = SEGMENTS.ready("snowflake_ids_internal.segment_slots")?;
     let mut rows = Vec::new();
     for (key, slot) in privilege::visible(segments) {
         let buffer_states = slot.segment.buffer_states();

@@ -6,13 +6,12 @@ use crate::lease;
 use crate::pg::report::{bad_argument, not_ready, report, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
-use crate::shared::generator::{Shared, shared};
+use crate::shared::generator::{SHARED, Shared, on_primary};
 use crate::store::registry;
 use crate::store::tables::{WORKER_CHOSEN, WORKER_LEASE};
 use crate::store::worker::record_chosen;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::server::state::{Chosen, Identity};
 
@@ -80,7 +79,7 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
 /// lease never expires: its end is in the year 9998.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_held() -> Result<Option<String>, ErrorReport> {
-    let Some(shared) = shared() else { return Ok(None) };
+    let Some(shared) = SHARED.get() else { return Ok(None) };
     let lease = issuer::change(shared, |state, _| state.lease.clone());
     Ok(lease.map_err(report)?.map(|Lease { datacenter, worker, token, expiry, .. }| {
         format!(
@@ -93,7 +92,7 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
 /// that this function writes.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_note_chosen() -> Result<(), ErrorReport> {
-    let Some(shared) = shared().filter(|_| !server::in_recovery()) else { return Ok(()) };
+    let Some(shared) = SHARED.get().filter(|_| !server::in_recovery()) else { return Ok(()) };
     let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
     // If this fails, the state file cannot be trusted. CREATE EXTENSION must succeed even so, because the extension has the
     // functions that repair the state.
@@ -113,11 +112,7 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
 }
 
 fn ready() -> Result<&'static Shared, ErrorReport> {
-    const NAME: &str = "snowflake_ids.worker_release";
-    if server::in_recovery() {
-        return Err(report(NotReadyError::InRecovery(NAME)));
-    }
-    shared().ok_or_else(|| report(NotReadyError::NotPreloaded(NAME)))
+    on_primary("snowflake_ids.worker_release").map_err(report)
 }
 
 fn at_registry(server: &str) -> ErrorReport {

@@ -11,7 +11,7 @@ use crate::pg::worker::{self, Sleep};
 use crate::pg::{database, server};
 use crate::segment::slot;
 use crate::shared::registries;
-use crate::shared::segments::{Segments, segments};
+use crate::shared::segments::{SEGMENTS, Segments};
 use high_water_marks::HighWaterMarkKeeper;
 use leases::LeaseLauncher;
 use pool::Pool;
@@ -24,13 +24,13 @@ const LOOK_AROUND: Duration = Duration::from_secs(5);
 const LOOK_AT_TAGS: Duration = Duration::from_secs(1);
 
 pub fn run() {
-    let Some(segments) = segments() else { return };
+    let Some(segments) = SEGMENTS.get() else { return };
     // A server that pg_upgrade has started serves no users.
     if server::upgrading() || !segments.launcher.enter() {
         return;
     }
     worker::on_exit(|| {
-        if let Some(segments) = crate::shared::segments::segments() {
+        if let Some(segments) = SEGMENTS.get() {
             segments.launcher.leave();
         }
     });

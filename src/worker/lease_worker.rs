@@ -10,8 +10,8 @@ use crate::pg::clock::uptime;
 use crate::pg::wait::Event;
 use crate::pg::worker;
 use crate::registry::call::{Libpq, RegistryCaller};
-use crate::shared::generator::shared;
-use crate::shared::leases::{Leases, leases};
+use crate::shared::generator::SHARED;
+use crate::shared::leases::{LEASES, Leases};
 use host::LeaseServer;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
 use snowflake_ids_core::registry::lease_launch::{DatabaseUse, LeaseTask};
@@ -24,7 +24,7 @@ const LOCK_TIMEOUT: &CStr = c"1s";
 
 /// Runs until there has been no work for a while, or until no work is possible in this database.
 pub fn run(task: LeaseTask, database: u32) {
-    let Some((leases, shared)) = leases().zip(shared()) else { return };
+    let Some((leases, shared)) = LEASES.get().zip(SHARED.get()) else { return };
     worker::on_exit(go);
     if !leases.worker_slot.is_for(database) || !leases.worker_slot.worker_latch.enter() {
         return;
@@ -52,7 +52,7 @@ fn connect(leases: &Leases, database: u32) {
 
 /// Leaves the worker slot and wakes the launcher, because requests may have arrived after this worker's last search.
 fn go() {
-    let Some(leases) = leases() else { return };
+    let Some(leases) = LEASES.get() else { return };
     if leases.worker_slot.worker_latch.leave() {
         leases.worker_slot.free();
     }

@@ -3,13 +3,14 @@
 use crate::pg::clock::uptime;
 use crate::pg::report::new_report;
 use crate::pg::server;
-use crate::shared::segments::segments;
+use crate::shared::segments::SEGMENTS;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 
 /// Logs a message, unless this message was logged for this database within the last minute. The detail tells how often
 /// the message was suppressed.
 pub fn once(level: PgLogLevel, message: String) {
-    let said = segments()
+    let said = SEGMENTS
+        .get()
         .map_or(Some(0), |segments| segments.logged.write().say(&(server::database(), &message), uptime()));
     let Some(more) = said else { return };
     let report = new_report(PgSqlErrorCode::ERRCODE_WARNING, message);

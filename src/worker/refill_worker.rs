@@ -8,7 +8,7 @@ use crate::pg::process::PerProcess;
 use crate::pg::{libpq, worker};
 use crate::registry::call::{Libpq, RegistryCaller};
 use crate::segment::transaction_tags;
-use crate::shared::segments::segments;
+use crate::shared::segments::SEGMENTS;
 use crate::shared::worker_slot::WorkerSlot;
 use host::RefillServer;
 use snowflake_ids_core::worker::refill as core;
@@ -23,9 +23,9 @@ static WORKER_SLOT: PerProcess<Cell<Option<&'static WorkerSlot>>> = PerProcess::
 
 /// Runs until there has been no work for a while, or until another database needs the worker slot.
 pub fn run(worker_slot_number: u32, database: u32) {
-    let worker_slots = segments().map(|segments| segments.worker_slots).unwrap_or_default();
+    let worker_slots = SEGMENTS.get().map(|segments| segments.worker_slots).unwrap_or_default();
     let number = usize::try_from(worker_slot_number).unwrap_or(usize::MAX);
-    let Some((segments, worker_slot)) = segments().zip(worker_slots.get(number)) else { return };
+    let Some((segments, worker_slot)) = SEGMENTS.get().zip(worker_slots.get(number)) else { return };
     worker::on_exit(leave);
     if !worker_slot.is_for(database) || !worker_slot.worker_latch.enter() {
         return;
@@ -61,7 +61,7 @@ fn time_left() -> Option<Duration> {
 /// Leaves the worker slot and wakes the launcher, which frees the slot. The launcher also finds requests that arrived after
 /// this worker's last search.
 fn leave() {
-    let Some(segments) = segments() else { return };
+    let Some(segments) = SEGMENTS.get() else { return };
     for worker_slot in segments.worker_slots {
         worker_slot.worker_latch.leave();
     }

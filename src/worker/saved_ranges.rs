@@ -4,7 +4,7 @@
 
 use crate::pg::{database, report};
 use crate::segment::slot;
-use crate::shared::segments::segments;
+use crate::shared::segments::SEGMENTS;
 use crate::store::durable;
 use snowflake_ids_core::sequence::directory::{Tag, TagKey};
 use snowflake_ids_core::sequence::reservation::SavedRange;
@@ -64,7 +64,7 @@ pub fn save() {
 }
 
 fn in_use() -> Vec<InUse> {
-    let Some(segments) = segments() else { return Vec::new() };
+    let Some(segments) = SEGMENTS.get() else { return Vec::new() };
     let (directory, high_water_marks) = (segments.directory.read(), segments.high_water_marks.read());
     let name =
         |key: &TagKey| Name { database: key.database, source: key.source, tag: key.tag.as_bytes().to_vec() };

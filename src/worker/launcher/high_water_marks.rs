@@ -3,7 +3,7 @@
 use crate::issuer::issuer;
 use crate::pg::clock::uptime;
 use crate::pg::report::{self, for_log, new_report};
-use crate::shared::generator::{Shared, shared};
+use crate::shared::generator::{SHARED, Shared};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::{Generator, Position};
@@ -31,14 +31,14 @@ pub struct HighWaterMarkKeeper {
 
 impl HighWaterMarkKeeper {
     pub fn begin(&mut self) {
-        if let Some(shared) = shared() {
+        if let Some(shared) = SHARED.get() {
             self.record(issuer(shared).begin());
         }
     }
 
     /// Does all work that is due. Returns the time until the next round; None if there will be no work.
     pub fn round(&mut self) -> Option<Duration> {
-        let shared = shared()?;
+        let shared = SHARED.get()?;
         issuer(shared).watch();
         self.tell_of_clock(shared);
         let seen = (sum(shared, Generator::next), sum(shared, Generator::limit));
@@ -56,7 +56,7 @@ impl HighWaterMarkKeeper {
 
     /// Saves the exact positions of the last ids when the server stops.
     pub fn end(&mut self) {
-        if let Some(shared) = shared() {
+        if let Some(shared) = SHARED.get() {
             self.record(issuer(shared).stop());
         }
     }

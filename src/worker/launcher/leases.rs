@@ -6,8 +6,8 @@ use crate::pg::clock::uptime;
 use crate::pg::report::new_report;
 use crate::pg::worker;
 use crate::pg::{database, server};
-use crate::shared::generator::{Shared, shared};
-use crate::shared::leases::{Leases as Board, leases};
+use crate::shared::generator::{SHARED, Shared};
+use crate::shared::leases::{LEASES, Leases as Board};
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::UnixMicros;
@@ -46,7 +46,7 @@ impl Databases for OfServer {
 impl LeaseLauncher {
     /// Frees the lease worker's slot, unless a lease worker that a previous launcher started still uses the slot.
     pub fn new() -> Self {
-        if let Some(board) = leases().filter(|board| !board.worker_slot.worker_latch.is_occupied()) {
+        if let Some(board) = LEASES.get().filter(|board| !board.worker_slot.worker_latch.is_occupied()) {
             board.worker_slot.free();
         }
         Self::default()
@@ -54,7 +54,7 @@ impl LeaseLauncher {
 
     /// Does all work that is due. Returns the time until the next round; None if there will be no work.
     pub fn round(&mut self) -> Option<Duration> {
-        let (shared, board) = shared().zip(leases())?;
+        let (shared, board) = SHARED.get().zip(LEASES.get())?;
         if !matches!(shared.identity, Identity::Leased { .. }) || server::in_recovery() {
             return None;
         }

@@ -5,7 +5,7 @@ use crate::pg::clock::uptime;
 use crate::pg::worker;
 use crate::pg::{database, guc, server};
 use crate::segment::slot;
-use crate::shared::generator::shared;
+use crate::shared::generator::SHARED;
 use crate::shared::registries;
 use crate::shared::segments::Segments;
 use crate::shared::slot::Slot;
@@ -31,7 +31,7 @@ const ARRIVAL: Duration = Duration::from_millis(100);
 /// worker fails.
 fn capacity() -> usize {
     let launcher = guc::shown(c"max_logical_replication_workers").is_some_and(|most| most != "0");
-    let leased = shared().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
+    let leased = SHARED.get().is_some_and(|shared| matches!(shared.identity, Identity::Leased { .. }));
     let others = 1 + usize::from(launcher) + usize::from(leased);
     server::max_workers().saturating_sub(others).max(1)
 }

@@ -2,9 +2,9 @@
 
 use crate::pg::clock::{SystemClock, uptime};
 use crate::settings;
-use crate::shared::generator::{Shared, shared};
+use crate::shared::generator::{SHARED, Shared};
 use crate::shared::history::HISTORY;
-use crate::shared::segments::{Segments, segments};
+use crate::shared::segments::{SEGMENTS, Segments};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::clock::micros;
 use snowflake_ids_core::report::history::{self, CounterReading};
@@ -20,7 +20,7 @@ pub struct Samples {
 impl Samples {
     /// Takes a sample if one is due. Returns the time until the next sample; None if sampling is off.
     pub fn round(&mut self) -> Option<Duration> {
-        let (shared, segments, history) = (shared()?, segments()?, HISTORY.get()?);
+        let (shared, segments, history) = (SHARED.get()?, SEGMENTS.get()?, HISTORY.get()?);
         let (now, interval) = (uptime(), settings::sample_interval());
         let due = history::due(self.taken, interval, now)?;
         if !due.is_zero() {

@@ -9,11 +9,11 @@ use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::pg::{role, server};
 use crate::shared::progress::own_slot;
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::report::progress::Call;
+use snowflake_ids_core::report::progress::{Call, Command, Phase};
 use std::cell::Cell;
 
-/// The command that is shown, and the subtransaction in which the command began.
-static SHOWN: PerProcess<Cell<Option<(&'static str, Subtransaction)>>> = PerProcess::new(Cell::new(None));
+/// The command that is shown, and the subtransaction in which it began.
+static SHOWN: PerProcess<Cell<Option<(Command, Subtransaction)>>> = PerProcess::new(Cell::new(None));
 
 static HOOKS: Hooks = Hooks {
     committed: clear,
@@ -26,8 +26,8 @@ static HOOKS: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// Begins to show a call that works on a table, unless another call is already shown.
-fn begin(command: &'static str, relation: u32) {
+/// Shows a call on a table, unless another call is already shown.
+fn begin(command: Command, relation: u32) {
     let Some(slot) = own_slot().filter(|_| SHOWN.get().is_none()) else { return };
     transaction::watch(&HOOKS);
     SHOWN.set(Some((command, Subtransaction::current())));
@@ -41,8 +41,8 @@ fn begin(command: &'static str, relation: u32) {
     });
 }
 
-/// Shows that the call has entered another phase. Begins to show the call if it is not shown yet.
-pub fn enter(command: &'static str, relation: u32, phase: &str) {
+/// Moves the call to another phase. Begins to show the call if it is not shown yet.
+pub fn enter(command: Command, relation: u32, phase: Phase) {
     begin(command, relation);
     if let Some(slot) = own_slot().filter(|_| is_shown(command)) {
         slot.enter(phase);
@@ -57,13 +57,13 @@ pub fn set_tables(done: u64, all: u64) {
 }
 
 /// Ends the display of the call.
-pub fn end(command: &str) {
+pub fn end(command: Command) {
     if is_shown(command) {
         clear();
     }
 }
 
-fn is_shown(command: &str) -> bool {
+fn is_shown(command: Command) -> bool {
     SHOWN.get().is_some_and(|(shown, _)| shown == command)
 }
 

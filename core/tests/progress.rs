@@ -1,14 +1,14 @@
 //! The progress that a process shows during a long call, as other processes see it.
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::report::progress::{COMMANDS, Call, PHASES, ProgressSlot};
+use snowflake_ids_core::report::progress::{Call, Command, Phase, ProgressSlot};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// A call whose figures are all this number.
 fn call(figure: u32) -> Call {
     Call {
-        command: "audit",
+        command: Command::Audit,
         process: figure,
         database: figure,
         role: figure,
@@ -24,27 +24,27 @@ fn a_call_is_seen_from_its_beginning_to_its_end() {
     slot.begin(&call(7));
     let seen = slot.read().unwrap();
     assert_eq!(seen.call, call(7));
-    assert_eq!((seen.phase, seen.tables, seen.tables_in_all), ("initializing", 0, None));
-    slot.enter("reading ids");
-    assert_eq!(slot.read().unwrap().phase, "reading ids");
+    assert_eq!((seen.phase, seen.tables, seen.tables_in_all), (Phase::Initializing, 0, None));
+    slot.enter(Phase::ReadingIds);
+    assert_eq!(slot.read().unwrap().phase, Phase::ReadingIds);
     slot.set_tables(1, 3);
     let seen = slot.read().unwrap();
     assert_eq!((seen.tables, seen.tables_in_all), (1, Some(3)));
-    slot.enter("changing defaults");
+    slot.enter(Phase::ChangingDefaults);
     let seen = slot.read().unwrap();
     assert_eq!((seen.tables, seen.tables_in_all), (0, None), "tables are those of a phase");
     slot.end();
     assert_eq!(slot.read(), None);
     slot.begin(&call(8));
-    assert_eq!(slot.read().unwrap().phase, "initializing", "another call begins anew");
+    assert_eq!(slot.read().unwrap().phase, Phase::Initializing, "another call begins anew");
 }
 
 #[test]
 fn names_are_told_apart_and_found_again() {
     let slot = ProgressSlot::default();
-    for command in COMMANDS {
+    for command in Command::ALL {
         slot.begin(&Call { command, ..call(1) });
-        for phase in PHASES {
+        for phase in Phase::ALL {
             slot.enter(phase);
             let seen = slot.read().unwrap();
             assert_eq!((seen.call.command, seen.phase), (command, phase));

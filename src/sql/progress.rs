@@ -8,21 +8,22 @@ use crate::progress;
 use crate::shared::progress::slots;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::report::progress::{COMMANDS, PHASES, ProgressSlot};
+use snowflake_ids_core::report::progress::{Command, Phase, ProgressSlot};
 
-fn command_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
+fn command_of(name: &Text<'_>) -> Result<Command, ErrorReport> {
     let name = name.read("command")?;
-    COMMANDS.into_iter().find(|command| *command == name).ok_or_else(|| {
-        bad_argument("unrecognized command", format!("The commands are {}.", COMMANDS.join(", ")))
+    Command::ALL.into_iter().find(|command| command.name() == name).ok_or_else(|| {
+        let known = Command::ALL.map(Command::name).join(", ");
+        bad_argument("unrecognized command", format!("The commands are {known}."))
     })
 }
 
-fn phase_of(name: &Text<'_>) -> Result<&'static str, ErrorReport> {
+fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
     let name = name.read("phase")?;
-    PHASES
-        .into_iter()
-        .find(|phase| *phase == name)
-        .ok_or_else(|| bad_argument("unrecognized phase", format!("The phases are {}.", PHASES.join(", "))))
+    Phase::ALL.into_iter().find(|phase| phase.name() == name).ok_or_else(|| {
+        let known = Phase::ALL.map(Phase::name).join(", ");
+        bad_argument("unrecognized phase", format!("The phases are {known}."))
+    })
 }
 
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
@@ -75,8 +76,8 @@ fn progress_places() -> Result<
             call.process.cast_signed(),
             pg_sys::Oid::from(call.database),
             shown.then(|| call.relation.into()),
-            shown.then_some(call.command),
-            shown.then_some(seen.phase),
+            shown.then_some(call.command.name()),
+            shown.then_some(seen.phase.name()),
             None,
             None,
             tables.map(|_| count(seen.tables)),

@@ -4,22 +4,24 @@
 //! width is padded with the alphabet's first digit. A prefix, such as `cus_` in `cus_z`, shows the kind of an id.
 
 use crate::error::{Explain, excerpt};
+use crate::named_enum::named_enum;
 use std::str::FromStr;
 
-/// A text form of ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// `0-9A-Za-z`.
-    Base62,
-    /// `1-9A-Za-z` without `I`, `O` and `l`, as in Bitcoin.
-    Base58,
-    /// `0-9a-z`; capital letters are also accepted.
-    Base36,
-    /// Crockford's `0-9A-Z` without `I`, `L`, `O` and `U`. Also accepts small letters, `O` as 0, `I` and `L` as 1, and
-    /// ignores hyphens.
-    Crockford32,
-    /// `0-9a-f`; capital letters are also accepted.
-    Hex,
+named_enum! {
+    /// A text form of ids.
+    pub enum Format {
+        /// `0-9A-Za-z`.
+        Base62 = "base62",
+        /// `1-9A-Za-z` without `I`, `O` and `l`, as in Bitcoin.
+        Base58 = "base58",
+        /// `0-9a-z`; capital letters are also accepted.
+        Base36 = "base36",
+        /// Crockford's `0-9A-Z` without `I`, `L`, `O` and `U`. Also accepts small letters, `O` as 0, `I` and `L` as 1, and
+        /// ignores hyphens.
+        Crockford32 = "crockford32",
+        /// `0-9a-f`; capital letters are also accepted.
+        Hex = "hex",
+    }
 }
 
 /// The reason why an id cannot be written or parsed, or why a name is not a format.
@@ -54,20 +56,6 @@ pub enum TextError {
 }
 
 impl Format {
-    /// All formats, in the order of the hint.
-    pub const ALL: [Self; 5] = [Self::Base62, Self::Base58, Self::Base36, Self::Crockford32, Self::Hex];
-
-    /// Returns the name in SQL.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Base62 => "base62",
-            Self::Base58 => "base58",
-            Self::Base36 => "base36",
-            Self::Crockford32 => "crockford32",
-            Self::Hex => "hex",
-        }
-    }
-
     const fn alphabet(self) -> &'static [u8] {
         match self {
             Self::Base62 => b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",

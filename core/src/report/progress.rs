@@ -5,33 +5,46 @@
 //! show one role's call to another role.
 
 use crate::clock::UnixMicros;
+use crate::named_enum::named_enum;
 use crate::sync::{AtomicU64, Ordering};
 
-/// The functions of `snowflake_ids` that show their progress.
-pub const COMMANDS: [&str; 3] = ["audit", "attach", "detach"];
+named_enum! {
+    /// The functions of `snowflake_ids` that show their progress.
+    pub enum Command {
+        /// Compares a tag with the ids in a table.
+        Audit = "audit",
+        /// Makes a tag the source of a column's ids.
+        Attach = "attach",
+        /// Undoes an attach.
+        Detach = "detach",
+    }
+}
 
-/// The phases of a call, as the progress view names them.
-pub const PHASES: [&str; 7] = [
-    // The call checks its arguments.
-    "initializing",
-    // The call waits until no transaction uses the table any more.
-    "waiting for the table",
-    // The call reads ids in order. The server may have to sort the ids before it returns the first one.
-    "reading ids",
-    // The call searches for the highest id in the table and its child tables.
-    "searching for the highest id",
-    "changing defaults",
-    // The call raises the tag (a named id range) above the highest id, possibly at a registry on another server.
-    "raising the tag",
-    // The call runs on the other nodes of a Citus cluster.
-    "waiting for other nodes",
-];
+named_enum! {
+    /// The phases of a call, as the progress view names them.
+    pub enum Phase {
+        /// The call checks its arguments.
+        Initializing = "initializing",
+        /// The call waits until no transaction uses the table any more.
+        WaitingForTable = "waiting for the table",
+        /// The call reads ids in order. The server may have to sort the ids before it returns the first one.
+        ReadingIds = "reading ids",
+        /// The call searches for the highest id in the table and its child tables.
+        SearchingHighest = "searching for the highest id",
+        /// The call changes the defaults of columns.
+        ChangingDefaults = "changing defaults",
+        /// The call raises the tag (a named id range) above the highest id, possibly at a registry on another server.
+        RaisingTag = "raising the tag",
+        /// The call runs on the other nodes of a Citus cluster.
+        WaitingForNodes = "waiting for other nodes",
+    }
+}
 
 /// The caller, and the table of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The function that was called, one of [`COMMANDS`].
-    pub command: &'static str,
+    /// The function that was called.
+    pub command: Command,
     /// The process id.
     pub process: u32,
     /// The oid of the database.
@@ -49,8 +62,8 @@ pub struct Call {
 pub struct Progress {
     /// The call.
     pub call: Call,
-    /// The present phase, one of [`PHASES`].
-    pub phase: &'static str,
+    /// The present phase.
+    pub phase: Phase,
     /// Number of tables that are finished in this phase.
     pub tables: u64,
     /// Number of all tables. None if the phase does not count tables.
@@ -68,7 +81,7 @@ const NONE: u64 = u64::MAX;
 pub struct ProgressSlot {
     /// The version of `words`; odd during a change.
     version: AtomicU64,
-    /// The first word is the index of the command plus 1, or 0 if there is no call. The next words are process,
+    /// The first word is the place of the command in its enum plus 1, or 0 if there is no call. The next words are process,
     /// database, role, relation and start. The words from [`PHASE`] on are phase, finished tables and all tables.
     words: [AtomicU64; 9],
 }
@@ -82,14 +95,14 @@ impl ProgressSlot {
     pub fn begin(&self, call: &Call) {
         let numbers = [call.process, call.database, call.role, call.relation].map(u64::from);
         let [process, database, role, relation] = numbers;
-        let (command, began) = (place(&COMMANDS, call.command) + 1, call.began.0.cast_unsigned());
+        let (command, began) = (call.command as u64 + 1, call.began.0.cast_unsigned());
         let words = [command, process, database, role, relation, began, 0, 0, NONE];
         self.change(|| store(&self.words, &words));
     }
 
-    /// Begins another phase, one of [`PHASES`].
-    pub fn enter(&self, phase: &str) {
-        self.change(|| store(&self.words[PHASE..], &[place(&PHASES, phase), 0, NONE]));
+    /// Begins another phase.
+    pub fn enter(&self, phase: Phase) {
+        self.change(|| store(&self.words[PHASE..], &[phase as u64, 0, NONE]));
     }
 
     /// Records the number of finished tables, and of all tables.
@@ -129,7 +142,7 @@ impl ProgressSlot {
         let [command, process, database, role, relation, began, phase, tables, tables_in_all] = words;
         let oid = |word| u32::try_from(word).unwrap_or(0);
         let call = Call {
-            command: nth(&COMMANDS, command.checked_sub(1)?)?,
+            command: nth(&Command::ALL, command.checked_sub(1)?)?,
             process: oid(process),
             database: oid(database),
             role: oid(role),
@@ -137,7 +150,7 @@ impl ProgressSlot {
             began: UnixMicros(began.cast_signed()),
         };
         let tables_in_all = Some(tables_in_all).filter(|tables| *tables != NONE);
-        Some(Progress { call, phase: nth(&PHASES, phase)?, tables, tables_in_all })
+        Some(Progress { call, phase: nth(&Phase::ALL, phase)?, tables, tables_in_all })
     }
 }
 
@@ -147,11 +160,6 @@ fn store(words: &[AtomicU64], values: &[u64]) {
     }
 }
 
-/// Returns the place of a word in its list. An unknown word counts as the first.
-fn place(all: &[&str], word: &str) -> u64 {
-    all.iter().position(|known| *known == word).unwrap_or(0) as u64
-}
-
-fn nth(all: &[&'static str], number: u64) -> Option<&'static str> {
+fn nth<T: Copy>(all: &[T], number: u64) -> Option<T> {
     all.get(usize::try_from(number).ok()?).copied()
 }

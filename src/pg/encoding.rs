@@ -1,8 +1,6 @@
 //! Conversion of text between UTF-8 and the encoding of this database.
 
-use crate::pg::report::new_report;
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
+use pgrx::{PgTryBuilder, pg_sys};
 use std::ffi::{CStr, c_char, c_int};
 
 /// Returns whether the encoding of this database is UTF-8.
@@ -60,13 +58,6 @@ pub fn is_as_utf8(bytes: &[u8]) -> bool {
 /// Returns whether the encoding of this database is UTF-8 or `SQL_ASCII`, so that text is not converted.
 fn is_passed_on() -> bool {
     is_utf8() || encoding() == pg_sys::pg_enc::PG_SQL_ASCII.cast_signed()
-}
-
-/// Returns the error for text of an `SQL_ASCII` database that is not valid UTF-8.
-pub fn not_utf8(what: &str) -> ErrorReport {
-    new_report(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, format!("{what} is not in UTF-8"))
-        .set_detail("The encoding of this database is SQL_ASCII, so the text must already be in UTF-8.")
-        .set_hint("Pass the text in UTF-8.")
 }
 
 /// Returns the name of this database's encoding.

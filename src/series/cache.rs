@@ -5,10 +5,11 @@ use super::error::NoNumberError;
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::SystemClock;
 use crate::pg::process::PerProcess;
+use crate::pg::report::not_utf8;
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag::{self, TagText};
 use crate::pg::text::TextOut;
-use crate::pg::{encoding, role, server, transaction};
+use crate::pg::{role, server, transaction};
 use crate::segment::timeout::SegmentTimeout;
 use crate::shared::slot::Slot;
 use crate::store::series::{self as store, Number};
@@ -72,7 +73,7 @@ impl CachedSeries {
 
     /// Returns a number in the series' format.
     pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
-        TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(encoding::not_utf8("format")))
+        TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(not_utf8("format")))
     }
 
     /// Converts a key to the series' key type.

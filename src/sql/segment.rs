@@ -4,7 +4,7 @@
 use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::encoding::{self, to_utf8};
-use crate::pg::report::{bad_argument, new_report, raise, report, spi};
+use crate::pg::report::{bad_argument, new_report, not_utf8, raise, report, spi};
 use crate::pg::tag::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{cluster, extension, random, time};
@@ -131,7 +131,7 @@ fn unread<'a>(row: &'a Tuple<'_>, name: &str) -> Option<Text<'a>> {
 }
 
 fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
-    to_utf8(bytes).ok_or_else(|| Box::new(encoding::not_utf8("format")))
+    to_utf8(bytes).ok_or_else(|| Box::new(not_utf8("format")))
 }
 
 /// Returns a text; None if it is null, or longer than a tag may be.

@@ -1,9 +1,9 @@
 //! Series. Their tables, and the functions that run with the rights of the tables' owner, are SQL, in `series.sql`. This
 //! file has the functions that every role may call. These functions check the caller's rights.
 
-use crate::pg::encoding::{self, to_utf8};
+use crate::pg::encoding::to_utf8;
 use crate::pg::relation::Relation;
-use crate::pg::report::{denied, report, spi};
+use crate::pg::report::{denied, not_utf8, report, spi};
 use crate::pg::tag::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::pg::tuple::NoRow;
@@ -265,8 +265,7 @@ fn series_check(
     let key_type = key_type.as_ref().map(|key_type| key_type.read("key_type")).transpose()?;
     let reset = reset.as_ref().map(|reset| reset.read("reset")).transpose()?;
     let format = format.as_ref().map(|format| format.bytes(MAX_SERIES_BYTES, "format")).transpose()?;
-    let format =
-        format.map(|bytes| to_utf8(bytes).ok_or_else(|| encoding::not_utf8("format"))).transpose()?;
+    let format = format.map(|bytes| to_utf8(bytes).ok_or_else(|| not_utf8("format"))).transpose()?;
     let row = SeriesRow {
         id: Some(0),
         kind: kind.as_deref().unwrap_or_default(),

@@ -12,21 +12,22 @@ use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{
-    HighWaterMark, Reached, Reserved, SavedRange, Share, TagRow,
-};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, Reserved, Share, TagRow};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
+use snowflake_ids_core::server::saved_range_file::{SavedRangeFile, SavedRanges};
 use snowflake_ids_core::worker::refill::{
-    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SavedRangeSource, SharedMemory, Tables,
+    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory, Tables,
 };
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::io;
 use std::time::Duration;
 
 const LOCKED: usize = 50;
+const DATABASE: u32 = 1;
 const FREE: &str = "free";
 
 /// The worker's process, memory and database.
@@ -241,16 +242,25 @@ impl<'h> RefillHost for Process<'h> {
     }
 }
 
-struct NoSavedRanges;
+/// The saved-range file, which does not exist.
+struct NoFile;
 
-impl SavedRangeSource for NoSavedRanges {
-    fn of(&self, _: u32, _: &Tag) -> Option<SavedRange> {
-        None
+impl SavedRangeFile for NoFile {
+    type Error = io::Error;
+
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
     }
 
-    fn take_up<'a>(&self, _: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool {
-        true
+    fn append(&self, _: &[u8]) -> io::Result<()> {
+        Ok(())
     }
+
+    fn replace(&self, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn say_lost(&self, _: &io::Error) {}
 }
 
 impl Host {
@@ -275,7 +285,8 @@ impl Host {
     fn run(&self, rounds: usize, check: &dyn Fn(&Self)) {
         self.rounds.set(rounds);
         let process = Process { host: self, check };
-        RefillWorker::new(&process, RegistryClient::new(Alone), NoSavedRanges).run();
+        let (saved_ranges, _) = SavedRanges::of_database(NoFile, DATABASE);
+        RefillWorker::new(&process, RegistryClient::new(Alone), saved_ranges).run();
     }
 }
 

@@ -12,7 +12,6 @@
 use crate::sequence::directory::Tag;
 use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
 use crate::server::saved_ranges::{self, InUse, Name, SavedRecord, SavedRecords, Unreadable};
-use crate::worker::refill;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
@@ -97,6 +96,17 @@ impl<F: SavedRangeFile> SavedRanges<F> {
         (Self { file, database, left: RefCell::new(left.collect()) }, damage)
     }
 
+    /// Returns the saved range of a tag.
+    pub fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange> {
+        self.left.borrow().get(&(source, *tag)).cloned()
+    }
+
+    /// Marks parts of saved ranges as consumed, independently of the transaction on the rows. Returns true once the marks
+    /// are durable. The caller must not hand out any of these ids if the result is false.
+    pub fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool {
+        self.record_taken(reserved).inspect_err(|error| self.file.say_lost(error)).is_ok()
+    }
+
     fn record_taken<'a>(
         &self,
         reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>,
@@ -113,15 +123,5 @@ impl<F: SavedRangeFile> SavedRanges<F> {
             }
         }
         if text.is_empty() { Ok(()) } else { self.file.append(&text) }
-    }
-}
-
-impl<F: SavedRangeFile> refill::SavedRangeSource for SavedRanges<F> {
-    fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange> {
-        self.left.borrow().get(&(source, *tag)).cloned()
-    }
-
-    fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool {
-        self.record_taken(reserved).inspect_err(|error| self.file.say_lost(error)).is_ok()
     }
 }

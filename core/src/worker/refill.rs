@@ -2,9 +2,9 @@
 //! come from the database's own table of tags, or from registries on other servers. The worker exits when it has
 //! nothing to do, so that the database can be dropped, renamed and copied.
 //!
-//! The worker uses the outside world only through traits. [`RefillHost`] is the worker's process and shared memory, and
-//! [`Tables`] is the worker's database. [`Network`] is the connection to registries. [`SavedRangeSource`] holds the
-//! ranges that were saved at the last server stop.
+//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and
+//! [`Tables`] is its database. [`Network`] is the connection to registries. [`SavedRangeFile`] holds the ids that were not
+//! yet used at the last server stop.
 
 mod host;
 mod local;
@@ -13,7 +13,7 @@ mod registry;
 mod remote;
 mod task;
 
-pub use host::{Received, RefillHost, SavedRangeSource, Tables};
+pub use host::{Received, RefillHost, Tables};
 pub use memory::{RefillSettings, SharedMemory};
 pub use task::RefillTask;
 
@@ -23,6 +23,7 @@ use crate::registry::link::{Endpoint, EndpointStatus};
 use crate::registry::wire::RequestBody;
 use crate::sequence::reservation::Outcome;
 use crate::sequence::slot::TagSlot;
+use crate::server::saved_range_file::{SavedRangeFile, SavedRanges};
 use local::LocalRegistry;
 use registry::{Refill, Tasks};
 use remote::{Remote, RemoteRegistry, limit};
@@ -37,17 +38,17 @@ const RETRY: Duration = Duration::from_millis(20);
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
 /// The refill worker.
-pub struct RefillWorker<'h, H, N: Network, C> {
-    refill: Refill<'h, H, C>,
+pub struct RefillWorker<'h, H, N: Network, F> {
+    refill: Refill<'h, H, F>,
     remote: Remote<N>,
     /// True if the last round found registries on other servers in use.
     is_remote: bool,
 }
 
-impl<'h, H: RefillHost, N: Network, C: SavedRangeSource> RefillWorker<'h, H, N, C> {
+impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F> {
     /// Returns a new worker.
-    pub fn new(host: &'h H, client: RegistryClient<N>, saved_range: C) -> Self {
-        let refill = Refill { host, saved_range, turn: Cell::new(0) };
+    pub fn new(host: &'h H, client: RegistryClient<N>, saved_ranges: SavedRanges<F>) -> Self {
+        let refill = Refill { host, saved_ranges, turn: Cell::new(0) };
         Self { refill, remote: Remote::new(client), is_remote: false }
     }
 

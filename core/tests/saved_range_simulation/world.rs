@@ -16,7 +16,6 @@ use snowflake_ids_core::sequence::step::Pace;
 use snowflake_ids_core::sequence::transaction_tags::{Change, TransactionTags, TransactionTagsHost};
 use snowflake_ids_core::server::saved_range_file::{self, SavedRanges};
 use snowflake_ids_core::server::saved_ranges::{InUse, Name, from_text, rest};
-use snowflake_ids_core::worker::refill::SavedRangeSource as _;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

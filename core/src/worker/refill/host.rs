@@ -6,7 +6,7 @@ use crate::registry::error::SqlError;
 use crate::registry::link::Endpoint;
 use crate::registry::wire;
 use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{Reached, Reserved, SavedRange};
+use crate::sequence::reservation::{Reached, Reserved};
 use crate::sequence::slot::TagSlot;
 use crate::sequence::tag_rows::TagRows;
 use std::time::Duration;
@@ -55,16 +55,6 @@ pub trait RefillHost: SharedMemory {
     fn say_once(&self, warning: String);
     /// Returns a tag as text for messages.
     fn shown(&self, tag: &Tag) -> String;
-}
-
-/// The saved ranges: ids that were reserved and not yet used at the last server stop.
-pub trait SavedRangeSource {
-    /// Returns the saved range of a tag.
-    fn of(&self, source: u32, tag: &Tag) -> Option<SavedRange>;
-
-    /// Marks parts of saved ranges as consumed, independently of the transaction on the rows. Returns true once the marks
-    /// are durable. The caller must not hand out any of these ids if the result is false.
-    fn take_up<'a>(&self, reserved: impl Iterator<Item = (u32, &'a Tag, &'a Reserved)>) -> bool;
 }
 
 /// The tables of the extension, within a transaction. Each call is a statement.

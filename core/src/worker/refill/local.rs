@@ -1,14 +1,15 @@
 //! This database's own table of tags as a registry.
 
-use super::host::{RefillHost, SavedRangeSource, Tables};
+use super::host::{RefillHost, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
 use super::task::RefillTask;
 use crate::guard::{Guard, holds};
 use crate::sequence::reservation::{Outcome, Reserved, Share};
 use crate::sequence::tag_rows::{LockWait, TagRows, reserve};
+use crate::server::saved_range_file::SavedRangeFile;
 
-pub struct LocalRegistry<'w, 'h, H, C> {
-    pub refill: &'w Refill<'h, H, C>,
+pub struct LocalRegistry<'w, 'h, H, F> {
+    pub refill: &'w Refill<'h, H, F>,
     /// True if the transaction found registries on other servers in use.
     pub is_elsewhere: bool,
 }
@@ -16,7 +17,7 @@ pub struct LocalRegistry<'w, 'h, H, C> {
 /// The outcomes, or the reason why the table cannot be used. The transaction itself succeeded in both cases.
 type Reservation = Result<Vec<Option<Outcome>>, RefillError>;
 
-impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
+impl<H: RefillHost, F: SavedRangeFile> LocalRegistry<'_, '_, H, F> {
     fn reserve_in<T: Tables>(
         &self,
         tables: &mut T,
@@ -30,13 +31,13 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
         if tables.is_clustered()? {
             return Ok(Err(RefillError::Unregistered));
         }
-        let Refill { host, saved_range, .. } = self.refill;
+        let Refill { host, saved_ranges, .. } = self.refill;
         let mut outcomes = Vec::with_capacity(tasks.len());
         for task in tasks {
             let create = task.creates().then_some(Share::ALL);
             outcomes.push(if source == task.source {
                 Some(reserve(tables, &task.tag, create, wait, |_, row| {
-                    let left = saved_range.of(task.source, &task.tag);
+                    let left = saved_ranges.of(task.source, &task.tag);
                     Ok(task.demand(*host, host.settings(), left, task.high_water_mark(*host, row)))
                 })?)
             } else {
@@ -50,7 +51,7 @@ impl<H: RefillHost, C: SavedRangeSource> LocalRegistry<'_, '_, H, C> {
     }
 }
 
-impl<H: RefillHost, C: SavedRangeSource> RefillRegistry<H::Slot> for LocalRegistry<'_, '_, H, C> {
+impl<H: RefillHost, F: SavedRangeFile> RefillRegistry<H::Slot> for LocalRegistry<'_, '_, H, F> {
     const MOST: usize = usize::MAX;
 
     fn count(&self) -> usize {

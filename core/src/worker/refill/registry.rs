@@ -1,6 +1,6 @@
 //! Refill of tags from one registry: this database's own table of tags, or another server.
 
-use super::host::{RefillHost, SavedRangeSource, Tables};
+use super::host::{RefillHost, Tables};
 use super::task::RefillTask;
 use crate::guard::{Guard, holds};
 use crate::registry::error::{RegistryError, SqlError};
@@ -8,6 +8,7 @@ use crate::sequence::reservation::{Outcome, Reserved};
 use crate::sequence::slot::Trouble;
 use crate::sequence::tag_rows::{LockWait, TagRows};
 use crate::sequence::tickets::Answer;
+use crate::server::saved_range_file::{SavedRangeFile, SavedRanges};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -64,16 +65,16 @@ pub trait RefillRegistry<S> {
 }
 
 /// The parts of a refill worker that do not depend on the kind of registry.
-pub struct Refill<'h, H, C> {
+pub struct Refill<'h, H, F> {
     pub host: &'h H,
-    pub saved_range: C,
-    /// The number of rounds, which selects the locked row for which a request waits.
+    pub saved_ranges: SavedRanges<F>,
+    /// The number of rounds, which selects the locked row to wait for.
     pub turn: Cell<usize>,
 }
 
 pub type Tasks<'j, 'h, H> = Vec<&'j RefillTask<'h, <H as RefillHost>::Slot>>;
 
-impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
+impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
     /// Serves tasks from one registry. Returns the tasks without an answer.
     ///
     /// Most requests skip locked rows. In each round, one extra request may wait for a row that was also locked in the
@@ -186,7 +187,7 @@ impl<'h, H: RefillHost, C: SavedRangeSource> Refill<'h, H, C> {
             Some(Outcome::Reserved(reserved)) => Some((task.source, &task.tag, reserved)),
             _ => None,
         });
-        !holds(Guard::RecordedFirst) || self.saved_range.take_up(reserved)
+        !holds(Guard::RecordedFirst) || self.saved_ranges.take_up(reserved)
     }
 
     /// Publishes reserved ids, and answers the waiting sessions.

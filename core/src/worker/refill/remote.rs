@@ -4,7 +4,7 @@
 //! ids. Received ids are recorded durably before they are handed out. This server therefore notices a registry that was
 //! restored from a backup, even after a crash of this server.
 
-use super::host::{RefillHost, SavedRangeSource, Tables};
+use super::host::{RefillHost, Tables};
 use super::registry::{Refill, RefillError, RefillRegistry};
 use super::task::RefillTask;
 use crate::clock::UnixMicros;
@@ -19,6 +19,7 @@ use crate::sequence::definition::MAX_TAG_CHARS;
 use crate::sequence::reservation::Outcome;
 use crate::sequence::slot::Trouble;
 use crate::sequence::tag_rows::{LockWait, TagRows};
+use crate::server::saved_range_file::SavedRangeFile;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -53,15 +54,15 @@ pub fn limit(host: &impl RefillHost, endpoints: usize) -> Duration {
     host.settings().registry_timeout / if endpoints > 1 { FRACTION } else { 1 }
 }
 
-pub struct RemoteRegistry<'w, 'h, H, N: Network, C> {
-    pub refill: &'w Refill<'h, H, C>,
+pub struct RemoteRegistry<'w, 'h, H, N: Network, F> {
+    pub refill: &'w Refill<'h, H, F>,
     pub remote: &'w mut Remote<N>,
     pub endpoint: &'w Endpoint,
     pub endpoints: usize,
 }
 
-impl<H: RefillHost, N: Network, C: SavedRangeSource> RefillRegistry<H::Slot>
-    for RemoteRegistry<'_, '_, H, N, C>
+impl<H: RefillHost, N: Network, F: SavedRangeFile> RefillRegistry<H::Slot>
+    for RemoteRegistry<'_, '_, H, N, F>
 {
     const MOST: usize = MAX_WANTS;
 
@@ -113,7 +114,7 @@ impl<H: RefillHost, N: Network, C: SavedRangeSource> RefillRegistry<H::Slot>
     }
 }
 
-impl<H: RefillHost, N: Network, C: SavedRangeSource> RemoteRegistry<'_, '_, H, N, C> {
+impl<H: RefillHost, N: Network, F: SavedRangeFile> RemoteRegistry<'_, '_, H, N, F> {
     fn uptime(&self) -> Duration {
         self.refill.host.uptime()
     }
@@ -159,9 +160,9 @@ impl<H: RefillHost, N: Network, C: SavedRangeSource> RemoteRegistry<'_, '_, H, N
         tables: &mut T,
         task: &RefillTask<'_, H::Slot>,
     ) -> Result<ReserveRequest, <T as TagRows>::Error> {
-        let Refill { host, saved_range, .. } = self.refill;
+        let Refill { host, saved_ranges, .. } = self.refill;
         // High-water marks of rolled-back transactions belong to local rows, so None is passed.
-        let mut demand = task.demand(*host, host.settings(), saved_range.of(task.source, &task.tag), None);
+        let mut demand = task.demand(*host, host.settings(), saved_ranges.of(task.source, &task.tag), None);
         let received = tables.received(&self.endpoint.seen.identity, &task.tag)?;
         demand.received = received.filter(|_| holds(Guard::Received)).map(|received| received.reached);
         // A saved range is used only if the range belongs to the last recorded reservation. The range is then consumed

@@ -1,5 +1,5 @@
-//! Attaching ids to columns of tables, and detaching them. Most of the code is SQL, in the files below. This file has the
-//! parts that need other rights than the caller's, or that work with oids instead of names.
+//! Attaching ids to columns of tables, and detaching them. Most of the code is SQL, in the files of the folder `attach`. This
+//! file has the parts that need other rights than the caller's, or that work with oids instead of names.
 
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{bad_argument, denied, new_report, spi};

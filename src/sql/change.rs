@@ -53,7 +53,7 @@ fn layout_check(
     )))
 }
 
-/// The function's name in error messages.
+/// The SQL function that calls the two functions below, as error messages name it.
 const FUNCTION: &str = "snowflake_ids.layout_change";
 
 /// Prepares a change of the server's layout that takes effect at the next start. Only a superuser may call this

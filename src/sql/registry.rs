@@ -65,9 +65,9 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     Ok(answer)
 }
 
-/// The function that other servers call.
+/// The name of the function that other servers call.
 const SERVE: &str = "snowflake_ids.registry_serve";
-/// The function that administrators of other servers call.
+/// The name of the function that administrators of other servers call.
 const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 
 fn takes_over() -> ErrorReport {
@@ -83,7 +83,7 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
     if let Some(endpoint) = endpoints.first() {
         return Err(is_no_registry(&endpoint.server));
     }
-    // Ids must be durable before the answer, whatever the role's settings are.
+    // Reserved ids must be durable before the answer, whatever the calling role's settings are.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::set_for_transaction(c"synchronous_commit", c"on");
     }

@@ -139,7 +139,7 @@ fn layout_parts(
 #[pg_extern(schema = "snowflake_ids_internal", stable, parallel_safe, strict)]
 fn page_of(report: Text<'_>) -> Result<TextOut, ErrorReport> {
     let report = report.bytes(LONGEST_REPORT, "report")?;
-    // In a database without an encoding, a name may contain any bytes.
+    // In a database with encoding SQL_ASCII, a name may contain any bytes.
     let report = to_utf8(report).unwrap_or_else(|| String::from_utf8_lossy(report).into_owned());
     Ok(TextOut::of_bytes(page(&report).as_bytes()))
 }

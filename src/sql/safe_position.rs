@@ -7,16 +7,16 @@ use crate::safe_position::{self, Safe, open_processes};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-/// Returns an id of the server's layout. This statement misses no row of this server with a lower id: a row with a lower id
-/// cannot become visible later. Null if no such id is known. RESTRICTED, so that all processes of a parallel query share one
+/// Returns an id of the server's layout. The calling statement sees all rows of this server with lower ids: no row with a lower
+/// id can become visible later. Null if no such id is known. RESTRICTED, so that all processes of a parallel query share one
 /// answer.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_id() -> Result<Option<i64>, ErrorReport> {
     Ok(found("snowflake_safe_id", false)?.map(|safe| safe.id))
 }
 
-/// Returns a time. This statement misses no row of this server whose key is a version 7 UUID from before that time. Null if no such
-/// time is known.
+/// Returns a time. The calling statement sees all rows of this server whose keys are version 7 UUIDs from before that time. Null
+/// if no such time is known.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_safe_time() -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     found("snowflake_safe_time", true)?.map(|safe| time::to_sql(safe.time)).transpose()

@@ -134,7 +134,7 @@ fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
     to_utf8(bytes).ok_or_else(|| Box::new(not_utf8("format")))
 }
 
-/// Returns a text; None if it is null, or longer than a tag may be.
+/// Returns a text column of a row; None if the text is null, or longer than a tag may be.
 fn short(row: &Tuple<'_>, name: &str) -> Option<TagText> {
     unread(row, name)?.tag_bytes().ok().and_then(Tag::new).map(TagText)
 }
@@ -152,7 +152,7 @@ fn number(row: &Tuple<'_>, name: &str) -> Result<i64, Box<ErrorReport>> {
     row.get_by_name(name).ok().flatten().ok_or_else(missing)
 }
 
-/// Returns a short text. Bytes that are not UTF-8 become replacement characters, which no valid value contains.
+/// Returns a short text column as UTF-8. Bytes that are not UTF-8 become replacement characters, which no valid value contains.
 fn text(row: &Tuple<'_>, name: &str) -> Option<String> {
     short(row, name).map(|text| String::from_utf8_lossy(text.0.as_bytes()).into_owned())
 }

@@ -30,7 +30,7 @@ fn sequence_move(of: pg_sys::Oid, value: i64, is_called: bool) -> Result<i64, Er
     Ok(own(of)?.as_owner(|| sequence::setval(of, value, is_called)))
 }
 
-/// Returns whether a sequence is at its end (its maximum), where a bound sequence is kept.
+/// Returns whether a sequence is at its end (its maximum). The extension keeps bound sequences there.
 #[pg_extern(schema = "snowflake_ids_internal", stable, parallel_safe, strict)]
 fn sequence_stands_at_end(of: pg_sys::Oid) -> bool {
     cache::stands_at_end(of)

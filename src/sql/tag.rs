@@ -121,8 +121,8 @@ fn segment_raise(tag: Option<TagArg<'_>>, value: Option<i64>) -> Result<Option<i
     own.changed(sql, [value.into()], |row| row.get::<i64>(1)).map(Option::flatten)
 }
 
-/// Discards the ids of a segment tag that this server has reserved but not handed out. They become a gap. The next call for
-/// an id reserves new ids.
+/// Discards the ids of a segment tag that this server has reserved but not handed out. These ids become a gap. The next
+/// call for an id reserves new ids.
 #[pg_extern(schema = "snowflake_ids", volatile, parallel_unsafe)]
 fn segment_discard(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
     let own = ChangedTag::checked(tag, Action::Move)?;

@@ -57,7 +57,7 @@ fn worker_give_up(
     })
     .map_err(report)?;
     let Some(lease) = lease else { return Ok(None) };
-    // The change above has ended the term, so its high-water mark is exact.
+    // The change above has ended the issuing of ids under the lease, so the high-water mark is exact.
     let end = issuer::change(shared, |state, _| state.end_of(&lease)).map_err(report)?;
     time::to_sql(end).map(Some)
 }
@@ -94,7 +94,7 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
 fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Some(shared) = SHARED.get().filter(|_| !server::in_recovery()) else { return Ok(()) };
     let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
-    // If this fails, the state file cannot be trusted. CREATE EXTENSION must succeed even so, because the extension has the
+    // If this change fails, the state file cannot be trusted. CREATE EXTENSION must succeed even so, because the extension has the
     // functions that repair the state.
     let known = issuer::change(shared, |state, _| state.alone || state.registry.is_some());
     let Ok(is_known) = known else { return Ok(()) };

@@ -168,7 +168,7 @@ AS 'MODULE_PATHNAME', 'registry_seed_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::safe_position::safe_id_holders
 CREATE  FUNCTION snowflake_ids_internal."safe_id_holders"() RETURNS SETOF INT /* i32 */
-STRICT VOLATILE PARALLEL RESTRICTED
+STRICT VOLATILE PARALLEL RESTRICTED 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'safe_id_holders_wrapper';
 /* </end connected objects> */
@@ -192,7 +192,7 @@ AS 'MODULE_PATHNAME', 'snowflake_safe_time_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::report::failed_calls
 CREATE  FUNCTION snowflake_ids_internal."failed_calls"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'failed_calls_wrapper';
 /* </end connected objects> */
@@ -303,7 +303,7 @@ CREATE  FUNCTION snowflake_ids."status_history"() RETURNS TABLE (
 	"steps_forward" bigint,  /* i64 */
 	"clock_ahead" interval  /* Interval */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'status_history_wrapper';
 /* </end connected objects> */
@@ -311,7 +311,7 @@ AS 'MODULE_PATHNAME', 'status_history_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::report::launcher_runs
 CREATE  FUNCTION snowflake_ids_internal."launcher_runs"() RETURNS bool /* bool */
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'launcher_runs_wrapper';
 /* </end connected objects> */
@@ -338,7 +338,7 @@ CREATE  FUNCTION snowflake_ids_internal."layout_parts"(
 	"rollback_shift" INT,  /* i32 */
 	"sequence_shift" INT  /* i32 */
 )
-VOLATILE PARALLEL SAFE
+VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_parts_wrapper';
 /* </end connected objects> */
@@ -348,7 +348,7 @@ AS 'MODULE_PATHNAME', 'layout_parts_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."page_of"(
 	"report" text /* Text < '_ > */
 ) RETURNS text /* Result < TextOut, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'page_of_wrapper';
 /* </end connected objects> */
@@ -356,7 +356,7 @@ AS 'MODULE_PATHNAME', 'page_of_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::report::presets
 CREATE  FUNCTION snowflake_ids_internal."presets"() RETURNS SETOF TEXT /* & '_ str */
-IMMUTABLE STRICT PARALLEL SAFE
+IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'presets_wrapper';
 /* </end connected objects> */
@@ -370,7 +370,7 @@ CREATE  FUNCTION snowflake_ids_internal."audit_tag"(
 	"remainder" bigint,  /* i64 */
 	"highest" bigint  /* Option < i64 > */
 )
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'audit_tag_wrapper';
 /* </end connected objects> */
@@ -380,7 +380,7 @@ AS 'MODULE_PATHNAME', 'audit_tag_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."lock_to_read"(
 	"relation" oid /* pg_sys :: Oid */
 ) RETURNS void
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'lock_to_read_wrapper';
 /* </end connected objects> */
@@ -391,7 +391,7 @@ CREATE  FUNCTION snowflake_ids_internal."read_as_owner"(
 	"relation" oid, /* pg_sys :: Oid */
 	"query" text /* Text < '_ > */
 ) RETURNS text /* Result < Option < TextOut > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'read_as_owner_wrapper';
 /* </end connected objects> */
@@ -644,7 +644,7 @@ CREATE  FUNCTION snowflake_ids_internal."series_make_shards"(
 	"series" text, /* Option < Text < '_ > > */
 	"beside" oid /* Option < pg_sys :: Oid > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_make_shards_wrapper';
 /* </end connected objects> */
@@ -658,7 +658,7 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_remember"(
 	"unlogged" bool, /* Option < bool > */
 	"identity" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_remember_wrapper';
 /* </end connected objects> */
@@ -669,7 +669,7 @@ CREATE  FUNCTION snowflake_ids_internal."series_check_scope"(
 	"kind" text, /* Option < Text < '_ > > */
 	"scope" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
+VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_check_scope_wrapper';
 /* </end connected objects> */
@@ -697,7 +697,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_places"() RETURNS TABLE (
 	"misses" bigint,  /* i64 */
 	"evictions" bigint  /* i64 */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_places_wrapper';
 /* </end connected objects> */
@@ -707,7 +707,7 @@ AS 'MODULE_PATHNAME', 'segment_places_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."sequence_erase"(
 	"of" oid /* pg_sys :: Oid */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_erase_wrapper';
 /* </end connected objects> */
@@ -720,7 +720,7 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_record"(
 	"last_number" bigint, /* Option < i64 > */
 	"generator" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_record_wrapper';
 /* </end connected objects> */
@@ -730,7 +730,7 @@ AS 'MODULE_PATHNAME', 'sequence_record_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."sequence_stands_at_end"(
 	"of" oid /* pg_sys :: Oid */
 ) RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_stands_at_end_wrapper';
 /* </end connected objects> */
@@ -748,7 +748,7 @@ CREATE  FUNCTION snowflake_ids_internal."dense_counts"() RETURNS TABLE (
 	"waits" bigint,  /* i64 */
 	"wait_seconds" double precision  /* f64 */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'dense_counts_wrapper';
 /* </end connected objects> */
@@ -1428,7 +1428,7 @@ AS 'MODULE_PATHNAME', 'worker_id_of_uuid_and_layout_wrapper';
 CREATE  FUNCTION snowflake_ids."series_drop"(
 	"name" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_drop_wrapper';
 /* </end connected objects> */
@@ -1440,22 +1440,9 @@ CREATE  FUNCTION snowflake_ids."series_revoke"(
 	"role" text, /* Option < Text < '_ > > */
 	"privileges" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::series_set
-CREATE  FUNCTION snowflake_ids."series_set"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" text, /* Option < Text < '_ > > */
-	"value" bigint, /* Option < i64 > */
-	"force" bool DEFAULT false /* Option < bool > */
-) RETURNS VOID /* Result < (), ErrorReport > */
 VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
+AS 'MODULE_PATHNAME', 'series_revoke_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1466,7 +1453,7 @@ CREATE  FUNCTION snowflake_ids."series_set"(
 	"value" bigint, /* Option < i64 > */
 	"force" bool DEFAULT false /* Option < bool > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
+VOLATILE PARALLEL UNSAFE  
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_set_of_uuid_wrapper';
 /* </end connected objects> */
@@ -1479,9 +1466,22 @@ CREATE  FUNCTION snowflake_ids."series_set"(
 	"value" bigint, /* Option < i64 > */
 	"force" bool DEFAULT false /* Option < bool > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE 
+VOLATILE PARALLEL UNSAFE  
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_set_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_set
+CREATE  FUNCTION snowflake_ids."series_set"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" text, /* Option < Text < '_ > > */
+	"value" bigint, /* Option < i64 > */
+	"force" bool DEFAULT false /* Option < bool > */
+) RETURNS VOID /* Result < (), ErrorReport > */
+VOLATILE PARALLEL UNSAFE  
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_set_of_text_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1491,7 +1491,7 @@ CREATE  FUNCTION snowflake_ids."series_grant"(
 	"role" text, /* Option < Text < '_ > > */
 	"privileges" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_grant_wrapper';
 /* </end connected objects> */
@@ -1509,7 +1509,7 @@ CREATE  FUNCTION snowflake_ids."series_alter"(
 	"step" INT DEFAULT NULL, /* Option < i32 > */
 	"max_step" INT DEFAULT NULL /* Option < i32 > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_alter_wrapper';
 /* </end connected objects> */
@@ -1520,7 +1520,7 @@ CREATE  FUNCTION snowflake_ids."has_series_privilege"(
 	"series" text, /* Text < '_ > */
 	"privilege" text /* Text < '_ > */
 ) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'has_series_privilege_wrapper';
 /* </end connected objects> */
@@ -1552,7 +1552,7 @@ CREATE  FUNCTION snowflake_ids."status"() RETURNS TABLE (
 	"leased_from" TEXT,  /* Option < String > */
 	"state" TEXT  /* String */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'status_wrapper';
 /* </end connected objects> */
@@ -1569,7 +1569,7 @@ COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake g
 /* <begin connected objects> */
 -- snowflake_ids::sql::metrics::library_version
 CREATE  FUNCTION snowflake_ids_internal."library_version"() RETURNS TEXT /* & '_ str */
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'library_version_wrapper';
 /* </end connected objects> */
@@ -1579,7 +1579,7 @@ AS 'MODULE_PATHNAME', 'library_version_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."layout_seconds_left"(
 	"layout" text /* Text < '_ > */
 ) RETURNS double precision /* Result < Option < f64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_seconds_left_wrapper';
 /* </end connected objects> */
@@ -1597,7 +1597,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_counts"() RETURNS TABLE (
 	"remaining_ids" bigint,  /* Option < i64 > */
 	"stats_reset" timestamp with time zone  /* TimestampWithTimeZone */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_counts_wrapper';
 /* </end connected objects> */
@@ -1613,7 +1613,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_totals"() RETURNS TABLE (
 	"places" bigint,  /* i64 */
 	"places_in_use" bigint  /* i64 */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_totals_wrapper';
 /* </end connected objects> */
@@ -1624,7 +1624,7 @@ CREATE  FUNCTION snowflake_ids_internal."progress_tables"(
 	"done" bigint, /* i64 */
 	"total" bigint /* i64 */
 ) RETURNS void
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'progress_tables_wrapper';
 /* </end connected objects> */
@@ -1643,7 +1643,7 @@ CREATE  FUNCTION snowflake_ids_internal."progress_places"() RETURNS TABLE (
 	"tables_total" bigint,  /* Option < i64 > */
 	"started_at" timestamp with time zone  /* Option < TimestampWithTimeZone > */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'progress_places_wrapper';
 /* </end connected objects> */
@@ -1653,7 +1653,7 @@ AS 'MODULE_PATHNAME', 'progress_places_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."progress_end"(
 	"command" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'progress_end_wrapper';
 /* </end connected objects> */
@@ -1665,7 +1665,7 @@ CREATE  FUNCTION snowflake_ids_internal."progress_enter"(
 	"relation" oid, /* pg_sys :: Oid */
 	"phase" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'progress_enter_wrapper';
 /* </end connected objects> */
@@ -1689,7 +1689,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_privileges"(
 	"more" text, /* Text < '_ > */
 	"less" text /* Text < '_ > */
 ) RETURNS TEXT /* Result < String, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
+IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_privileges_wrapper';
 /* </end connected objects> */
@@ -1716,7 +1716,7 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_check_layout"(
 	"increment" bigint, /* Option < i64 > */
 	"generator" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_check_layout_wrapper';
 /* </end connected objects> */
@@ -1727,7 +1727,7 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_resume_above"(
 	"highest" bigint, /* i64 */
 	"increment" bigint /* i64 */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
+IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
 /* </end connected objects> */
@@ -1735,7 +1735,7 @@ AS 'MODULE_PATHNAME', 'sequence_resume_above_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::sequence::sequence_check_redirects
 CREATE  FUNCTION snowflake_ids_internal."sequence_check_redirects"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_check_redirects_wrapper';
 /* </end connected objects> */
@@ -1746,7 +1746,7 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_reach"(
 	"number" bigint, /* i64 */
 	"increment" bigint /* i64 */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
-IMMUTABLE STRICT PARALLEL SAFE
+IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_reach_wrapper';
 /* </end connected objects> */
@@ -1758,7 +1758,7 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_move"(
 	"value" bigint, /* i64 */
 	"is_called" bool /* bool */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_move_wrapper';
 /* </end connected objects> */
@@ -1775,7 +1775,7 @@ CREATE  FUNCTION snowflake_ids_internal."layout_change_check"(
 	"new" text, /* Text < '_ > */
 	"generator" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
 /* </end connected objects> */
@@ -1785,7 +1785,7 @@ AS 'MODULE_PATHNAME', 'layout_change_check_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."layout_change_own"(
 	"new" text /* Text < '_ > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_change_own_wrapper';
 /* </end connected objects> */
@@ -1798,7 +1798,7 @@ CREATE  FUNCTION snowflake_ids_internal."series_make_trigger"(
 	"column" text, /* Option < Text < '_ > > */
 	"key_column" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_make_trigger_wrapper';
 /* </end connected objects> */
@@ -1810,21 +1810,9 @@ CREATE  FUNCTION snowflake_ids_internal."series_raise"(
 	"key" text, /* Option < Text < '_ > > */
 	"value" bigint /* i64 */
 ) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
+STRICT VOLATILE PARALLEL UNSAFE  
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_raise_text_wrapper';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- snowflake_ids::sql::series::series_raise
-CREATE  FUNCTION snowflake_ids_internal."series_raise"(
-	"series" text, /* Option < Text < '_ > > */
-	"key" uuid, /* Option < Uuid > */
-	"value" bigint /* i64 */
-) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1834,9 +1822,21 @@ CREATE  FUNCTION snowflake_ids_internal."series_raise"(
 	"key" bigint, /* Option < i64 > */
 	"value" bigint /* i64 */
 ) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE 
+STRICT VOLATILE PARALLEL UNSAFE  
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_raise_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- snowflake_ids::sql::series::series_raise
+CREATE  FUNCTION snowflake_ids_internal."series_raise"(
+	"series" text, /* Option < Text < '_ > > */
+	"key" uuid, /* Option < Uuid > */
+	"value" bigint /* i64 */
+) RETURNS bool /* Result < bool, ErrorReport > */
+STRICT VOLATILE PARALLEL UNSAFE  
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'series_raise_uuid_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1849,7 +1849,7 @@ CREATE  FUNCTION snowflake_ids_internal."series_to_attach"(
 	"max_value" bigint,  /* i64 */
 	"is_dated" bool  /* bool */
 )
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_to_attach_wrapper';
 /* </end connected objects> */
@@ -1861,7 +1861,7 @@ CREATE  FUNCTION snowflake_ids_internal."series_refuse"(
 	"registry" text, /* Option < Text < '_ > > */
 	"others" bigint /* Option < i64 > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_refuse_wrapper';
 /* </end connected objects> */
@@ -1882,7 +1882,7 @@ CREATE  FUNCTION snowflake_ids_internal."series_check"(
 	"max_step" INT, /* Option < i32 > */
 	"sections" INT /* Option < i32 > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
+VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'series_check_wrapper';
 /* </end connected objects> */
@@ -1907,7 +1907,7 @@ CREATE  FUNCTION snowflake_ids."segment_alter"(
 	"format" text DEFAULT NULL, /* Option < Text < '_ > > */
 	"owner" text DEFAULT NULL /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_alter_wrapper';
 /* </end connected objects> */
@@ -1919,7 +1919,7 @@ CREATE  FUNCTION snowflake_ids."segment_grant"(
 	"role" text, /* Option < Text < '_ > > */
 	"privileges" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_grant_wrapper';
 /* </end connected objects> */
@@ -1930,7 +1930,7 @@ CREATE  FUNCTION snowflake_ids."segment_raise"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"value" bigint /* Option < i64 > */
 ) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
 /* </end connected objects> */
@@ -1940,7 +1940,7 @@ AS 'MODULE_PATHNAME', 'segment_raise_wrapper';
 CREATE  FUNCTION snowflake_ids."segment_discard"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_discard_wrapper';
 /* </end connected objects> */
@@ -1951,7 +1951,7 @@ CREATE  FUNCTION snowflake_ids."has_segment_privilege"(
 	"tag" text, /* TagArg < '_ > */
 	"privilege" text /* Text < '_ > */
 ) RETURNS bool /* Result < bool, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'has_segment_privilege_wrapper';
 /* </end connected objects> */
@@ -1963,7 +1963,7 @@ CREATE  FUNCTION snowflake_ids."segment_revoke"(
 	"role" text, /* Option < Text < '_ > > */
 	"privileges" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_revoke_wrapper';
 /* </end connected objects> */
@@ -1975,7 +1975,7 @@ CREATE  FUNCTION snowflake_ids."segment_set"(
 	"value" NUMERIC, /* Option < AnyNumeric > */
 	"force" bool DEFAULT false /* Option < bool > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 /* </end connected objects> */
@@ -1985,7 +1985,7 @@ AS 'MODULE_PATHNAME', 'segment_set_wrapper';
 CREATE  FUNCTION snowflake_ids."segment_drop"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_drop_wrapper';
 /* </end connected objects> */
@@ -2027,7 +2027,7 @@ CREATE  FUNCTION snowflake_ids_internal."create_sequence_for"(
 	"relation" oid, /* pg_sys :: Oid */
 	"statement" text /* Text < '_ > */
 ) RETURNS oid /* Result < pg_sys :: Oid, ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
 /* </end connected objects> */
@@ -2037,7 +2037,7 @@ AS 'MODULE_PATHNAME', 'create_sequence_for_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."tag_of_default"(
 	"expression" text /* Text < '_ > */
 ) RETURNS text /* Result < Option < TagText > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
 /* </end connected objects> */
@@ -2045,7 +2045,7 @@ AS 'MODULE_PATHNAME', 'tag_of_default_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::attach::is_preloaded
 CREATE  FUNCTION snowflake_ids_internal."is_preloaded"() RETURNS bool /* bool */
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'is_preloaded_wrapper';
 /* </end connected objects> */
@@ -2056,7 +2056,7 @@ CREATE  FUNCTION snowflake_ids_internal."as_owner"(
 	"relation" oid, /* pg_sys :: Oid */
 	"statement" text /* Text < '_ > */
 ) RETURNS bigint /* Result < Option < i64 > , ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'as_owner_wrapper';
 /* </end connected objects> */
@@ -2066,7 +2066,7 @@ AS 'MODULE_PATHNAME', 'as_owner_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."lock_relation"(
 	"relation" oid /* pg_sys :: Oid */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'lock_relation_wrapper';
 /* </end connected objects> */
@@ -2079,7 +2079,7 @@ CREATE  FUNCTION snowflake_ids_internal."sequence_position"(
 	"last_value" bigint,  /* Option < i64 > */
 	"is_called" bool  /* Option < bool > */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'sequence_position_wrapper';
 /* </end connected objects> */
@@ -2098,7 +2098,7 @@ CREATE  FUNCTION snowflake_ids."layout_check"(
 	"years" double precision,  /* f64 */
 	"ends" timestamp with time zone  /* TimestampWithTimeZone */
 )
-VOLATILE PARALLEL SAFE
+VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* </end connected objects> */
@@ -2106,7 +2106,7 @@ AS 'MODULE_PATHNAME', 'layout_check_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::state::state_adopt
 CREATE  FUNCTION snowflake_ids."state_adopt"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 /* </end connected objects> */
@@ -2114,7 +2114,7 @@ AS 'MODULE_PATHNAME', 'state_adopt_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::state::clock_accept
 CREATE  FUNCTION snowflake_ids."clock_accept"() RETURNS VOID /* Result < (), ErrorReport > */
-STRICT VOLATILE PARALLEL UNSAFE
+STRICT VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
 /* </end connected objects> */
@@ -2124,7 +2124,7 @@ AS 'MODULE_PATHNAME', 'clock_accept_wrapper';
 CREATE  FUNCTION snowflake_ids."state_reset"(
 	"above" timestamp with time zone DEFAULT NULL /* Option < TimestampWithTimeZone > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'state_reset_wrapper';
 /* </end connected objects> */
@@ -2170,7 +2170,7 @@ CREATE  FUNCTION snowflake_ids_internal."layout_status"(
 	"fits" bool,  /* Option < bool > */
 	"state" TEXT  /* String */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'layout_status_wrapper';
 /* </end connected objects> */
@@ -2178,7 +2178,7 @@ AS 'MODULE_PATHNAME', 'layout_status_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::generator::server_layout
 CREATE  FUNCTION snowflake_ids_internal."server_layout"() RETURNS TEXT /* Result < String, ErrorReport > */
-STRICT STABLE PARALLEL SAFE
+STRICT STABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'server_layout_wrapper';
 /* </end connected objects> */
@@ -2193,7 +2193,7 @@ CREATE  FUNCTION snowflake_ids_internal."generator_check"(
 	"sequence_start" text, /* Option < Text < '_ > > */
 	"cache" INT /* Option < i32 > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
+VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'generator_check_wrapper';
 /* </end connected objects> */
@@ -2203,7 +2203,7 @@ AS 'MODULE_PATHNAME', 'generator_check_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."generator_unknown"(
 	"name" text /* Option < Text < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-VOLATILE PARALLEL SAFE
+VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'generator_unknown_wrapper';
 /* </end connected objects> */
@@ -2444,7 +2444,7 @@ AS 'MODULE_PATHNAME', 'worker_give_up_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::segment::timeline
 CREATE  FUNCTION snowflake_ids_internal."timeline"() RETURNS INT /* i32 */
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'timeline_wrapper';
 /* </end connected objects> */
@@ -2454,7 +2454,7 @@ AS 'MODULE_PATHNAME', 'timeline_wrapper';
 CREATE  FUNCTION snowflake_ids_internal."segment_check_tag"(
 	"tag" text /* Option < TagArg < '_ > > */
 ) RETURNS VOID /* Result < (), ErrorReport > */
-IMMUTABLE PARALLEL SAFE
+IMMUTABLE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_check_tag_wrapper';
 /* </end connected objects> */
@@ -2465,7 +2465,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_may_lag"(
 	"system_identifier" bigint, /* Option < i64 > */
 	"timeline" INT /* Option < i32 > */
 ) RETURNS bool /* bool */
-VOLATILE PARALLEL SAFE
+VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
 /* </end connected objects> */
@@ -2473,7 +2473,7 @@ AS 'MODULE_PATHNAME', 'segment_may_lag_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::segment::system_identifier
 CREATE  FUNCTION snowflake_ids_internal."system_identifier"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'system_identifier_wrapper';
 /* </end connected objects> */
@@ -2484,7 +2484,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_issued"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"reserved" bigint /* Option < i64 > */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_issued_wrapper';
 /* </end connected objects> */
@@ -2500,7 +2500,7 @@ AS 'MODULE_PATHNAME', 'worker_check_registry_wrapper';
 /* <begin connected objects> */
 -- snowflake_ids::sql::segment::random_number
 CREATE  FUNCTION snowflake_ids_internal."random_number"() RETURNS bigint /* i64 */
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'random_number_wrapper';
 /* </end connected objects> */
@@ -2511,7 +2511,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_close"(
 	"tag" text, /* Option < TagArg < '_ > > */
 	"reserved" bigint /* Option < i64 > */
 ) RETURNS bigint /* Result < i64, ErrorReport > */
-VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_close_wrapper';
 /* </end connected objects> */
@@ -2537,7 +2537,7 @@ CREATE  FUNCTION snowflake_ids_internal."segment_slots"() RETURNS TABLE (
 	"exhausted_at" timestamp with time zone,  /* Option < TimestampWithTimeZone > */
 	"trouble" TEXT  /* Option < String > */
 )
-STRICT VOLATILE PARALLEL SAFE
+STRICT VOLATILE PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'segment_slots_wrapper';
 /* </end connected objects> */

@@ -1,5 +1,5 @@
 //! Test that `docs/reference/errors.md` lists the same errors as the sources. The sources have three kinds of errors: types with a
-//! message, a kind, a detail and a hint for each variant; calls of `ErrorReport::new`; and errors that SQL raises.
+//! message, a kind, a detail and a hint for each variant; calls of `new_report`; and errors that SQL raises.
 //! `SNOWFLAKE_IDS_WRITE=1` writes the list again.
 
 #[path = "errors/reports.rs"]

@@ -1,6 +1,7 @@
 //! Series. Their tables, and the functions that run with the rights of the tables' owner, are SQL, in `series.sql`. This
 //! file has the functions that every role may call. These functions check the caller's rights.
 
+use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
 use crate::pg::relation::Relation;
 use crate::pg::report::{denied, not_utf8, report, spi};
@@ -12,7 +13,7 @@ use crate::series::error::NoNumberError;
 use crate::series::{self, CachedSeries};
 use crate::sql::tag::{granted, listed};
 use crate::store::citus;
-use crate::store::tables::SERIES;
+use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -394,10 +395,10 @@ for_each_key_type! {
 #[allow(clippy::unnecessary_wraps, reason = "the form of a trigger")]
 #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.series_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'series_changed_trigger';")]
-fn series_changed<'a>(_trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
-    if let Some(table) = SERIES.find() {
-        table.announce();
-    }
+fn series_changed<'a>(trigger: &'a PgTrigger<'a>) -> NoRow<'a> {
+    let table = trigger.relid()?;
+    let registries = REGISTRY_SERVER.find().filter(|registries| registries.oid() == table);
+    SERIES.find().into_iter().chain(registries).for_each(Source::announce);
     Ok(None)
 }
 

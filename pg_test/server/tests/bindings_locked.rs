@@ -65,7 +65,7 @@ fn a_session_goes_on_by_what_it_knew(server: &mut Server) -> Result<()> {
     for _ in 0..3 {
         check_inserts(&mut session)?;
     }
-    // The INSERTs are planned again while the table is locked.
+    // The INSERT statements are planned again while the table is locked.
     session.run(&format!("deallocate all; {INSERTS}"))?;
     check_inserts(&mut session)?;
     ensure!(session.one::<i64>("select setval('plain', 100)")? == 100);
@@ -101,7 +101,7 @@ fn a_new_session_waits_only_for_what_it_cannot_know(server: &mut Server) -> Resu
     locker.run("rollback")?;
     ensure!(session.one::<i64>("select lastval()")? == id);
     ensure!(session.one::<i64>("select currval('items_id_seq')")? == id);
-    // The plans of the INSERTs were made while the table was locked.
+    // The plans of the INSERT statements were made while the table was locked.
     check_inserts(&mut session)
 }
 

@@ -66,7 +66,8 @@ fn takes(c: &mut Criterion) {
         b.iter(|| take(&generator, &layout, &clock, ONE));
     });
     group.bench_function("borrowed ticks", |b| {
-        // The clock stands still, as a fast loop sees it. After the first tick is full, each call takes a position ahead of the clock.
+        // This clock never advances, like the system clock in a very fast loop. After the first tick is full, each call takes a
+        // position ahead of the clock.
         let generator = generator(&layout);
         b.iter(|| take(&generator, &layout, &NOW, ONE));
     });

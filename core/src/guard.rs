@@ -144,9 +144,9 @@ pub enum Guard {
     BaseFirst,
     /// A key is added to memory only if it is still missing once its bucket is locked.
     KeyOnce,
-    /// A key is added to memory only if its section still has its slot once the bucket is locked.
+    /// After a bucket is locked, a key is added to it only if the key's section still owns its slot.
     SectionSeen,
-    /// A number is used only if its section still has its slot after the number was taken.
+    /// After a number is taken, it is used only if its section still owns the slot from which the number came.
     SectionHeld,
 
     // Refills through a registry.

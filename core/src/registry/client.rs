@@ -237,7 +237,7 @@ impl<N: Network> RegistryClient<N> {
         Err(failure)
     }
 
-    /// Removes and returns the open connection to a server, if it is usable and has the same options.
+    /// Removes the kept connection to a server. Returns the connection if it is usable and was opened with these options.
     fn take(&mut self, server: &str, options: &Options) -> Option<KeptConnection<N::Connection>> {
         let place = self.kept.iter().position(|kept| kept.server == server)?;
         let mut kept = self.kept.swap_remove(place);

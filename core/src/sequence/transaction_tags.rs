@@ -253,7 +253,7 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
         self.changes.push(Made { at, change, before });
     }
 
-    /// Undoes changes. A high-water mark that an undone change dropped is restored.
+    /// Undoes changes. If one of them had dropped a high-water mark, restores that mark, unless the present mark is higher.
     fn undo(&mut self, aborted: S) {
         self.row = None;
         for undone in self.changes.extract_if(.., |made| made.at >= aborted) {

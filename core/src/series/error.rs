@@ -113,7 +113,7 @@ pub enum SeriesError {
     NoLast { series: String, key: String },
     #[error("value {value} is out of range")]
     #[explain(hint = "Set value to the last number that counts as used; the next number is value + 1.")]
-    #[explain(detail = "It must be {lowest}, which is start - 1, to max_value, which is {max_value}.")]
+    #[explain(detail = "It must be from {lowest} (start - 1) to {max_value} (max_value).")]
     Value { value: i64, lowest: i64, max_value: i64 },
     #[error("value must not be null")]
     #[explain(Null)]

@@ -20,7 +20,8 @@ const LIST: &str = "docs/reference/errors.md";
 const HEAD: &str = "# Errors
 
 The errors that the sources name, in the order of their messages; figures and names are `...`. A message whose words are
-made up while it is raised is not here. What to do about those that users meet, and which SQLSTATE counts when, is in
+made up while it is raised is not here. A message that begins with *it* or *its* is about a registry, which the text before it
+names. What to do about those that users meet, and which SQLSTATE counts when, is in
 [errors](../errors.md).
 
 | message | SQLSTATE | DETAIL | HINT |

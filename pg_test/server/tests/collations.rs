@@ -109,7 +109,7 @@ fn complaint(client: &mut Client, call: &str) -> Result<Option<String>> {
     Ok(about_collation.then(|| format!("{call}: {db:?}")))
 }
 
-/// Words that only a collation takes for keywords are not keywords.
+/// An argument that equals a keyword only under its collation, such as 'SEGMENT' under one that ignores case, is refused.
 fn keywords_are_what_their_bytes_are(server: &mut Server) -> Result<()> {
     let Some(mut client) = loose(server)? else { return Ok(()) };
     client.run(

@@ -23,7 +23,7 @@ fn upgraded(old: &mut Server, builder: Builder, options: &[&str]) -> Result<Serv
     old.stop(Shutdown::Fast)?;
     let new = builder.checksums().installation(&of_pg_upgrade("TO")?).create()?;
     new.pg_upgrade(old, options)?;
-    // No process of the extension disturbed the upgrade or wrote anything: only pg_upgrade ran these servers.
+    // Only pg_upgrade has started the new server so far. The extension must not have issued ids there, so there is no state file.
     ensure!(!new.state_file().exists(), "ids were issued during the upgrade");
     Ok(new)
 }

@@ -13,7 +13,8 @@ fn script(name: &str) -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| path.display().to_string())
 }
 
-/// A server without the library. An ordinary role's databases have the functions, each with a worker id of its own.
+/// Starts a server without the library. The ordinary role `app` owns the databases. Each database has the plain SQL functions and
+/// its own worker id.
 fn plain(databases: &[&str]) -> Result<Server> {
     let server = Server::builder().without_preload().without("snowflake_ids.worker_id").start()?;
     let mut client = server.connect("postgres")?;

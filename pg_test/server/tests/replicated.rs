@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::cluster::row;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::{Server, sql::Session, wait};
 
-/// Makes the subscriber run the text of each row that arrives.
+/// Makes the subscriber execute the SQL in column `what` of each row that arrives.
 const ON_ARRIVAL: &str = "
     create function obey() returns trigger language plpgsql as $$
     begin

@@ -33,7 +33,10 @@ pub enum SessionError {
     Shard(#[from] ShardError),
     /// The sequence needs consecutive ids, but ids of one shard are not consecutive.
     #[error("ids of shard {0} are not consecutive")]
-    #[explain(Unsupported, detail = "A sequence whose increment is not 1 needs consecutive ids.")]
+    #[explain(
+        Unsupported,
+        detail = "The increment of the sequence is not 1, so clients also use numbers beside the one that they get. Ids of one shard have gaps."
+    )]
     #[explain(hint = "Run ALTER SEQUENCE ... INCREMENT BY 1, or use a generator without a shard.")]
     InRow(Shard),
     /// The properties of the bound sequence do not allow ids.

@@ -2571,8 +2571,9 @@ BEGIN
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
-    -- Without this, unbind_sequence would give the sequence the type of its column, which may be narrower.
-    PERFORM snowflake_ids_internal.sequence_remember(sequence, 'bigint'::regtype, false, false, NULL);
+    -- Without a type, unbind_sequence would give the sequence the type of its column, which may be narrower.
+    PERFORM snowflake_ids_internal.sequence_remember(b.sequence, 'bigint'::regtype, b.cycles, b.unlogged, b.identity::text)
+    FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence AND b.type IS NULL;
 END
 $$;
 CREATE OR REPLACE FUNCTION snowflake_ids.unbind_sequence(sequence regclass) RETURNS void

@@ -293,9 +293,14 @@ fn unseen(why: Unseen, table: &'static str, timeout: &SegmentTimeout) -> NoNumbe
     }
 }
 
-/// Returns the registries that this database uses. Reads the table of registries only after that table has changed.
+/// Returns the registries that this database uses. Reads the table of registries only the first time, and after that
+/// table has changed.
 fn registries(timeout: &SegmentTimeout) -> Result<Vec<String>, Unseen> {
-    REGISTRY_SERVER.on_change(|| REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1)));
+    // Cached series hold the registries, too. The message for the table of series may have come before this one.
+    REGISTRY_SERVER.on_change(|| {
+        REGISTRY_CHANGES.set(REGISTRY_CHANGES.get().wrapping_add(1));
+        forget();
+    });
     let as_of = REGISTRY_CHANGES.get();
     if let Some((known, registries)) = &*REGISTRIES.borrow()
         && *known == as_of

@@ -406,8 +406,9 @@ BEGIN
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
-    -- Without this, unbind_sequence would give the sequence the type of its column, which may be narrower.
-    PERFORM snowflake_ids_internal.sequence_remember(sequence, 'bigint'::regtype, false, false, NULL);
+    -- Without a type, unbind_sequence would give the sequence the type of its column, which may be narrower.
+    PERFORM snowflake_ids_internal.sequence_remember(b.sequence, 'bigint'::regtype, b.cycles, b.unlogged, b.identity::text)
+    FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence AND b.type IS NULL;
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.bind_sequence IS 'makes nextval of a sequence give snowflake ids, or ids of a segment tag';

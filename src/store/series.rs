@@ -39,7 +39,15 @@ macro_rules! counters {
     ($name:ident, $source:ident, $table:literal) => {
         static $name: Counters = Counters {
             table: &$source,
-            next: Statement::new(
+            // This statement has no period, because the server prepares each function of a statement for each run.
+            next: Statement::new(concat!(
+                "UPDATE snowflake_ids.",
+                $table,
+                " AS k SET last_value = k.last_value OPERATOR(pg_catalog.+) 1
+                  WHERE k.series OPERATOR(pg_catalog.=) $1 AND k.key OPERATOR(pg_catalog.=) $2
+                      AND k.last_value OPERATOR(pg_catalog.<) $3 RETURNING k.last_value"
+            )),
+            next_dated: Statement::new(
                 concat!(
                     "UPDATE snowflake_ids.",
                     $table,
@@ -107,6 +115,8 @@ struct Counters {
     table: &'static Table,
     /// Takes the next number of an existing counter; returns no row if the counter does not exist or has no number left.
     next: Statement,
+    /// Does the same for a dated series, and restarts the counter in a new period.
+    next_dated: Statement,
     /// Takes the next number of a counter that may not exist yet; returns no row if no number is left.
     first: Statement,
     set: Statement,
@@ -183,7 +193,11 @@ pub fn privileges(id: i64, limit: Duration) -> Result<Vec<(Oid, Privileges)>, Un
 /// Takes the next number of a key that has a counter. `day` is the first day of a dated series' period. Returns None if the
 /// key has no counter, or no number left.
 pub fn next(series: &Series, key: &Key, day: Option<i32>) -> Result<Option<Number>, SpiError> {
-    counters_of(key.key_type()).next.first(&terms(series, key, day), number)
+    let (counters, terms) = (counters_of(key.key_type()), terms(series, key, day));
+    match day {
+        None => counters.next.first(&terms[..3], undated),
+        Some(_) => counters.next_dated.first(&terms, number),
+    }
 }
 
 /// Takes the next number of a key, and creates the key's counter if necessary. Returns None if no number is left.
@@ -257,6 +271,10 @@ pub(super) fn datum<'a>(key: &Key) -> DatumWithOid<'a> {
         Key::Text(bytes) => TextOut::of_bytes(bytes).into(),
         Key::Uuid(uuid) => pgrx::Uuid::from_bytes(uuid.to_be_bytes()).into(),
     }
+}
+
+fn undated(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {
+    Ok(Number { number: row.get::<i64>(1)?.unwrap_or_default(), day: 0 })
 }
 
 pub(super) fn number(row: &SpiHeapTupleData<'_>) -> Result<Number, SpiError> {

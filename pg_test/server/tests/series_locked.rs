@@ -75,6 +75,12 @@ fn a_session_that_knows_the_registries_does_not_wait_for_them(server: &mut Serve
     client.fails("select series_nextval('gapless', 1::bigint)", &SqlState::FEATURE_NOT_SUPPORTED)?;
     locker.run("delete from snowflake_ids.registry_server")?;
     assert_eq!(client.one::<i64>("select series_nextval('gapless', 1::bigint)")?, 3);
+    // Also a change of which the session gets only the message for the table of registries, and none for the table of series.
+    locker.run(
+        "begin; alter table snowflake_ids.registry_server disable trigger all;
+         insert into snowflake_ids.registry_server (position, server, identity, timeline) values (0, 'elsewhere', 'r', 1); commit",
+    )?;
+    client.fails("select series_nextval('gapless', 1::bigint)", &SqlState::FEATURE_NOT_SUPPORTED)?;
     Ok(())
 }
 

@@ -144,9 +144,9 @@ impl State {
     }
 
     /// Makes each node begin above all ids issued until now, including ids that the restored state does not record. If
-    /// several servers share the registry, nodes without a high-water mark begin where they began before, because the
-    /// registry's leases keep the ids of these nodes unique. A minimum ahead of the clock would delay the time at which
-    /// other servers can lease the worker ids that this server releases.
+    /// several servers share the registry, nodes without a high-water mark in a known layout begin where they began
+    /// before, because the registry's leases keep the ids of these nodes unique. A minimum ahead of the clock would delay
+    /// the time at which other servers can lease the worker ids that this server releases.
     fn rise_above_lost(&mut self, is_shared: bool, here: &Here) {
         let now = self.believed(here);
         self.rise_above(now, here);

@@ -113,8 +113,8 @@ impl State {
         if *layout == self.layout && holds(Guard::ToldKept) { self.told } else { Position::ZERO }
     }
 
-    /// Returns true if, under every worker id, ids may have been issued that are ahead of the clock. A switch to
-    /// another worker id then does not help.
+    /// Returns true if the ids of every worker id begin ahead of the clock. A switch to another worker id then does not
+    /// help.
     pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
         self.begins_above(&self.layout) > self.layout.position_after(at)
             || self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))

@@ -49,8 +49,8 @@ pub struct State {
     /// the new registry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
-    /// The new lease token that the server sends to the registry with a request for a lease or a renewal. While the
-    /// request has no answer, the registry may already have recorded this token.
+    /// The lease token that the registry may have recorded although the server has no answer: of a request for a lease or
+    /// a renewal, or of a lease that was given up.
     #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
     /// The OID of the database through which worker ids are leased. The database uses or is a registry.

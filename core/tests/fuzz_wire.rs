@@ -190,7 +190,7 @@ fn believe(answer: &Response, demands: &[Demand]) -> usize {
                         );
                         believed += 1;
                     }
-                    Outcome::Unfit(unfit) => assert!(unfit.detail().len() + unfit.hint("t").len() < 1_000),
+                    Outcome::Unfit(unfit) => assert!(unfit.to_string().len() + unfit.hint("t").len() < 1_000),
                     _ => {}
                 }
             }

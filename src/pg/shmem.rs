@@ -73,7 +73,7 @@ impl Rest {
         }
     }
 
-    /// Returns a lock for this purpose. Nobody uses a lock that is returned while the size is measured.
+    /// Returns a lock for this purpose. A lock that is returned while the size is measured is never taken.
     pub fn lock(&self, purpose: For) -> LwLock {
         if self.memory.is_some() { LwLock::requested(purpose) } else { LwLock::INIT }
     }

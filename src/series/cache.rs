@@ -153,7 +153,7 @@ impl CachedSeries {
         }
         // No message tells a session that its server became a Citus worker, so each transaction checks whether the server is
         // one.
-        if citus::is_there() && citus::is_worker()? {
+        if citus::is_worker()? {
             return Err(SeriesError::CitusWorker { kind }.into());
         }
         self.at_home.set(Some(transaction::number()));

@@ -213,7 +213,7 @@ pub enum RegistryError {
     Elsewhere(String),
     /// The registry's row of this tag cannot be used.
     #[error("segment tag \"{0}\" there cannot be used")]
-    #[explain(detail_with = _1.detail(), hint_with = _1.hint(_0))]
+    #[explain(detail = "{1}", hint_with = _1.hint(_0))]
     Unfit(String, Unfit),
 }
 

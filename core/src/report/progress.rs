@@ -96,7 +96,7 @@ impl ProgressSlot {
         let numbers = [call.process, call.database, call.role, call.relation].map(u64::from);
         let [process, database, role, relation] = numbers;
         let (command, began) = (call.command as u64 + 1, call.began.0.cast_unsigned());
-        let words = [command, process, database, role, relation, began, 0, 0, NONE];
+        let words = [command, process, database, role, relation, began, Phase::Initializing as u64, 0, NONE];
         self.change(|| store(&self.words, &words));
     }
 

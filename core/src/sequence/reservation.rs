@@ -239,11 +239,6 @@ fn set_back(received: i64, max_id: i64, later: bool) -> String {
 }
 
 impl Unfit {
-    /// Returns the text of a DETAIL, with the figures.
-    pub fn detail(&self) -> String {
-        self.to_string()
-    }
-
     /// Returns the text of a HINT.
     pub fn hint(&self, tag: &str) -> String {
         let tag = tag.replace('\'', "''");

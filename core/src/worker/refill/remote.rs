@@ -213,7 +213,7 @@ impl<H: RefillHost, N: Network, F: SavedRangeFile> RemoteRegistry<'_, '_, H, N, 
             Outcome::Reserved(_) => task.state().registry.store(self.endpoint.position, Relaxed),
             Outcome::Unfit(unfit) => {
                 let hint = unfit.hint(&self.shown(task));
-                self.complain(task, &format!("must not be used. {}", unfit.detail()), hint);
+                self.complain(task, &format!("must not be used. {unfit}"), hint);
             }
             // An invalid outcome does not affect other tags.
             Outcome::Garbled(why) => {

@@ -105,7 +105,7 @@ DECLARE
 BEGIN
     -- The lock also keeps other sessions from attaching the series meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
-    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
+    SELECT string_agg(format('trigger %s on table %s uses the series', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
     INTO users
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
@@ -1187,9 +1187,9 @@ BEGIN
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
-            DETAIL = 'Nodes that still use the old tag would give the same ids as nodes that already use the new one.',
-            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach the column to the other tag.', relation, "column");
+            MESSAGE = format('column "%s" of relation "%s" already takes ids of tag "%s"', "column", relation, known),
+            DETAIL = 'While nodes change to the new tag one after another, both tags could give the same ids.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L). Then attach the column to the new tag.', relation, "column");
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");
@@ -2276,7 +2276,7 @@ DECLARE
 BEGIN
     SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
     FROM (
-        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        SELECT format('default value for column %s of table %s uses the generator', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
             JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
         WHERE EXISTS (SELECT FROM (VALUES ('snowflake_nextval', 'text'), ('snowflake_id', 'text'), ('snowflake_id', 'unknown'),
@@ -2287,7 +2287,7 @@ BEGIN
                     AND d.refclassid = 'pg_proc'::regclass
                     AND d.refobjid = format('pg_catalog.%I(%I)', called, type)::regprocedure))
         UNION ALL
-        SELECT format('sequence %s is bound to it', b.sequence)
+        SELECT format('sequence %s is bound to the generator', b.sequence)
         FROM snowflake_ids.sequence_binding AS b
         WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
             AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)
@@ -2839,8 +2839,8 @@ BEGIN
     highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
     IF highest = 9223372036854775807 THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'The sequence is at the maximum of bigint. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence there.',
+            MESSAGE = format('sequence "%s" is at the maximum of type bigint', sequence),
+            DETAIL = 'No higher ids are left for the sequence. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence at this maximum.',
             HINT = format('If DROP EXTENSION or a dump caused this, SELECT setval(%L, number) with the highest number in use. Then bind the sequence again.',
                 sequence);
     END IF;
@@ -3174,8 +3174,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above the values of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest value is %s, the maximum of type %s.', highest,
+            MESSAGE = format('no higher ids are left for column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest value in the column is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
             HINT = 'First give lower ids to the rows with the highest ids.';
     END IF;
@@ -3497,9 +3497,9 @@ BEGIN
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does. Binding a sequence that has several users does not change the defaults of columns.', attribute, relation),
-            HINT = 'First set the default of the column to nextval() of this sequence, or drop the default.';
+            MESSAGE = format('default of column "%s" of relation "%s" does not use sequence "%s"', attribute, member, shared),
+            DETAIL = format('The default of relation "%s" uses the sequence. Binding a sequence that has several users does not change defaults.', relation),
+            HINT = 'First set this default to nextval() of the sequence, or drop the default.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);

@@ -96,7 +96,7 @@ DECLARE
 BEGIN
     SELECT string_agg(u.text, E'\n' ORDER BY u.text COLLATE "C") INTO users
     FROM (
-        SELECT format('default value for column %s of table %s depends on it', quote_ident(a.attname), f.adrelid::regclass)
+        SELECT format('default value for column %s of table %s uses the generator', quote_ident(a.attname), f.adrelid::regclass)
         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
             JOIN pg_class AS c ON c.oid = f.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
         WHERE EXISTS (SELECT FROM (VALUES ('snowflake_nextval', 'text'), ('snowflake_id', 'text'), ('snowflake_id', 'unknown'),
@@ -107,7 +107,7 @@ BEGIN
                     AND d.refclassid = 'pg_proc'::regclass
                     AND d.refobjid = format('pg_catalog.%I(%I)', called, type)::regprocedure))
         UNION ALL
-        SELECT format('sequence %s is bound to it', b.sequence)
+        SELECT format('sequence %s is bound to the generator', b.sequence)
         FROM snowflake_ids.sequence_binding AS b
         WHERE bound AND b.generator = name COLLATE "C" AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))
             AND EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = b.sequence)

@@ -121,7 +121,7 @@ fn in_a_block(function: &str) -> ErrorReport {
 
 fn leases_elsewhere(database: &str) -> ErrorReport {
     not_ready(
-        "this database is not the registry of worker ids on this server",
+        "worker ids of this server are leased from another database",
         format!(
             "The registry of worker ids is database \"{database}\". If two databases leased worker ids, two servers could get \
              the same worker id."

@@ -302,8 +302,8 @@ BEGIN
     highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
     IF highest = 9223372036854775807 THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above the numbers of sequence "%s"', sequence),
-            DETAIL = 'The sequence is at the maximum of bigint. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence there.',
+            MESSAGE = format('sequence "%s" is at the maximum of type bigint', sequence),
+            DETAIL = 'No higher ids are left for the sequence. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence at this maximum.',
             HINT = format('If DROP EXTENSION or a dump caused this, SELECT setval(%L, number) with the highest number in use. Then bind the sequence again.',
                 sequence);
     END IF;

@@ -318,7 +318,7 @@ DECLARE
 BEGIN
     -- The lock also keeps other sessions from attaching the series meanwhile.
     PERFORM FROM snowflake_ids.series AS s WHERE s.name = name COLLATE "C" FOR UPDATE;
-    SELECT string_agg(format('trigger %s on table %s depends on it', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
+    SELECT string_agg(format('trigger %s on table %s uses the series', quote_ident(t.tgname), t.tgrelid::regclass), E'\n'
                       ORDER BY t.tgrelid::regclass::text COLLATE "C", t.tgname)
     INTO users
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid AND NOT pg_is_other_temp_schema(c.relnamespace)

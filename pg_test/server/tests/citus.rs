@@ -135,7 +135,7 @@ fn a_second_database_leases_no_worker_id_to_a_node_of_its_own() -> Result<()> {
     citus::add(&mut client, &stranger)?;
     stranger.connect("second")?.fails(snowflakes::NEXT, sql::NOT_IN_STATE)?;
     wait::until_true("the registry's refusal", || {
-        Ok(cluster.coordinator.logged("this database is not the registry of worker ids on this server") > 0)
+        Ok(cluster.coordinator.logged("worker ids of this server are leased from another database") > 0)
     })
 }
 

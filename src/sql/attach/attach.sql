@@ -124,9 +124,9 @@ BEGIN
     known := CASE WHEN distributed THEN snowflake_ids_internal.tag_of_default(former) END;
     IF tag <> known COLLATE "C" THEN
         RAISE feature_not_supported USING
-            MESSAGE = format('column "%s" of relation "%s" takes ids of tag "%s" on all nodes', "column", relation, known),
-            DETAIL = 'Nodes that still use the old tag would give the same ids as nodes that already use the new one.',
-            HINT = format('First SELECT snowflake_ids.detach(%L, %L), then attach the column to the other tag.', relation, "column");
+            MESSAGE = format('column "%s" of relation "%s" already takes ids of tag "%s"', "column", relation, known),
+            DETAIL = 'While nodes change to the new tag one after another, both tags could give the same ids.',
+            HINT = format('First SELECT snowflake_ids.detach(%L, %L). Then attach the column to the new tag.', relation, "column");
     END IF;
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'searching for the highest id');
     PERFORM snowflake_ids_internal.resume_sequences(relation, "column");

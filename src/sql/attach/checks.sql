@@ -270,8 +270,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF highest >= snowflake_ids_internal.column_maximum(relation, attribute) THEN
         RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left above the values of column "%s" of relation "%s"', attribute, relation),
-            DETAIL = format('The highest value is %s, the maximum of type %s.', highest,
+            MESSAGE = format('no higher ids are left for column "%s" of relation "%s"', attribute, relation),
+            DETAIL = format('The highest value in the column is %s, the maximum of type %s.', highest,
                 (SELECT a.atttypid::regtype FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C")),
             HINT = 'First give lower ids to the rows with the highest ids.';
     END IF;

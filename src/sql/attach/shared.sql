@@ -72,9 +72,9 @@ BEGIN
     WHERE NOT snowflake_ids_internal.is_default_of(snowflake_ids_internal.default_of(b, attribute), shared) LIMIT 1;
     IF FOUND THEN
         RAISE object_not_in_prerequisite_state USING
-            MESSAGE = format('column "%s" of relation "%s" does not take its ids from sequence "%s"', attribute, member, shared),
-            DETAIL = format('Column "%s" of relation "%s" does. Binding a sequence that has several users does not change the defaults of columns.', attribute, relation),
-            HINT = 'First set the default of the column to nextval() of this sequence, or drop the default.';
+            MESSAGE = format('default of column "%s" of relation "%s" does not use sequence "%s"', attribute, member, shared),
+            DETAIL = format('The default of relation "%s" uses the sequence. Binding a sequence that has several users does not change defaults.', relation),
+            HINT = 'First set this default to nextval() of the sequence, or drop the default.';
     END IF;
     PERFORM snowflake_ids_internal.sequence_check_redirects();
     PERFORM snowflake_ids_internal.sequence_check_owned(shared);

@@ -30,7 +30,7 @@ INSERT INTO invoice (tenant) VALUES (1) RETURNING number;
 ROLLBACK;
 INSERT INTO invoice (tenant) VALUES (1) RETURNING number;
 UPDATE invoice SET tenant = 2 WHERE tenant = 7 RETURNING number;
-SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'invoice'::regclass;
+SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'invoice'::regclass ORDER BY tgname;
 
 -- While it is used, the series stays, and keeps its name.
 SELECT snowflake_ids.series_drop('invoices');

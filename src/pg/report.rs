@@ -95,8 +95,8 @@ pub fn denied(message: &'static str) -> ErrorReport {
 }
 
 /// Returns the error for text of an `SQL_ASCII` database that is not valid UTF-8.
-pub fn not_utf8(what: &str) -> ErrorReport {
-    new_report(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, format!("{what} is not in UTF-8"))
+pub fn not_utf8(name: &str) -> ErrorReport {
+    new_report(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, format!("{name} is not in UTF-8"))
         .set_detail("The encoding of this database is SQL_ASCII, so the text must already be in UTF-8.")
         .set_hint("Pass the text in UTF-8.")
 }

@@ -129,10 +129,10 @@ fn options(server: &str) -> Options {
     options_of(server, owner)
 }
 
-fn not_trusted(what: &str) -> ErrorReport {
+fn not_trusted(object: &str) -> ErrorReport {
     new_report(
         Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("{what} must belong to a superuser"),
+        format!("{object} must belong to a superuser"),
     )
     .set_detail(
         "The owner decides where background workers of this server connect. These workers run under the server's account.",

@@ -90,10 +90,10 @@ fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
         .report(PgLogLevel::WARNING);
 }
 
-fn silent_registry(what: &str, error: &LeaseError) -> ErrorReport {
+fn silent_registry(failure: &str, error: &LeaseError) -> ErrorReport {
     let registry = lease::origin().unwrap_or_default();
     let message = format!(
-        "{what} because registry \"{registry}\", which leases this server's worker id, does not answer"
+        "{failure} because registry \"{registry}\", which leases this server's worker id, does not answer"
     );
     not_ready(
         message,

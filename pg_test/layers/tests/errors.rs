@@ -19,8 +19,8 @@ const LIST: &str = "docs/reference/errors.md";
 
 const HEAD: &str = "# Errors
 
-The errors that the sources name, in the order of their messages; figures and names are `...`. A message whose words are
-made up while it is raised is not here. A message that begins with *it* or *its* is about a registry, which the text before it
+The errors that the sources name, in the order of their messages. A word in italics, or `...`, stands for a value. A message
+whose words are made up while it is raised is not here. A message that begins with *it* or *its* is about a registry, which the text before it
 names. What to do about those that users meet, and which SQLSTATE counts when, is in
 [errors](../errors.md).
 
@@ -104,8 +104,8 @@ fn texts(folder: &Path, ending: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Replaces each argument of a Rust format string by `...`.
-fn without_arguments(format: &str) -> String {
+/// Replaces each argument of a Rust format string by its name in italics.
+fn shown(format: &str) -> String {
     let mut text = String::new();
     let mut letters = format.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -115,13 +115,21 @@ fn without_arguments(format: &str) -> String {
                 text.push(letter);
             }
             '{' => {
-                letters.by_ref().take_while(|letter| *letter != '}').for_each(drop);
-                text.push_str("...");
+                let argument: String = letters.by_ref().take_while(|letter| *letter != '}').collect();
+                text.push_str(&placeholder(argument.split(':').next().unwrap_or_default()));
             }
             _ => text.push(letter),
         }
     }
     text
+}
+
+/// Returns the name of an argument in italics, `...` if the argument is an expression.
+fn placeholder(argument: &str) -> String {
+    let name = argument.rsplit('.').next().unwrap_or_default().trim_matches('"');
+    let is_name = name.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if is_name { format!("*{}*", name.replace('_', " ")) } else { "...".into() }
 }
 
 /// Merges errors that have the same texts.

@@ -2,7 +2,7 @@
 //! `.set_detail(...)` and their hints from `.set_hint(...)`.
 
 use super::variants::first_literal;
-use super::{Entry, sqlstate, without_arguments};
+use super::{Entry, shown, sqlstate};
 use anyhow::Result;
 use std::collections::BTreeMap;
 use syn::visit::{Visit, visit_block, visit_expr_call, visit_expr_method_call, visit_file, visit_local};
@@ -23,10 +23,10 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
 /// Returns an error that is still given as the name of its SQLSTATE and as format strings.
 fn entry(found: &Entry) -> Result<Entry> {
     Ok(Entry {
-        message: without_arguments(&found.message),
+        message: shown(&found.message),
         sqlstate: sqlstate(&found.sqlstate)?,
-        detail: without_arguments(&found.detail),
-        hint: without_arguments(&found.hint),
+        detail: shown(&found.detail),
+        hint: shown(&found.hint),
     })
 }
 

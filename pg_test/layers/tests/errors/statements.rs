@@ -1,7 +1,7 @@
 //! Errors that SQL raises: `RAISE EXCEPTION 'message' USING ERRCODE = 'condition', DETAIL = 'detail', HINT = 'hint';`,
 //! and `RAISE condition USING MESSAGE = 'message', DETAIL = 'detail', HINT = 'hint';`. The condition is a name or an SQLSTATE.
 
-use super::{Entry, sqlstate};
+use super::{Entry, placeholder, sqlstate};
 use anyhow::Result;
 
 /// Levels of RAISE that are not errors.
@@ -17,20 +17,54 @@ pub fn entries(sql: &str) -> Result<Vec<Entry>> {
         if NO_ERRORS.contains(&level) || level.ends_with(';') {
             continue;
         }
-        let message = literal(rest).map(|(message, _)| message).or_else(|| option(rest, "MESSAGE"));
+        let message =
+            literal(rest).map(|(text, after)| shown(&text, after)).or_else(|| option(rest, "MESSAGE"));
         let code = if level == "EXCEPTION" { option(rest, "ERRCODE") } else { Some(level.to_owned()) };
-        if let (Some(message), Some(code)) = (message.filter(|message| message != "%"), code) {
-            let [detail, hint] =
-                ["DETAIL", "HINT"].map(|name| shown(&option(rest, name).unwrap_or_default()));
-            entries.push(Entry { message: shown(&message), sqlstate: sqlstate(&code)?, detail, hint });
+        if let (Some(message), Some(code)) = (message.filter(|message| message != "..."), code) {
+            let [detail, hint] = ["DETAIL", "HINT"].map(|name| option(rest, name).unwrap_or_default());
+            entries.push(Entry { message, sqlstate: sqlstate(&code)?, detail, hint });
         }
     }
     Ok(entries)
 }
 
-/// Replaces the placeholders of RAISE and `format` by `...`.
-fn shown(text: &str) -> String {
-    text.replace("%L", "...").replace("%I", "...").replace("%s", "...").replace('%', "...")
+/// Replaces the placeholders of RAISE and `format` by the names of the arguments, which follow the text.
+fn shown(text: &str, after: &str) -> String {
+    let mut arguments = arguments(after).into_iter();
+    let mut pieces = text.split('%');
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        shown += &arguments.next().map_or("...".into(), |argument| placeholder(&argument));
+        shown += piece.strip_prefix(['s', 'I', 'L']).unwrap_or(piece);
+    }
+    shown
+}
+
+/// Returns the arguments after a first one, up to the end of the call or of the statement's list. An argument that is cut to
+/// a length is the text that is cut.
+fn arguments(after: &str) -> Vec<String> {
+    let (mut found, mut depth, mut in_literal) = (vec![String::new()], 0, false);
+    for letter in after.trim_start().strip_prefix(',').unwrap_or_default().chars() {
+        in_literal ^= letter == '\'';
+        match letter {
+            '(' if !in_literal => depth += 1,
+            ')' if !in_literal => depth -= 1,
+            _ => {}
+        }
+        if depth < 0 {
+            break;
+        } else if letter == ',' && depth == 0 && !in_literal {
+            found.push(String::new());
+        } else if let Some(argument) = found.last_mut() {
+            argument.push(letter);
+        }
+    }
+    let cut = |argument: &str| Some(argument.strip_prefix("left(")?.split_once(',')?.0.to_owned());
+    found
+        .iter()
+        .map(|argument| argument.trim())
+        .map(|argument| cut(argument).unwrap_or(argument.into()))
+        .collect()
 }
 
 /// Returns the literal at the beginning of a text, and the rest of the text.
@@ -61,10 +95,11 @@ fn statement(text: &str) -> &str {
 /// Returns the literal after `NAME =`, also if the literal is the first argument of `format`.
 fn option(statement: &str, name: &str) -> Option<String> {
     let (_, after) = statement.split_once(&format!("{name} = "))?;
-    let (mut value, mut rest) = literal(after.strip_prefix("format(").unwrap_or(after))?;
+    let arguments = after.strip_prefix("format(");
+    let (mut value, mut rest) = literal(arguments.unwrap_or(after))?;
     // Literals with only whitespace between them are one literal.
     while let Some((more, after)) = literal(rest.trim_start()) {
         (value, rest) = (value + &more, after);
     }
-    Some(value)
+    Some(if arguments.is_some() { shown(&value, rest) } else { value })
 }

@@ -1,7 +1,7 @@
 //! Errors that are enums or structs. The message is in `#[error(...)]`; the kind, the detail and the hint are in
 //! `#[explain(...)]`.
 
-use super::{Entry, sqlstate, without_arguments};
+use super::{Entry, shown, sqlstate};
 use anyhow::{Context, Result};
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
                 continue;
             }
             let entry = |message: &String| Entry {
-                message: without_arguments(message),
+                message: shown(message),
                 sqlstate: sqlstate.clone(),
                 detail: detail.clone(),
                 hint: hint.clone(),
@@ -70,7 +70,7 @@ pub fn entries(files: &[File]) -> Result<Vec<Entry>> {
 
 /// Joins the alternative details or hints of a message.
 fn alternatives(texts: &[String]) -> String {
-    texts.iter().map(|text| without_arguments(text)).collect::<Vec<_>>().join("<br>or: ")
+    texts.iter().map(|text| shown(text)).collect::<Vec<_>>().join("<br>or: ")
 }
 
 fn read(
@@ -199,7 +199,7 @@ fn texts_of(attributes: &[Attribute], named: &Named) -> Vec<String> {
     };
     let Ok(list) = attribute.meta.require_list() else { return Vec::new() };
     let Some(format) = first_literal(&list.tokens) else { return Vec::new() };
-    if without_arguments(&format) != "..." {
+    if !(format.starts_with('{') && format.find('}') == Some(format.len() - 1)) {
         return vec![format];
     }
     let mut chosen = Chosen { named, texts: Vec::new() };

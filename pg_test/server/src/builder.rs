@@ -5,18 +5,26 @@ use crate::folder::Folder;
 use crate::initdb;
 use crate::installation::Installation;
 use crate::owner::Owner;
+use crate::preload;
 use crate::programs::Programs;
 use crate::server::Server;
 use anyhow::Result;
 use postgres::Client;
 use std::collections::BTreeMap;
 
+/// A library that the server preloads.
+#[derive(Clone, Copy, Debug)]
+enum Library {
+    Clock,
+    Syncs,
+}
+
 /// The settings and the environment of a server to be started.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
     settings: BTreeMap<String, String>,
-    false_clock: bool,
+    library: Option<Library>,
     checksums: bool,
     tells: bool,
     environment: Vec<(String, String)>,
@@ -38,7 +46,7 @@ impl Default for Builder {
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
         Self {
             settings,
-            false_clock: false,
+            library: None,
             checksums: false,
             tells: true,
             environment: Vec::new(),
@@ -72,7 +80,13 @@ impl Builder {
 
     /// Gives the server a clock that [`Server::set_clock`] steps.
     pub fn false_clock(mut self) -> Self {
-        self.false_clock = true;
+        self.library = Some(Library::Clock);
+        self
+    }
+
+    /// Records the syncs of files for [`Server::syncs`]. The server then has no false clock.
+    pub fn records_syncs(mut self) -> Self {
+        self.library = Some(Library::Syncs);
         self
     }
 
@@ -132,7 +146,11 @@ impl Builder {
         };
         let folder = Folder::new(programs, owner)?;
         initdb::create(&folder, self.checksums)?;
-        let mut environment = if self.false_clock { clock::environment(&folder)? } else { Vec::new() };
+        let mut environment = match self.library {
+            Some(Library::Clock) => clock::environment(&folder)?,
+            Some(Library::Syncs) => vec![preload::variable(&folder, "syncs.c", &folder.syncs())?],
+            None => Vec::new(),
+        };
         environment.extend(self.environment);
         let mut server = Server::new(folder, environment)?;
         server.tells = self.tells;

@@ -1,4 +1,4 @@
-/* A wall clock that a test steps, loaded by LD_PRELOAD. It shows true time plus the offset in the file CLOCK, such as -1h, +10y or
+/* A wall clock that a test steps, loaded by LD_PRELOAD. It shows true time plus the offset in the file SHARED, such as -1h, +10y or
    +2.5 seconds. Monotonic time stays true. Postgres reads the time in signal handlers, and tests kill processes at any line, so a
    call neither allocates nor locks. */
 
@@ -18,7 +18,7 @@ static long long offset(void)
 {
 	static volatile long long last;
 	char text[64], *unit;
-	int before = errno, file = open(CLOCK, O_RDONLY | O_CLOEXEC);
+	int before = errno, file = open(SHARED, O_RDONLY | O_CLOEXEC);
 	ssize_t length = file < 0 ? -1 : read(file, text, sizeof text - 1);
 
 	if (file >= 0)

@@ -41,6 +41,11 @@ impl Folder {
         self.programs.command(program, self.path())
     }
 
+    /// The record of synced and renamed files.
+    pub fn syncs(&self) -> PathBuf {
+        self.path().join("syncs")
+    }
+
     /// The server's log from all of its starts.
     pub fn log(&self) -> PathBuf {
         self.path().join("log")

@@ -7,7 +7,7 @@
 //! | [`installation`] | a Postgres of a test's own, with other versions of the extension |
 //! | [`wait`], [`random`], [`sql`], [`ids`] | waits with a limit; numbers from a seed; statements and expected errors; checks of id lists |
 //! | [`functions`] | the extension's functions that take text, from the catalog |
-//! | `folder`, [`processes`], `clock`, `initdb` | a server's folder, processes, shifted clock and new cluster |
+//! | `folder`, [`processes`], `preload`, `clock`, `initdb` | a server's folder, processes, preloaded libraries, shifted clock and new cluster |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | the settings and the environment of a server |
 //! | [`mod@cases`] | cases that share a server |
@@ -44,6 +44,7 @@ pub mod owner;
 mod pause;
 mod pg_upgrade;
 pub mod port;
+mod preload;
 pub mod processes;
 pub mod programs;
 pub mod random;

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use postgres::{Client, Config, NoTls};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -212,6 +213,17 @@ impl Server {
     /// `+0`.
     pub fn set_clock(&self, offset: &str) -> Result<()> {
         clock::set(&self.folder, offset)
+    }
+
+    /// The recorded calls that made files of `snowflake_ids` durable, by process, such as `sync snowflake_ids.state.json.new`.
+    pub fn syncs(&self) -> Result<BTreeMap<String, Vec<String>>> {
+        let mut syncs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for line in fs::read_to_string(self.folder.syncs())?.lines() {
+            let (process, call) =
+                line.split_once(' ').with_context(|| format!("a record without a call: {line:?}"))?;
+            syncs.entry(process.into()).or_default().push(call.into());
+        }
+        Ok(syncs)
     }
 
     /// The postmaster's process.

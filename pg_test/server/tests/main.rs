@@ -112,6 +112,7 @@ mod standby;
 mod state_file;
 mod state_restart;
 mod state_write;
+mod syncs;
 mod texts;
 mod upgrade;
 mod upgrade_from_cluster;

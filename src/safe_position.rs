@@ -59,7 +59,7 @@ pub enum SafePositionError {
     #[error("cannot execute {0}() while snowflake_ids.clock_rollback is \"switch\"")]
     #[explain(
         NotReady,
-        detail = "After a step back of the clock, this server may issue ids below those that were read."
+        detail = "After a step back of the clock, later rows may get lower ids than rows that a reader has already read."
     )]
     #[explain(hint = "Set snowflake_ids.clock_rollback to wait or error.")]
     Switches(&'static str),

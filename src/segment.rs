@@ -273,8 +273,10 @@ fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     Ok(own)
 }
 
-/// Finds the tag's slot. If the tag has no slot, assigns one and begins the call's wait at that slot. The slot may be
-/// evicted again and again, so this function fails when the call has waited for the longest allowed time.
+/// Finds the tag's slot. If the tag has no slot, assigns one and returns a waiter, which keeps the slot from being evicted.
+///
+/// # Errors
+/// The table is missing, no slot is free, or the call has waited for the longest allowed time.
 fn find_slot(
     segments: &'static Segments,
     cached: &CachedTag,

@@ -32,7 +32,7 @@ pub fn has_privileges_of(role: pg_sys::Oid) -> bool {
 
 /// Returns whether `member` has the privileges of `role` without SET ROLE. Call only within a transaction.
 pub fn has_rights_of(member: pg_sys::Oid, role: pg_sys::Oid) -> bool {
-    // SAFETY: the caller is within a transaction; a dropped role has no members.
+    // SAFETY: the caller is within a transaction. For a dropped role the call finds no members, and raises no error.
     unsafe { pg_sys::has_privs_of_role(member, role) }
 }
 

@@ -59,7 +59,9 @@ fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_
         return Err(denied("must be owner of the relation"));
     }
     let made = relation::create_sequence(&statement.sql()?, owner);
-    made.ok_or_else(|| bad_argument("the statement is not a CREATE SEQUENCE", "It makes nothing else."))
+    made.ok_or_else(|| {
+        bad_argument("the statement is not a CREATE SEQUENCE", "The function runs only CREATE SEQUENCE.")
+    })
 }
 
 /// Returns the position of a sequence; null if the relation is no sequence.

@@ -1,4 +1,4 @@
-//! Numbers of each kind of series, compared with `nextval` and a counter written by hand.
+//! The speed of series of each kind, compared with `nextval` and with a counter written by hand.
 
 mod by_hand;
 mod crowded;

@@ -39,8 +39,8 @@ pub fn join<H: NodeServer, N: Network>(
     }
     let former = here.tables().endpoints()?;
     let mut endpoints: Vec<Endpoint> = Vec::new();
-    // The names of the previously used registries are still stored, so `introduce` recognizes a former primary of such
-    // a registry.
+    // By the identities and timelines in `former`, `introduce` recognizes a server that was the primary of a registry in
+    // use.
     for (server, position) in servers.iter().zip(0..) {
         let seen = introduce(here, there, &former, server)?;
         endpoints.push(Endpoint { position, server: server.clone(), seen });

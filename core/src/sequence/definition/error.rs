@@ -14,7 +14,7 @@ pub enum DefinitionError {
     #[explain(hint = "{}", if step > max_step {
         "Lower step or raise max_step."
     } else {
-        "Raise step, the number of ids in the smallest segment."
+        "Set step to the smallest number of ids that a segment may have."
     })]
     Step { step: i64, max_step: i64 },
     #[error("max_step {max_step} is out of range")]

@@ -167,6 +167,22 @@ fn the_file_of_another_cluster_stops_ids_until_it_is_reset() -> Result<()> {
     stops_until_reset(&mut server()?, message, |server| server.damage_state_file(|_| foreign))
 }
 
+/// A lost file may have held ids that ran ahead of the clock by up to `max_drift`.
+#[test]
+fn a_reset_of_a_lost_file_begins_above_ids_that_ran_ahead_of_the_clock() -> Result<()> {
+    // A tick of 1 ms holds two ids, so that 80,000 ids run ahead by 40 s.
+    let mut server = Server::builder().set("snowflake_ids.layout", "41/11/10/1").start()?;
+    let taken = take(&mut server.session()?, 80_000)?;
+    server.stop(Shutdown::Fast)?;
+    fs::remove_file(server.state_file())?;
+    server.start_again()?;
+    let mut client = server.session()?;
+    client.run("select snowflake_ids.state_reset()")?;
+    let (last, first) = (taken[taken.len() - 1], next(&mut client)?);
+    ensure!(first > last, "id {first} after a reset, and {last} before");
+    Ok(())
+}
+
 /// A reset keeps all trusted marks, so it never repeats ids.
 #[test]
 fn a_reset_of_a_right_file_under_a_clock_that_is_behind_repeats_nothing() -> Result<()> {

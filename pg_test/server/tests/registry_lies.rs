@@ -3,8 +3,8 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, NAME, becomes, exhaust, refused_with, registry_status, row, said, wait_as_long_as_it_takes,
-    wait_at_most,
+    Cluster, JOIN, NAME, becomes, exhaust, refused_with, registry_status, row, said,
+    wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, process, take};
@@ -123,6 +123,20 @@ fn an_answer_of_hundreds_of_megabytes_costs_a_node_little(cluster: &mut Cluster)
     Ok(())
 }
 
+/// Replaces a list of tags by one of fifteen megabytes, with tags that no list before had.
+const ENDLESS: &str = r#"regexp_replace(told, '"Tags":\[.*\]', '"Tags":[' || (
+    select string_agg(format('{"tag":"%s","increment":1,"remainder":0,"more":"%s"}', gen_random_uuid(), repeat('x', 1000000)), ',')
+    from generate_series(1, 15)) || ']')"#;
+
+/// A node that leaves reads the registry's tags, and does without them if the list is too long.
+fn a_list_of_tags_without_an_end_is_given_up(cluster: &mut Cluster) -> Result<()> {
+    let mut client = liar(cluster, ENDLESS)?;
+    cluster.registry.set_mood("endless")?;
+    client.run("select snowflake_ids.use_local_registry()")?;
+    cluster.registry.set_mood("")?;
+    client.run(JOIN)
+}
+
 #[test]
 fn nothing_that_a_registry_makes_up_is_believed() -> Result<()> {
     Cluster::cases(
@@ -131,7 +145,8 @@ fn nothing_that_a_registry_makes_up_is_believed() -> Result<()> {
             a_registry_that_makes_a_tag_dated_and_back_repeats_no_id,
             a_tag_that_an_operator_makes_dated_is_refused_until_that_is_meant,
             one_garbled_entry_takes_no_other_tag_with_it,
-            an_answer_of_hundreds_of_megabytes_costs_a_node_little
+            an_answer_of_hundreds_of_megabytes_costs_a_node_little,
+            a_list_of_tags_without_an_end_is_given_up
         ],
     )
 }

@@ -4,15 +4,17 @@
 mod alone;
 pub mod slot;
 
+use super::reservation::demand;
 use alone::Alone;
 use slot::Slot;
 use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::link::Endpoint;
-use snowflake_ids_core::registry::wire;
+use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
+use snowflake_ids_core::registry::wire::{self, ReserveRequest};
 use snowflake_ids_core::sequence::definition::Definition;
 use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, Reserved, Share, TagRow};
+use snowflake_ids_core::sequence::reservation::{HighWaterMark, Outcome, Reached, Reserved, Share, TagRow};
 use snowflake_ids_core::sequence::segment::Period;
 use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
@@ -110,6 +112,16 @@ impl TagRows for Tx<'_> {
 
     fn new_version(&mut self) -> i64 {
         1
+    }
+}
+
+impl TagRegistry for Tx<'_> {
+    fn tag(&mut self, text: &str) -> Option<Tag> {
+        Tag::new(text.as_bytes())
+    }
+
+    fn high_water_mark(&mut self, _: &Tag) -> Option<HighWaterMark> {
+        None
     }
 }
 
@@ -312,4 +324,15 @@ fn a_table_that_is_locked_is_waited_for_once_in_a_round() {
         assert_eq!(host.here.transactions.replace(0), 1);
         assert!(host.slots.iter().all(|slot| slot.trouble() == Some(Trouble::RowLocked)));
     });
+}
+
+/// A registry answers for the tags of unlocked rows at once. A request for the locked row's tag alone waits.
+#[test]
+fn a_request_for_several_tags_waits_for_no_row() {
+    let here = Here::default();
+    let want = |tag: &str| ReserveRequest { tag: tag.into(), create: false, demand: demand() };
+    let outcomes = reserve_all(&mut Tx(&here), vec![want(FREE), want("1")]).ok().unwrap();
+    assert!(matches!(outcomes[..], [Outcome::Reserved(_), Outcome::Locked]), "{outcomes:?}");
+    assert!(reserve_all(&mut Tx(&here), vec![want("1")]).is_err());
+    assert_eq!(*here.waited.borrow(), [tag(1)]);
 }

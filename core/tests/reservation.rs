@@ -31,7 +31,7 @@ fn of_today(definition: Definition) -> TagRow {
     TagRow { period: TODAY, ..row(definition) }
 }
 
-fn demand() -> Demand {
+pub fn demand() -> Demand {
     Demand {
         saved_range: None,
         pace: Pace::default(),

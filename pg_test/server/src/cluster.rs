@@ -305,12 +305,17 @@ impl Server {
     /// and `mood`, a text set by [`Server::set_mood`]. While the mood is empty, responses are true.
     #[track_caller]
     pub fn lies(&self, lie: &str) -> Result<Client> {
+        self.lies_in("registry_serve", lie)
+    }
+
+    /// Makes this function of a registry lie.
+    pub fn lies_in(&self, function: &str, lie: &str) -> Result<Client> {
         let mut client = self.connect("postgres")?;
         client.run(&format!(
             "create table mood (mood text not null); insert into mood values ('');
-             alter extension snowflake_ids drop function snowflake_ids.registry_serve(text);
-             alter function snowflake_ids.registry_serve(text) rename to honestly;
-             create function snowflake_ids.registry_serve(asked text) returns text
+             alter extension snowflake_ids drop function snowflake_ids.{function}(text);
+             alter function snowflake_ids.{function}(text) rename to honestly;
+             create function snowflake_ids.{function}(asked text) returns text
              language plpgsql security definer set timezone = 'UTC' as $lies$
              declare
                  told text := snowflake_ids.honestly(asked);
@@ -318,7 +323,7 @@ impl Server {
              begin
                  return case when mood = '' then told else {lie} end;
              end $lies$;
-             grant execute on function snowflake_ids.registry_serve(text) to {ROLE}"
+             grant execute on function snowflake_ids.{function}(text) to {ROLE}"
         ))?;
         Ok(client)
     }

@@ -130,7 +130,8 @@ const ENDLESS: &str = r#"regexp_replace(told, '"Tags":\[.*\]', '"Tags":[' || (
 
 /// A node that leaves reads the registry's tags, and does without them if the list is too long.
 fn a_list_of_tags_without_an_end_is_given_up(cluster: &mut Cluster) -> Result<()> {
-    let mut client = liar(cluster, ENDLESS)?;
+    cluster.registry.lies_in("registry_take_over", ENDLESS)?;
+    let mut client = cluster.session()?;
     cluster.registry.set_mood("endless")?;
     client.run("select snowflake_ids.use_local_registry()")?;
     cluster.registry.set_mood("")?;

@@ -20,7 +20,8 @@ package() {
 }
 
 say "from $("$from" --version) to $("$to" --version)"
-PG_UPGRADE_FROM_PACKAGE=$(package "$from") PG_UPGRADE_TO_PACKAGE=$(package "$to")
+PG_UPGRADE_FROM_PACKAGE=$(package "$from")
+PG_UPGRADE_TO_PACKAGE=$(package "$to")
 export PG_UPGRADE_FROM_PACKAGE PG_UPGRADE_TO_PACKAGE PG_UPGRADE_FROM=$from PG_UPGRADE_TO=$to
 
 servers_in_memory

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_ids_server_tests::registry::{auto, serving};
-use snowflake_ids_server_tests::segments::{create, next};
+use snowflake_ids_server_tests::segments::{WORKER, create, next, process};
 use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::status;
 use snowflake_ids_server_tests::{Server, ids, wait};
@@ -31,11 +31,11 @@ fn trickle(stop: &AtomicBool, client: &mut Client) -> Result<Vec<i64>> {
     Ok(taken)
 }
 
-/// Checks that one more database gets ids and the lease is renewed while the others are busy.
-fn is_served_meanwhile(server: &Server, client: &mut Client) -> Result<Vec<i64>> {
+/// Checks that the lease is renewed, and that a database gets this many ids in the meantime.
+fn is_renewed_meanwhile(server: &Server, client: &mut Client, ids: usize) -> Result<Vec<i64>> {
     let expiry: String = status(client, "lease_expires_at::text")?;
     server.reload("snowflake_ids.lease_duration", "48h")?;
-    let taken = (0..3).map(|_| next(client, "t")).collect::<Result<_>>()?;
+    let taken = (0..ids).map(|_| next(client, "t")).collect::<Result<_>>()?;
     wait::until(LONG, "the lease to be renewed", || {
         Ok((status::<String>(client, "lease_expires_at::text")? != expiry).then_some(()))
     })?;
@@ -57,7 +57,7 @@ fn check_turns(max_worker_processes: &str, busy: usize, segment_wait_timeout: &s
         if number > 0 {
             return trickle(&stop, &mut client);
         }
-        let taken = is_served_meanwhile(&server, &mut client);
+        let taken = is_renewed_meanwhile(&server, &mut client, 3);
         stop.store(true, Ordering::Relaxed);
         taken
     })?;
@@ -78,6 +78,25 @@ fn databases_take_turns_and_the_lease_is_renewed() -> Result<()> {
 fn a_refill_worker_makes_room_for_the_lease_worker() -> Result<()> {
     // The lease worker and a refill worker run one at a time.
     check_turns("3", 4, "20s")
+}
+
+/// A refill worker ends although no other database waits for one.
+#[test]
+fn the_worker_of_the_only_busy_database_makes_room_for_the_lease_worker() -> Result<()> {
+    let server = auto().set("max_worker_processes", "3").start()?;
+    serving(&server)?;
+    let clients = vec![database(&server, "busy")?, server.connect("busy")?];
+    let stop = AtomicBool::new(false);
+    at_once(clients, |number, mut client| {
+        if number > 0 {
+            return trickle(&stop, &mut client).map(drop);
+        }
+        let renewed =
+            process(&mut client, WORKER).and_then(|_| is_renewed_meanwhile(&server, &mut client, 0));
+        stop.store(true, Ordering::Relaxed);
+        renewed.map(drop)
+    })
+    .map(drop)
 }
 
 #[test]

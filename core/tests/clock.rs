@@ -1,8 +1,10 @@
 //! Instants and durations as text, and the check of the wall clock.
 
+use super::counters::memory::{Machine, Server};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::server::clock_reference::{Reading, Verdict};
+use snowflake_ids_core::server::state::Identity;
 use std::time::Duration;
 
 #[test]
@@ -50,6 +52,25 @@ fn a_step_back_leaves_the_clock_reference_where_it_is() {
             Verdict::Behind
         );
     }
+}
+
+/// A jump ahead is measured from the clock reference, which no step back may move.
+#[test]
+fn a_clock_that_was_set_back_in_steps_and_right_in_one_is_believed() {
+    let now = UnixMicros(491_666 * HOUR);
+    let machine = Machine::new(now);
+    let layout = "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap();
+    let server = Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker: 3 }, 1);
+    server.issuer().begin().unwrap();
+    for hours in 1..4 {
+        let back = UnixMicros(now.0 - HOUR * hours);
+        machine.step(back);
+        server.issuer().watch();
+        assert_eq!(server.issuer().believed_now(), back);
+    }
+    machine.step(now);
+    server.issuer().watch();
+    assert_eq!(server.issuer().believed_now(), now);
 }
 
 #[test]

@@ -301,15 +301,10 @@ pub fn wait_as_long_as_it_takes(client: &mut Client) -> Result<()> {
 }
 
 impl Server {
-    /// Makes this registry lie to its nodes. `lie` is an SQL expression for the response. It can use `told`, the true response,
-    /// and `mood`, a text set by [`Server::set_mood`]. While the mood is empty, responses are true.
+    /// Makes a function of this registry lie to nodes. `lie` is an SQL expression for the response. It can use `told`, the true
+    /// response, and `mood`, a text set by [`Server::set_mood`]. While the mood is empty, responses are true.
     #[track_caller]
-    pub fn lies(&self, lie: &str) -> Result<Client> {
-        self.lies_in("registry_serve", lie)
-    }
-
-    /// Makes this function of a registry lie.
-    pub fn lies_in(&self, function: &str, lie: &str) -> Result<Client> {
+    pub fn lies(&self, function: &str, lie: &str) -> Result<Client> {
         let mut client = self.connect("postgres")?;
         client.run(&format!(
             "create table mood (mood text not null); insert into mood values ('');

@@ -15,8 +15,10 @@ static void record(const char *call, const char *path)
 	int length = snprintf(line, sizeof line, "%d %s %s\n", (int) getpid(), call, name);
 	int file = open(SHARED, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 
-	if (file >= 0 && write(file, line, length) == length)
+	if (file >= 0) {
+		(void) !write(file, line, length);
 		close(file);
+	}
 }
 
 static int synced(int failed, int file)

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Makes the registry lie by `lie`. Returns a session of a node, with a tag in use that has ten ids per segment.
 fn liar(cluster: &Cluster, lie: &str) -> Result<Client> {
     cluster.nodes[0].reload("snowflake_ids.registry_timeout", "1min")?;
-    cluster.registry.lies(lie)?;
+    cluster.registry.lies("registry_serve", lie)?;
     cluster.create("t", "step => 10, max_step => 10")?;
     let mut client = cluster.session()?;
     next(&mut client, "t")?;
@@ -130,7 +130,7 @@ const ENDLESS: &str = r#"regexp_replace(told, '"Tags":\[.*\]', '"Tags":[' || (
 
 /// A node that leaves reads the registry's tags, and does without them if the list is too long.
 fn a_list_of_tags_without_an_end_is_given_up(cluster: &mut Cluster) -> Result<()> {
-    cluster.registry.lies_in("registry_take_over", ENDLESS)?;
+    cluster.registry.lies("registry_take_over", ENDLESS)?;
     let mut client = cluster.session()?;
     cluster.registry.set_mood("endless")?;
     client.run("select snowflake_ids.use_local_registry()")?;

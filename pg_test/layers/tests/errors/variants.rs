@@ -150,10 +150,8 @@ fn parts(attributes: &[Attribute], named: &Named) -> [Vec<String>; 3] {
                 _ if part.starts_with("detail") || part.starts_with("hint") => {
                     let mut chosen = Chosen { named, texts: Vec::new() };
                     chosen.tokens(token.clone().into());
-                    if let Some(format) =
-                        chosen.texts.first().filter(|text| text.starts_with('{') && text.ends_with('}'))
-                    {
-                        let name = format.trim_matches(['{', '}']).to_owned();
+                    let name = chosen.texts.first().and_then(|text| only_argument(text)).map(str::to_owned);
+                    if let Some(name) = name {
                         chosen.texts.clear();
                         chosen.name(&name);
                     }
@@ -199,13 +197,16 @@ fn texts_of(attributes: &[Attribute], named: &Named) -> Vec<String> {
     };
     let Ok(list) = attribute.meta.require_list() else { return Vec::new() };
     let Some(format) = first_literal(&list.tokens) else { return Vec::new() };
-    if !(format.starts_with('{') && format.find('}') == Some(format.len() - 1)) {
-        return vec![format];
-    }
+    let Some(name) = only_argument(&format) else { return vec![format] };
     let mut chosen = Chosen { named, texts: Vec::new() };
-    chosen.name(format.trim_matches(['{', '}']));
+    chosen.name(name);
     chosen.tokens(list.tokens.clone().into_iter().skip(1).collect());
     chosen.texts
+}
+
+/// Returns the name of the argument that a format string consists of; None for other format strings.
+fn only_argument(format: &str) -> Option<&str> {
+    format.strip_prefix('{')?.strip_suffix('}').filter(|name| !name.contains('}'))
 }
 
 /// Collects the texts from which a message is chosen.

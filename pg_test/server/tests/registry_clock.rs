@@ -185,6 +185,24 @@ fn a_node_behind_the_registry_is_served_at_midnight() -> Result<()> {
     over_midnight(-2.0)
 }
 
+/// By the node's clock, each range arrives after the end of its day.
+#[test]
+fn a_day_lasts_until_the_registrys_clock_ends_it() -> Result<()> {
+    const AN_HOUR: f64 = 3600.0;
+    let any = |builder: Builder| builder.false_clock().set("snowflake_ids.max_clock_jump", "2d");
+    let cluster = Cluster::of(any(auto()), &any(node().set("snowflake_ids.worker_id", "7")), 1)?;
+    cluster.create("t", "reset => 'day', step => 10, max_step => 10")?;
+    let midnight = until_midnight()?;
+    cluster.registry.set_clock(&format!("+{:.3}", midnight - AN_HOUR))?;
+    cluster.nodes[0].set_clock(&format!("+{:.3}", midnight + AN_HOUR))?;
+    let labels: Vec<String> =
+        cluster.session()?.column("select segment_nextval_text('t') from generate_series(1, 50)")?;
+    let today: String =
+        cluster.registry.connect("postgres")?.one("select to_char(now() at time zone 'utc', 'YYYYMMDD')")?;
+    assert!(labels.iter().all(|label| label.starts_with(&today)), "{today}: {labels:?}");
+    Ok(())
+}
+
 /// Rows at the registry keep their day, so that ids continue once the registry's clock is right.
 #[test]
 fn a_registry_whose_clock_is_days_ahead_begins_no_day() -> Result<()> {

@@ -42,7 +42,7 @@ PACKAGES := $(TARGET)/packages
   test fmt-check lint layers shellcheck doc typos deny check-arm64 test-core loom miri fuzz \
   installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
   sqlsmith chaos test-versions test-orm test-patroni test-citus test-pgdog test-page test-monitoring test-upgrade test-pg-upgrade \
-  package-deb package-rpm package-tar package-image test-packages test-cloudnative docker-check reproducible docs release next-version \
+  package-deb package-rpm package-tar package-image test-packages test-cloudnative docker-check reproducible docs release release-files next-version \
   bench
 
 ## Build
@@ -296,12 +296,17 @@ docs: ## make a book of the documents with a search, below target/book; its link
 	@echo '== book'
 	@devtools/docs.sh
 
-release: ## check that the last commit is a release, and put its files below target/release-files, with repositories signed by RELEASE_KEY; TRY=1 before the tag
+# PG_CONFIGS may be a pattern of files; the shell expands it.
+release: ## check that the last commit is a release, and put its files below target/release-files, with repositories signed by RELEASE_KEY; PG_CONFIGS='/usr/lib/postgresql/*/bin/pg_config' names the servers; TRY=1 before the tag
 	@devtools/release.sh check
-	@$(MAKE) --no-print-directory deny package-deb package-rpm package-tar reproducible
+	@$(MAKE) --no-print-directory deny
+	@for server in $(or $(PG_CONFIGS),$(PG_CONFIG)); do $(MAKE) --no-print-directory PG_CONFIG="$$server" release-files; done
+	@devtools/release-trees.sh $(TARGET)/release-files
+
+# The files for the major version of PG_CONFIG, built twice.
+release-files: package-deb package-rpm package-tar reproducible
 	@[[ $(PG_MAJOR) -lt 18 ]] || $(MAKE) --no-print-directory package-image
 	@devtools/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR) $(TARGET)/release-files
-	@devtools/release-trees.sh $(TARGET)/release-files
 
 next-version: ## begin VERSION=0.3.0 after a release: in all files that name the version, with an upgrade script; commits nothing
 	@devtools/next-version.sh "$(VERSION)"

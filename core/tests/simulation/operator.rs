@@ -53,11 +53,11 @@ impl World {
     }
 
     /// Resets the state file. If ids were ahead of the clock, the operator names the highest id. A server with a registry needs
-    /// no such id, because another worker id is leased.
+    /// no such id, because another worker id is leased. A clock that is ahead may be set right before the reset takes effect.
     fn reset(&mut self, server: usize) {
         let this = &self.servers[server];
-        let (layout, highest) = (this.layout, this.highest.get());
-        let default = layout.position_after(UnixMicros(this.clocks.wall(self.now()).0 + MAX_DRIFT));
+        let (layout, highest, now) = (this.layout, this.highest.get(), self.now());
+        let default = layout.position_after(UnixMicros(this.clocks.wall(now).0.min(now) + MAX_DRIFT));
         let untold = this.is_fixed() || this.is_alone();
         let above = (untold && highest >= default).then(|| layout.instant_of(highest));
         this.of_original.take();

@@ -26,12 +26,14 @@ pub fn session(host: &Host<'_>, number: usize) {
             continue;
         }
         let layout = sim.some_layout();
-        let scope = host.server.scope.get();
+        let before = host.server.scope.get();
         let ids =
             if layout == 0 { call(host, &session) } else { call_named(host, layout, &mut named[layout - 1]) };
+        // An id taken before the server joined the registry is not in the registry's scope (0). If the server left the registry
+        // meanwhile, the call may have waited for the worker id that the server then chose.
+        let has_own = sim.scope == Scope::Alone && before != 0;
+        let scope = if has_own { before } else { host.server.scope.get() };
         for id in ids {
-            // An id taken before the server joined the registry is not in the registry's scope.
-            let scope = if sim.scope == Scope::Alone { scope } else { host.server.scope.get() };
             sim.issued(&host.server, scope, layout, id);
         }
         let pause = if sim.happens_once_in(400) {

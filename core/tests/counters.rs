@@ -683,3 +683,12 @@ fn readers_that_are_admitted_after_a_term_are_told_nothing_that_comes_again() {
         server.shared.generator.next() > told
     });
 }
+
+#[test]
+fn a_high_water_mark_at_the_end_of_its_layout_is_raised_no_more() {
+    let machine = Machine::new(UnixMicros(own().instant_of(own().end_position()).0 - 2_000_000));
+    let server = Server::start(&machine, own(), FIXED, 1);
+    ids(&server, &own(), &Session::new()).unwrap();
+    assert_eq!(server.shared.generator.limit(), own().end_position());
+    assert_eq!(server.issuer().keep_ahead().unwrap(), None);
+}

@@ -108,6 +108,27 @@ fn a_database_whose_registry_changed_is_looked_into_first() {
     }
 }
 
+/// A server that stopped in such a transaction surveys its databases.
+#[cfg(feature = "guards")]
+#[test]
+fn a_transaction_is_unsettled_if_it_is_in_the_state_and_not_under_way() {
+    use super::counters::memory::{Machine, Server};
+    use snowflake_ids_core::UnixMicros;
+    use snowflake_ids_core::registry::lease_worker::LeaseRequests;
+    use snowflake_ids_core::server::state::Identity;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    let machine = Machine::new(UnixMicros(1_770_000_000_000_000));
+    let layout = "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap();
+    let server = Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker: 3 }, 1);
+    let (requests, status) = (LeaseRequests::default(), &server.shared.status);
+    assert_eq!(RegistryChanges::take(&requests, status), NO_CHANGES);
+    server.issuer().change(|state, _| state.moving_to = Some(2)).unwrap();
+    assert_eq!(RegistryChanges::take(&requests, status), RegistryChanges { unsettled: true, ..NO_CHANGES });
+    requests.changing.fetch_add(1, Relaxed);
+    assert_eq!(RegistryChanges::take(&requests, status), RegistryChanges { under_way: true, ..NO_CHANGES });
+}
+
 #[test]
 fn a_change_that_a_crash_cut_short_is_looked_for_until_the_state_is_settled() {
     let mut launch = Launch::default();

@@ -76,8 +76,8 @@ impl WorkerRows for Rows {
     fn held(&mut self, _: &Entry, _: [Option<i64>; 2], _: UnixMicros) -> Result<u64, ()> {
         Ok(0)
     }
-    fn rows(&mut self, _: u32, _: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
-        Ok(vec![std::mem::replace(&mut self.seen, self.now)])
+    fn rows(&mut self, _: u32, all: bool, _: [Option<i64>; 2]) -> Result<Vec<LeaseRow>, ()> {
+        Ok(if all { vec![std::mem::replace(&mut self.seen, self.now)] } else { Vec::new() })
     }
     fn lock(&mut self, _: u32, _: u32) -> Result<Option<LeaseRow>, ()> {
         Ok(Some(self.now))
@@ -118,6 +118,14 @@ fn a_row_is_written_only_if_it_is_still_as_it_was_seen() {
         let leased = worker_ids::lease(&mut rows, &only_one, &LeaseLimits::default(), NOW).unwrap();
         matches!(leased, Leased::None(_)) && rows.written.is_none()
     });
+}
+
+#[test]
+fn a_registry_whose_last_worker_id_was_used_has_none_under_disposable() {
+    let mut rows = Rows { seen: row(0), now: row(0), written: None };
+    let full = LeaseRequest { capacity: 1, policy: Policy::Disposable, ..request() };
+    let leased = worker_ids::lease(&mut rows, &full, &LeaseLimits::default(), NOW).unwrap();
+    assert!(matches!(leased, Leased::None(_)), "{leased:?}");
 }
 
 /// A registry that has leased no worker id. The registry's own server uses worker id 0 under a lease of another registry.

@@ -1,8 +1,10 @@
 //! Instants and durations as text, and the check of the wall clock.
 
+use super::memory::{Machine, Server};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::server::clock_reference::{Reading, Verdict};
+use snowflake_ids_core::server::state::Identity;
 use std::time::Duration;
 
 #[test]
@@ -53,12 +55,8 @@ fn a_step_back_leaves_the_clock_reference_where_it_is() {
 }
 
 /// A jump ahead is measured from the clock reference, which no step back may move.
-#[cfg(feature = "guards")]
 #[test]
 fn a_clock_that_was_set_back_in_steps_and_right_in_one_is_believed() {
-    use super::counters::memory::{Machine, Server};
-    use snowflake_ids_core::server::state::Identity;
-
     let now = UnixMicros(491_666 * HOUR);
     let machine = Machine::new(now);
     let layout = "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap();

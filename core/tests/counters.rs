@@ -1,9 +1,7 @@
 //! Generators of layouts other than the server's own layout: their slots and their high-water marks.
 
-pub mod memory;
-
+use super::memory::{Machine, Server};
 use super::rules::needs::needs;
-use memory::{Machine, Server};
 use snowflake_ids_core::generator::session::{Session, SessionError, take, wait_and_take};
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::{Lease, Policy};

@@ -1,9 +1,14 @@
 //! When a lease worker is started, in which database, and when a lease is renewed.
 
+use super::memory::{self, Machine};
+use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease_launch::{
     DatabaseUse, Databases, End, KnownRegistry, Lapse, Launch, LaunchAction, LeaseTask, RegistryChanges,
     Renewal, RenewalRound,
 };
+use snowflake_ids_core::registry::lease_worker::LeaseRequests;
+use snowflake_ids_core::server::state::Identity;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 const ZERO: Duration = Duration::ZERO;
@@ -109,18 +114,11 @@ fn a_database_whose_registry_changed_is_looked_into_first() {
 }
 
 /// A server that stopped in such a transaction surveys its databases.
-#[cfg(feature = "guards")]
 #[test]
 fn a_transaction_is_unsettled_if_it_is_in_the_state_and_not_under_way() {
-    use super::counters::memory::{Machine, Server};
-    use snowflake_ids_core::UnixMicros;
-    use snowflake_ids_core::registry::lease_worker::LeaseRequests;
-    use snowflake_ids_core::server::state::Identity;
-    use std::sync::atomic::Ordering::Relaxed;
-
     let machine = Machine::new(UnixMicros(1_770_000_000_000_000));
     let layout = "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap();
-    let server = Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker: 3 }, 1);
+    let server = memory::Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker: 3 }, 1);
     let (requests, status) = (LeaseRequests::default(), &server.shared.status);
     assert_eq!(RegistryChanges::take(&requests, status), NO_CHANGES);
     server.issuer().change(|state, _| state.moving_to = Some(2)).unwrap();

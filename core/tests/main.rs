@@ -32,6 +32,8 @@ mod layouts;
 mod lease;
 mod lease_launch;
 mod log_limit;
+#[cfg_attr(not(feature = "guards"), allow(dead_code, reason = "most tests that use it need the guards"))]
+mod memory;
 mod named;
 mod odds;
 mod page;

@@ -42,12 +42,12 @@ macro_rules! entry {
     };
 }
 
+mod bound;
 mod copy;
-mod segment;
-mod sequence;
+mod process;
 mod series;
 mod series_nextval;
 mod snowflake;
+mod tag;
 mod trigger;
 mod uuid;
-mod worker;

@@ -9,7 +9,7 @@ use crate::shared::leases::{LEASES, Leases};
 use crate::shared::segments::SEGMENTS;
 use snowflake_ids_core::registry::lease_worker::LeaseSettings;
 use snowflake_ids_core::registry::wire::LeaseError;
-use snowflake_ids_core::sequence::tickets::Answer;
+use snowflake_ids_core::tag::tickets::Answer;
 use std::time::Duration;
 
 /// The longest time that a call waits for the lease of a worker id.

@@ -3,24 +3,24 @@
 //! The algorithms are in the crate `snowflake_ids_core`. This crate connects the algorithms to the server. This crate also
 //! holds the settings, the shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
 
+mod bound;
 mod entry;
 mod issuer;
 mod lease;
 mod named;
 mod open_transaction;
 mod pg;
+mod process;
 mod progress;
 mod registry;
 mod safe_position;
-mod segment;
-mod sequence;
 mod series;
 mod settings;
 mod shared;
 mod snowflake;
 mod sql;
 mod store;
-mod worker;
+mod tag;
 
 use pgrx::prelude::*;
 
@@ -40,36 +40,36 @@ pub extern "C-unwind" fn _PG_init() {
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
     pg::shmem::request(pg::shmem::Wanted {
         blocks: &shared::BLOCKS,
-        begin: worker::saved_ranges::restore_high_water_marks,
-        end: worker::saved_ranges::save,
+        begin: process::saved_ranges::restore_high_water_marks,
+        end: process::saved_ranges::save,
     });
-    pg::redirect::redirect_calls(sequence::cache::targets_at_once);
-    pg::inline::keep_out(sequence::cache::is_redirecting);
+    pg::redirect::redirect_calls(bound::cache::targets_at_once);
+    pg::inline::keep_out(bound::cache::is_redirecting);
     open_transaction::watch();
-    sequence::changes::watch_appliers();
+    bound::changes::watch_appliers();
     pg::access::watch();
     pg::utility::watch(pg::utility::Watch {
-        database_created: worker::forget_database,
-        database_dropped: worker::leave_database,
-        sequence_dropped: sequence::changes::sequence_dropped,
-        setval_called: sequence::changes::setval_called,
-        sequence_altered: sequence::changes::altered,
-        identities_restarted: sequence::changes::identities_restarted,
+        database_created: process::forget_database,
+        database_dropped: process::leave_database,
+        sequence_dropped: bound::changes::sequence_dropped,
+        setval_called: bound::changes::setval_called,
+        sequence_altered: bound::changes::altered,
+        identities_restarted: bound::changes::identities_restarted,
         session_discarded,
         watches_columns: || settings::new_columns().is_some(),
-        columns_created: sequence::changes::columns_created,
+        columns_created: bound::changes::columns_created,
     });
     if !pg::server::upgrading() {
-        pg::worker::register_launcher();
+        pg::process::register_launcher();
     }
 }
 
 /// Forgets the last ids and numbers of this session. Called for DISCARD ALL, DISCARD SEQUENCES and RESET ALL.
 fn session_discarded() {
     snowflake::forget_last();
-    segment::cache::forget_last();
+    tag::cache::forget_last();
     series::forget_last();
-    sequence::forget_numbers();
+    bound::forget_numbers();
 }
 
 #[cfg(any(test, feature = "pg_test"))]

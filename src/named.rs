@@ -4,22 +4,22 @@
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
 use crate::pg::extension;
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::report::{new_report, not_ready, raise, report};
 use crate::pg::sequence::plan_anew;
-use crate::pg::tag::{self, TagText};
+use crate::pg::tag_text::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
-use crate::segment::timeout::SegmentTimeout;
 use crate::shared::generator::{SHARED, Shared};
 use crate::store::generator as store;
 use crate::store::tables::GENERATOR;
+use crate::tag::timeout::SegmentTimeout;
 use pgrx::PgSqlErrorCode;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::generator::named::{self, MAX_NAME_BYTES, Named, NamedError};
 use snowflake_ids_core::generator::session::Session;
-use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::server::issuer::SlotRef;
+use snowflake_ids_core::tag::directory::Tag;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::time::Duration;
@@ -123,7 +123,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
 
 /// Checks that the bytes can be a generator's name, and returns the name as the key for look-ups in the table of generators.
 pub fn checked(name: &[u8]) -> Result<Tag, NamedError> {
-    let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
+    let chars = if name.len() <= MAX_NAME_BYTES { tag_text::chars(name) } else { 0 };
     named::check_name(name, chars)?;
     Tag::new(name).ok_or(NamedError::LongName { bytes: name.len() })
 }

@@ -1,7 +1,7 @@
 //! Announces this process's open transaction to sessions that read a safe position: see
 //! [`snowflake_ids_core::generator::safe_position`].
 
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
 use crate::shared::generator::{SHARED, Shared};

@@ -4,7 +4,7 @@
 //! the call's transaction or subtransaction is then rolled back.
 
 use crate::pg::clock::SystemClock;
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::pg::{role, server};
 use crate::shared::progress::own_slot;

@@ -2,7 +2,7 @@
 
 use crate::issuer::issuer;
 use crate::pg::clock::SystemClock;
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::server;
 use crate::pg::snapshot::{self, Raw};
 use crate::pg::transaction::{self, Hooks};

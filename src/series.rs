@@ -8,14 +8,14 @@ mod monotonic;
 
 pub use cache::{CachedSeries, checked, look_up};
 
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::{role, server};
 use crate::store::series::Number;
 use cache::{USED, shown_key};
 use error::NoNumberError;
 use pgrx::pg_sys::Oid;
-use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Recent, SeriesError, SeriesKind};
+use snowflake_ids_core::tag::privilege::Action;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::rc::Rc;

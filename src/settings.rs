@@ -1,7 +1,7 @@
 //! The settings `snowflake_ids.*`: definitions, checks and current values. docs/settings.md explains each setting.
 
 use crate::pg::guc::{self, About, BadValue, Rule, read};
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::report::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{GucContext, GucFlags, GucSetting, PostgresGucEnum};

@@ -7,15 +7,15 @@ use crate::issuer::issuer;
 use crate::named::{self, CachedGenerator};
 use crate::open_transaction;
 use crate::pg::clock::SystemClock;
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::{random, server};
 use crate::registry::join;
 use crate::settings;
 use crate::shared::generator::{self, SHARED, Shared};
 use pgrx::check_for_interrupts;
+use snowflake_ids_core::bound::{BoundSequenceError, Increment};
 use snowflake_ids_core::generator::named::{Named, NamedError};
 use snowflake_ids_core::generator::session::{self, Session, SessionError, Waited};
-use snowflake_ids_core::sequence::bound_sequence::{BoundSequenceError, Increment};
 use snowflake_ids_core::server::issuer::{self as core_issuer, LayoutGenerator, SlotRef};
 use snowflake_ids_core::{
     Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,

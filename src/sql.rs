@@ -9,6 +9,7 @@
 
 mod attach;
 mod audit;
+mod bound;
 mod change;
 mod citus;
 mod decode;
@@ -22,14 +23,13 @@ mod registry;
 mod report;
 mod safe_position;
 mod segment;
-mod sequence;
 mod series;
 mod state;
 mod status;
 mod tag;
 mod text;
 mod uuid;
-mod worker;
+mod worker_id;
 
 /// The schema of the functions that users call by a qualified name.
 #[pgrx::pg_schema]

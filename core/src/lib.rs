@@ -10,19 +10,20 @@
 // this crate.
 extern crate self as snowflake_ids_core;
 
+pub mod bound;
 pub mod clock;
 pub mod error;
 pub mod generator;
 pub mod guard;
 pub mod ids;
 mod named_enum;
+pub mod process;
 pub mod registry;
 pub mod report;
-pub mod sequence;
 pub mod series;
 pub mod server;
 mod sync;
-pub mod worker;
+pub mod tag;
 
 pub use clock::{Clock, UnixMicros};
 pub use error::{Explain, Kind};

@@ -1,7 +1,7 @@
 //! The clock sweep: a hand visits the slots in turn, in search of a slot that was not used since the hand's last visit.
 
 use proptest::prelude::*;
-use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};
+use snowflake_ids_core::tag::clock_sweep::{SweptSlot, sweep};
 
 /// Slots as the hand finds them, the hand's place, and the number of slots visited in the last sweep. None: the slot is free.
 struct Slots {

@@ -1,6 +1,6 @@
 //! Counters, and resetting them.
 
-use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
+use snowflake_ids_core::tag::counts::{CountsCell, TagCounts};
 
 const FIRST: TagCounts = TagCounts { issued: 100, refills: 2, refill_time: 30, waits: 4, wait_time: 500 };
 const THEN: TagCounts = TagCounts { issued: 107, refills: 3, refill_time: 32, waits: 4, wait_time: 500 };

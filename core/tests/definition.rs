@@ -1,7 +1,7 @@
 //! Definitions of tags: valid and invalid definitions, their ids, and how long the ids last.
 
 use proptest::prelude::*;
-use snowflake_ids_core::sequence::definition::{
+use snowflake_ids_core::tag::definition::{
     Definition, DefinitionError, Exhausted, MAX_STEP, MAX_TAG_CHARS, Range, TagError, check_tag, forecast,
 };
 use snowflake_ids_core::{Explain, Kind};

@@ -4,8 +4,8 @@
 use parking_lot::RwLock;
 use proptest::prelude::*;
 use rustc_hash::FxBuildHasher;
-use snowflake_ids_core::sequence::definition::MAX_TAG_BYTES;
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, Tag, TagKey};
+use snowflake_ids_core::tag::definition::MAX_TAG_BYTES;
+use snowflake_ids_core::tag::directory::{DatabaseShare, Directory, DirectoryEntry, Tag, TagKey};
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::thread;

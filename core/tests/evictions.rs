@@ -3,14 +3,14 @@
 
 use super::refill_locks::slot::Slot;
 use proptest::prelude::*;
-use snowflake_ids_core::sequence::clock_sweep::{SweptSlot, sweep};
-use snowflake_ids_core::sequence::definition::Definition;
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{Demand, HighWaterMark, Outcome, Reached, Reserved, TagRow};
-use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::step::{Pace, SlowStart};
-use snowflake_ids_core::sequence::tickets::Answer;
-use snowflake_ids_core::worker::refill::{RefillSettings, RefillTask, SharedMemory};
+use snowflake_ids_core::process::refill::{RefillSettings, RefillTask, SharedMemory};
+use snowflake_ids_core::tag::clock_sweep::{SweptSlot, sweep};
+use snowflake_ids_core::tag::definition::Definition;
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::reservation::{Demand, HighWaterMark, Outcome, Reached, Reserved, TagRow};
+use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::step::{Pace, SlowStart};
+use snowflake_ids_core::tag::tickets::Answer;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

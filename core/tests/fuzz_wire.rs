@@ -8,10 +8,10 @@ use snowflake_ids_core::registry::lease::{Choice, LeaseRow as Worker, Preferred,
 use snowflake_ids_core::registry::wire::{
     LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
 };
-use snowflake_ids_core::sequence::definition::{Definition, MAX_STEP};
-use snowflake_ids_core::sequence::reservation::{Demand, Outcome, TagRow};
-use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::step::Pace;
+use snowflake_ids_core::tag::definition::{Definition, MAX_STEP};
+use snowflake_ids_core::tag::reservation::{Demand, Outcome, TagRow};
+use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::step::Pace;
 use snowflake_ids_core::{Field, Layout, UnixMicros};
 use std::time::Duration;
 

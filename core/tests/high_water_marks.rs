@@ -1,8 +1,8 @@
 //! Records of ids that rolled-back transactions handed out.
 
-use snowflake_ids_core::sequence::directory::{Directory, DirectoryEntry, Tag, TagKey};
-use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;
-use snowflake_ids_core::sequence::reservation::HighWaterMark;
+use snowflake_ids_core::tag::directory::{Directory, DirectoryEntry, Tag, TagKey};
+use snowflake_ids_core::tag::high_water_marks::HighWaterMarks;
+use snowflake_ids_core::tag::reservation::HighWaterMark;
 
 fn key(database: u32, tag: &str) -> TagKey {
     TagKey { database, source: 1, tag: Tag::new(tag.as_bytes()).unwrap() }

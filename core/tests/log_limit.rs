@@ -1,6 +1,6 @@
 //! Repeated messages in the log are limited.
 
-use snowflake_ids_core::worker::log_limit::{AGAIN, LogLimit};
+use snowflake_ids_core::process::log_limit::{AGAIN, LogLimit};
 use std::time::Duration;
 
 const fn at(seconds: u64) -> Duration {

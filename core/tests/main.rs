@@ -4,7 +4,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod backoff;
-mod bound_sequence;
+mod bound;
 mod chosen;
 mod citus;
 mod clock;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::Explain;
-use snowflake_ids_core::sequence::privilege::{Action, Privilege, PrivilegeError, Privileges};
+use snowflake_ids_core::tag::privilege::{Action, Privilege, PrivilegeError, Privileges};
 
 #[test]
 fn lists_are_read_in_any_case_and_written_in_one_order() -> Result<(), PrivilegeError> {

@@ -7,21 +7,21 @@ pub mod slot;
 use super::reservation::demand;
 use alone::Alone;
 use slot::Slot;
+use snowflake_ids_core::process::refill::{
+    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory, Tables,
+};
 use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, ReserveRequest};
-use snowflake_ids_core::sequence::definition::Definition;
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Outcome, Reached, Reserved, Share, TagRow};
-use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::slot::Trouble;
-use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::server::saved_range_file::{SavedRangeFile, SavedRanges};
-use snowflake_ids_core::worker::refill::{
-    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory, Tables,
-};
+use snowflake_ids_core::tag::definition::Definition;
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::reservation::{HighWaterMark, Outcome, Reached, Reserved, Share, TagRow};
+use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::slot::Trouble;
+use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! Slots with requests: a search finds all of these slots and no others. It looks at each slot without a request at most once.
 
 use proptest::prelude::*;
-use snowflake_ids_core::sequence::request_bitmap::{RequestBitmap, words};
-use snowflake_ids_core::sequence::tickets::{Answer, Tickets};
+use snowflake_ids_core::tag::request_bitmap::{RequestBitmap, words};
+use snowflake_ids_core::tag::tickets::{Answer, Tickets};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;

@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::sequence::definition::{Definition, Exhausted, Range};
-use snowflake_ids_core::sequence::reservation::{
+use snowflake_ids_core::tag::definition::{Definition, Exhausted, Range};
+use snowflake_ids_core::tag::reservation::{
     Demand, HighWaterMark, Outcome, Reserved, SavedRange, Share, TagRow, Unfit, may_lag,
 };
-use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::step::Pace;
+use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::step::Pace;
 use std::time::Duration;
 
 const DEFINITION: Definition = Definition {

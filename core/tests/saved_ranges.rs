@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 use rustc_hash::FxHashSet;
-use snowflake_ids_core::sequence::definition::Range;
-use snowflake_ids_core::sequence::reservation::{self, HighWaterMark};
 use snowflake_ids_core::server::form::RELEASE;
 use snowflake_ids_core::server::saved_ranges::{
     InUse, MAX_STOPS, Name, RecordedRange, SavedRecord, SavedRecords, Unreadable, VERSION, except, from_text,
     high_water_marks_of, taken, to_text,
 };
+use snowflake_ids_core::tag::definition::Range;
+use snowflake_ids_core::tag::reservation::{self, HighWaterMark};
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 

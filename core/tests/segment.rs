@@ -2,8 +2,8 @@
 #![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use parking_lot::Mutex;
-use snowflake_ids_core::sequence::definition::Range;
-use snowflake_ids_core::sequence::segment::{Miss, Period, Segment, Stamp, Supply};
+use snowflake_ids_core::tag::definition::Range;
+use snowflake_ids_core::tag::segment::{Miss, Period, Segment, Stamp, Supply};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,11 @@
 //! Keys of monotonic series in memory: each key's numbers grow, whichever keys lose their place in memory.
 
 use proptest::prelude::*;
-use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::Key;
 use snowflake_ids_core::series::monotonic::{
     Bucket, Hash, KeyMiss, Keys, Section, SectionBounds, SectionNeed, SectionRef, section_of,
 };
+use snowflake_ids_core::tag::definition::Range;
 use std::collections::BTreeMap;
 use std::thread;
 

@@ -1,7 +1,7 @@
 //! Sizes of segments: Leaf's rule, the multiplier, and limits that change.
 
 use proptest::prelude::*;
-use snowflake_ids_core::sequence::step::{Bounds, Pace, SlowStart, WAITED_LATELY};
+use snowflake_ids_core::tag::step::{Bounds, Pace, SlowStart, WAITED_LATELY};
 use std::time::Duration;
 
 const TARGET: Duration = Duration::from_mins(15);

@@ -1,7 +1,7 @@
 //! Time slices when more databases wait than there are slots.
 
 use proptest::prelude::*;
-use snowflake_ids_core::worker::time_slices::{
+use snowflake_ids_core::process::time_slices::{
     AHEAD, FORCE, GIVE_WAY, PAUSE, SliceEnd, SlicePlan, TIME_SLICE, TimeSlices, Urgency,
 };
 use std::collections::BTreeMap;

@@ -12,10 +12,10 @@ use snowflake_ids_core::registry::wire::{
     Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, ReceivedTag, RegistryName, Request,
     RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
-use snowflake_ids_core::sequence::definition::{Exhausted, Range};
-use snowflake_ids_core::sequence::reservation::{Demand, Outcome, Reserved, SavedRange, Share, Unfit};
-use snowflake_ids_core::sequence::segment::{Period, Supply};
-use snowflake_ids_core::sequence::step::Pace;
+use snowflake_ids_core::tag::definition::{Exhausted, Range};
+use snowflake_ids_core::tag::reservation::{Demand, Outcome, Reserved, SavedRange, Share, Unfit};
+use snowflake_ids_core::tag::segment::{Period, Supply};
+use snowflake_ids_core::tag::step::Pace;
 use std::fmt::Debug;
 use std::time::Duration;
 

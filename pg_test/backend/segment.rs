@@ -5,8 +5,8 @@ use pgrx::prelude::*;
 #[pg_schema]
 mod tests {
     use crate::backend_tests::{one, sqlstate};
-    use crate::segment;
     use crate::shared::segments::SEGMENTS;
+    use crate::tag;
     use pgrx::prelude::*;
 
     fn run(sql: &str) {
@@ -14,7 +14,7 @@ mod tests {
     }
 
     fn next(tag: &str) -> i64 {
-        segment::next("test", tag.as_bytes()).unwrap()
+        tag::next("test", tag.as_bytes()).unwrap()
     }
 
     /// Returns the number of slots in shared memory that a tag has.
@@ -107,7 +107,7 @@ mod tests {
     #[pg_test]
     fn text_keys_have_the_formats_of_their_rows() {
         run("SELECT snowflake_ids.segment_create('text', format => 'no. {n:3}')");
-        let text = || segment::next_text("test", b"text").unwrap();
+        let text = || tag::next_text("test", b"text").unwrap();
         assert_eq!([text(), text()], ["no. 001", "no. 002"]);
         run("SELECT snowflake_ids.segment_alter('text', format => '#{n}')");
         assert_eq!(text(), "#3");

@@ -1,7 +1,7 @@
 //! The trigger that fills a column with numbers of a series. To run fast, the trigger bypasses pgrx's trigger interface.
 
 use crate::pg::report::{new_report, raise, report};
-use crate::pg::tag;
+use crate::pg::tag_text;
 use crate::pg::text::{bytes_of, length_of};
 use crate::series;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -45,7 +45,7 @@ extern "C-unwind" fn series_fill_wrapper(call: pg_sys::FunctionCallInfo) -> pg_s
                 let text = cached.written(taken).unwrap_or_else(|report| raise(*report));
                 let room =
                     usize::try_from(column.modifier).ok().map(|room| room.saturating_sub(pg_sys::VARHDRSZ));
-                if room.is_some_and(|room| tag::chars(text.as_bytes()) > room) {
+                if room.is_some_and(|room| tag_text::chars(text.as_bytes()) > room) {
                     let (series, column) = (cached.shown(), column.shown());
                     let text = cached.series.write(taken.day, taken.number);
                     raise(report(SeriesError::LongText { series, text, column }));

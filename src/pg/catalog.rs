@@ -1,7 +1,7 @@
 //! The extension's tables in the catalog, and the only functions that open them.
 
 use super::extension;
-use super::process::PerProcess;
+use super::per_process::PerProcess;
 use super::read_lock::{Lock, Wait};
 use super::relation::Relation;
 use super::relcache;

@@ -1,6 +1,6 @@
 //! Databases of the cluster.
 
-use super::{tuple, worker};
+use super::{process, tuple};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// Returns whether a database may exist. Call only in workers, outside a transaction. Returns true if the catalog cannot be
 /// read.
 pub fn may_exist(database: u32) -> bool {
-    worker::transaction(|| name(database).is_some()).unwrap_or(true)
+    process::transaction(|| name(database).is_some()).unwrap_or(true)
 }
 
 /// Returns whether the data directory contains files of a database. Needs no transaction. Returns true if a check of a folder
@@ -54,7 +54,7 @@ pub fn all_in_use() -> Vec<u32> {
 pub fn may_be_used(database: u32) -> bool {
     let is_valid = |row: &pg_sys::FormData_pg_database| row.datconnlimit != INVALID;
     let look = || find(|row| (row.oid.to_u32() == database).then(|| is_valid(row)));
-    worker::transaction(|| look() == Some(true)).unwrap_or(true)
+    process::transaction(|| look() == Some(true)).unwrap_or(true)
 }
 
 /// The `datconnlimit` of a database that is partly dropped.

@@ -1,7 +1,7 @@
 //! Relcache invalidations, passed from one server callback to all listeners. A process can register only a few server
 //! callbacks, and a further registration ends the process. Other extensions also need callbacks: Citus uses half of them.
 
-use super::process::PerProcess;
+use super::per_process::PerProcess;
 use pgrx::{pg_guard, pg_sys};
 use std::cell::RefCell;
 use std::sync::Once;

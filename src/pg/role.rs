@@ -1,7 +1,7 @@
 //! Roles: the current role, memberships and privileges, and code that runs with the rights of another role.
 
 use super::guc;
-use super::process::PerProcess;
+use super::per_process::PerProcess;
 use pgrx::{pg_guard, pg_sys};
 use std::cell::Cell;
 use std::ffi::CStr;

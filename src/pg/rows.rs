@@ -5,7 +5,7 @@
 
 use super::catalog::{Open, Source, Table, Type, Unseen};
 use super::read_lock::{Lock, Wait};
-use super::tag::TagText;
+use super::tag_text::TagText;
 use super::text::bytes_of;
 use super::tuple;
 use pgrx::{FromDatum, IntoDatum, pg_sys};

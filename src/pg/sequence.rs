@@ -1,6 +1,6 @@
 //! Users' sequences: their properties, privileges, locks, and the server's sequence functions.
 
-use super::process::PerProcess;
+use super::per_process::PerProcess;
 use super::{relcache, role, tuple};
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! SQL statements. Most are planned once in each process. Some are planned for each run, because the best plan depends on
 //! the size of the tables.
 
-use super::process::PerProcess;
+use super::per_process::PerProcess;
 use super::report;
 use super::server;
 use super::text::TextOut;

@@ -1,6 +1,6 @@
 //! The utility hook for COPY FROM, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, RESTART IDENTITY, DISCARD and RESET ALL.
 
-use super::process::PerProcess;
+use super::per_process::PerProcess;
 use super::server;
 use super::transaction::{self, Hooks};
 use pgrx::{pg_guard, pg_sys};

@@ -4,7 +4,7 @@ use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
 use crate::pg::report::{caught, letters, log, new_report, raise, report, spi};
-use crate::pg::{guc, server, transaction, worker};
+use crate::pg::{guc, process, server, transaction};
 use crate::settings;
 use crate::shared::registries::{self, SharedEndpointStatus};
 use crate::store::citus;
@@ -44,7 +44,7 @@ impl Network for Libpq {
 
     fn options(&self, server: &str) -> Result<Options, RegistryError> {
         if !transaction::is_open() {
-            return worker::transaction(|| options(server)).map_err(RegistryError::NoServer);
+            return process::transaction(|| options(server)).map_err(RegistryError::NoServer);
         }
         PgTryBuilder::new(|| Ok(options(server)))
             .catch_when(Code::ERRCODE_QUERY_CANCELED, |error| error.rethrow())

@@ -7,12 +7,12 @@ use super::serve::{RegistryFailure, this};
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::to_utf8;
 use crate::pg::report::report;
-use crate::segment::error::SegmentError;
-use crate::segment::slot;
 use crate::settings;
 use crate::store::registry::OwnTables;
-use crate::store::segment;
 use crate::store::tables::SEGMENT;
+use crate::store::tag;
+use crate::tag::error::SegmentError;
+use crate::tag::slot;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::registry::error::UnusableRegistry;
 use snowflake_ids_core::registry::handover::{self, NodeServer, RolledBackTag};
@@ -67,7 +67,7 @@ impl NodeServer for ThisServer {
 
     fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, RegistryFailure> {
         let recorded = |(tag, high_water_mark): (_, _)| {
-            let tag_generation = segment::tag_generation(&tag)?;
+            let tag_generation = tag::tag_generation(&tag)?;
             Ok(to_utf8(tag.as_bytes()).map(|tag| RolledBackTag { tag, high_water_mark, tag_generation }))
         };
         let high_water_marks = SEGMENT.find().map(slot::high_water_marks).unwrap_or_default();

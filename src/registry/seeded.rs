@@ -2,13 +2,13 @@
 //! [`snowflake_ids_core::registry::handover::Seeded`].
 
 use crate::pg::catalog::Source;
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::report::{raise, spi};
 use crate::pg::transaction::{self, Hooks};
-use crate::segment::slot;
 use crate::store::registry as store;
+use crate::tag::slot;
 use snowflake_ids_core::registry::handover::Seeded;
-use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::tag::directory::Tag;
 use std::cell::RefCell;
 
 static SEEDED: PerProcess<RefCell<Seeded<(Source, Tag)>>> = PerProcess::new(RefCell::new(Seeded::NONE));

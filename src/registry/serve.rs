@@ -5,15 +5,15 @@ use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::encoding::from_utf8;
 use crate::pg::report::{raise, report};
-use crate::pg::{cluster, database, server, tag, worker};
-use crate::segment::error::SegmentError;
-use crate::segment::slot;
+use crate::pg::{cluster, database, process, server, tag_text};
 use crate::shared::generator::SHARED;
 use crate::store::citus;
 use crate::store::registry::OwnTables;
-use crate::store::segment::TagTables;
 use crate::store::tables::{self, SEGMENT, WORKER_LEASE};
-use crate::store::worker::{Rows, has_others};
+use crate::store::tag::TagTables;
+use crate::store::worker_id::{Rows, has_others};
+use crate::tag::error::SegmentError;
+use crate::tag::slot;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
@@ -22,9 +22,9 @@ use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::HighWaterMark;
 use snowflake_ids_core::server::issuer::IssuerError;
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::reservation::HighWaterMark;
 use snowflake_ids_core::{Explain, UnixMicros};
 
 /// Returns this database's name as a registry; None without the extension. Needs a transaction.
@@ -148,12 +148,12 @@ pub fn in_transaction<T>(
     work: impl FnOnce() -> Result<T, RegistryFailure>,
 ) -> Result<Option<T>, RegistryError> {
     let run = |source: Source| source.as_owner(work).unwrap_or_else(|failure| raise(failure));
-    worker::transaction(|| WORKER_LEASE.find().map(run)).map_err(RegistryError::Here)
+    process::transaction(|| WORKER_LEASE.find().map(run)).map_err(RegistryError::Here)
 }
 
 impl TagRegistry for TagTables {
     fn tag(&mut self, text: &str) -> Option<Tag> {
-        from_utf8(text).and_then(|bytes| tag::checked(&bytes).ok())
+        from_utf8(text).and_then(|bytes| tag_text::checked(&bytes).ok())
     }
 
     fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark> {

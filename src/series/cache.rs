@@ -4,25 +4,25 @@
 use super::error::NoNumberError;
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::SystemClock;
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::report::not_utf8;
 use crate::pg::sequence::plan_anew;
-use crate::pg::tag::{self, TagText};
+use crate::pg::tag_text::{self, TagText};
 use crate::pg::text::TextOut;
 use crate::pg::{role, server, transaction};
-use crate::segment::timeout::SegmentTimeout;
 use crate::shared::slot::Slot;
 use crate::store::series::{self as store, Number};
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
 use crate::store::{citus, registry, shard};
+use crate::tag::timeout::SegmentTimeout;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::pg_sys::{InvalidOid, Oid};
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::error::excerpt;
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::privilege::{Action, Privileges};
 use snowflake_ids_core::series::monotonic::SectionRef;
 use snowflake_ids_core::series::{self, Key, MAX_NAME_BYTES, Scope, Series, SeriesError};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::privilege::{Action, Privileges};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -320,7 +320,7 @@ fn forget() {
 
 /// Checks that the bytes can be a series' name, and returns the name as the key for look-ups.
 pub fn checked(name: &[u8]) -> Result<Tag, SeriesError> {
-    let chars = if name.len() <= MAX_NAME_BYTES { tag::chars(name) } else { 0 };
+    let chars = if name.len() <= MAX_NAME_BYTES { tag_text::chars(name) } else { 0 };
     series::check_name(name, chars)?;
     Tag::new(name).ok_or(SeriesError::LongName { bytes: name.len() })
 }

@@ -1,12 +1,12 @@
 //! Errors of calls for numbers of a series.
 
 use crate::pg::report::report;
-use crate::segment::error::SegmentError;
+use crate::tag::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::Explain;
+use snowflake_ids_core::process::locked::LockedError;
 use snowflake_ids_core::series::SeriesError;
-use snowflake_ids_core::worker::locked::LockedError;
 
 /// The reason why a series gave no number.
 #[derive(Debug, thiserror::Error, Explain)]

@@ -7,8 +7,8 @@ use crate::pg::server;
 use crate::store::series::{self as store, Number};
 use crate::store::shard::KeyTable;
 use pgrx::pg_sys::Oid;
-use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Scope, SeriesError};
+use snowflake_ids_core::tag::privilege::Action;
 
 /// Takes the next number of a key.
 pub fn next(cached: &CachedSeries, key: &Key) -> Result<Number, NoNumberError> {

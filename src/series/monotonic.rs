@@ -5,24 +5,24 @@ use super::cache::CachedSeries;
 use super::error::NoNumberError;
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding;
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
-use crate::segment::error::SegmentError;
-use crate::segment::{self, Served, slot, transaction_tags};
 use crate::shared::registries;
 use crate::shared::sections::{SECTIONS, Sections};
 use crate::shared::segments::{SEGMENTS, Segments};
 use crate::shared::slot::Slot;
-use crate::store::segment as store;
 use crate::store::series::Number;
 use crate::store::tables::SEGMENT;
+use crate::store::tag as store;
+use crate::tag::error::SegmentError;
+use crate::tag::{self, Served, slot, transaction_tags};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use snowflake_ids_core::error::NotReadyError;
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::segment::Miss;
 use snowflake_ids_core::series::monotonic::{self, Hash, SectionBounds, SectionNeed, SectionRef, section_of};
 use snowflake_ids_core::series::{Key, SeriesError, SeriesKind};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::segment::Miss;
 use std::cell::RefCell;
 use std::num::NonZeroU32;
 
@@ -171,7 +171,7 @@ fn supply(
     let tag = tag_of(cached, number);
     loop {
         let find = |slot, slot_generation| open(sections, slot, slot_generation, seen);
-        let (slot, section_ref, ahead) = match segment::serve(FUNCTION, &tag, find) {
+        let (slot, section_ref, ahead) = match tag::serve(FUNCTION, &tag, find) {
             Ok(Served::Buffers(found)) => found,
             Ok(Served::Own(taken, _)) => {
                 // The number is above all buffered ids. The buffered ids are discarded, because the key must not continue
@@ -184,7 +184,7 @@ fn supply(
             Err(error) => return Err(explained(error, cached, key)),
         };
         if ahead {
-            segment::ask_ahead(slot);
+            tag::ask_ahead(slot);
         }
         cached.record_section(number, slot, section_ref);
         match take(sections, slot, section_ref, hash) {

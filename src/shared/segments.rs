@@ -3,20 +3,20 @@
 
 use crate::pg::clock::SystemClock;
 use crate::pg::lock::{For, LwLock};
+use crate::pg::process_latch::WorkerLatch;
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
-use crate::pg::worker_latch::WorkerLatch;
 use crate::settings;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::sequence::counts::{CountsCell, TagCounts};
-use snowflake_ids_core::sequence::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey};
-use snowflake_ids_core::sequence::high_water_marks::HighWaterMarks;
-use snowflake_ids_core::sequence::request_bitmap::{self, RequestBitmap};
-use snowflake_ids_core::sequence::slot::Trouble;
-use snowflake_ids_core::worker::log_limit::LogLimit;
+use snowflake_ids_core::process::log_limit::LogLimit;
+use snowflake_ids_core::tag::counts::{CountsCell, TagCounts};
+use snowflake_ids_core::tag::directory::{DatabaseShare, Directory, DirectoryEntry, TagKey};
+use snowflake_ids_core::tag::high_water_marks::HighWaterMarks;
+use snowflake_ids_core::tag::request_bitmap::{self, RequestBitmap};
+use snowflake_ids_core::tag::slot::Trouble;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The least number of tags for which high-water marks can be kept, even if `max_tags` is lower.

@@ -7,10 +7,10 @@ pub use shared_text::SharedText;
 use crate::pg::clock::SystemClock;
 use crate::pg::wait::Condition;
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::sequence::counts::TagCounts;
-use snowflake_ids_core::sequence::segment::BufferStates;
-use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
 use snowflake_ids_core::series::monotonic::Section;
+use snowflake_ids_core::tag::counts::TagCounts;
+use snowflake_ids_core::tag::segment::BufferStates;
+use snowflake_ids_core::tag::slot::{SlotState, TagSlot};
 use std::ops::Deref;
 
 #[repr(C)]

@@ -1,9 +1,9 @@
 //! Worker slots of the refill workers and the lease worker.
 
 use crate::pg::clock::uptime;
-use crate::pg::worker_latch::WorkerLatch;
+use crate::pg::process_latch::WorkerLatch;
 use snowflake_ids_core::clock::micros;
-use snowflake_ids_core::worker::time_slices::SliceEnd;
+use snowflake_ids_core::process::time_slices::SliceEnd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 

@@ -3,13 +3,13 @@
 
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{bad_argument, denied, new_report, spi};
-use crate::pg::tag::TagText;
+use crate::pg::tag_text::TagText;
 use crate::pg::text::Text;
 use crate::pg::{extension, role, statement};
-use crate::segment::error::SegmentError;
 use crate::shared::generator::SHARED;
 use crate::store;
 use crate::store::tables::SEGMENT;
+use crate::tag::error::SegmentError;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

@@ -5,16 +5,16 @@ use crate::pg::read_lock::Wait;
 use crate::pg::relation::Relation;
 use crate::pg::report::spi;
 use crate::pg::rows::{self, Sought, View};
-use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{role, statement};
-use crate::segment::error::SegmentError;
-use crate::segment::{privilege, transaction_tags};
 use crate::store::tables::{REGISTRY_SERVER, SEGMENT};
+use crate::tag::error::SegmentError;
+use crate::tag::{privilege, transaction_tags};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::privilege::Action;
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::privilege::Action;
 
 /// The increment and the remainder of a tag's ids, and the highest reserved id. The highest id is None if registries on other
 /// servers reserve the ids, or if the tag restarts each period.
@@ -75,7 +75,7 @@ fn audit_tag(
     TableIterator<'static, (name!(increment, i64), name!(remainder, i64), name!(highest, Option<i64>))>,
     ErrorReport,
 > {
-    let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
+    let tag = tag_text::checked(tag.0).map_err(SegmentError::BadTag)?;
     Ok(TableIterator::once(numbers(&tag)?))
 }
 

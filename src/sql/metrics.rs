@@ -1,13 +1,13 @@
 //! Functions behind the views for metrics exporters, and the reset of the views' counts.
 
 use crate::pg::clock::SystemClock;
-use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::Text;
 use crate::pg::{server, time};
-use crate::segment::error::SegmentError;
-use crate::segment::privilege;
 use crate::shared::registries;
 use crate::shared::segments::SEGMENTS;
+use crate::tag::error::SegmentError;
+use crate::tag::privilege;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::clock::micros;
@@ -21,7 +21,7 @@ CREATE FUNCTION snowflake_ids.stats_reset(tag text DEFAULT NULL) RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 ")]
 fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
-    let tag = tag.map(|tag| tag::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;
+    let tag = tag.map(|tag| tag_text::checked(tag.0)).transpose().map_err(SegmentError::BadTag)?;
     let segments = SEGMENTS.ready("snowflake_ids.stats_reset")?;
     let here = server::database();
     segments.reset_counts(|key| key.database == here && tag.is_none_or(|tag| key.tag == tag));

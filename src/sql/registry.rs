@@ -4,16 +4,16 @@
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::{legible, to_utf8};
 use crate::pg::report::{bad_argument, new_report, not_ready, raise, report, spi};
-use crate::pg::tag::{self, TagArg};
+use crate::pg::tag_text::{self, TagArg};
 use crate::pg::text::Text;
 use crate::pg::{cluster, guc, replication, server, time, transaction};
 use crate::registry::{self, handover, join, seeded, serve};
-use crate::segment::error::SegmentError;
-use crate::segment::transaction_tags;
 use crate::settings;
 use crate::shared::registries;
 use crate::store::tables::SEGMENT;
 use crate::store::{citus, registry as store};
+use crate::tag::error::SegmentError;
+use crate::tag::transaction_tags;
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -162,7 +162,7 @@ fn registry_leave() -> Result<bool, ErrorReport> {
 /// Returns false if no registry is in use.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
-    let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
+    let tag = tag_text::checked(tag.0).map_err(SegmentError::BadTag)?;
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let unknown =
         || bad_argument("the tag is not in UTF-8", "Registries on other servers know tags in UTF-8 only.");

@@ -5,28 +5,28 @@ use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::encoding::{self, to_utf8};
 use crate::pg::report::{bad_argument, new_report, not_utf8, raise, report, spi};
-use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{cluster, extension, random, time};
-use crate::segment::error::SegmentError;
-use crate::segment::transaction_tags::{self, Change};
-use crate::segment::{self, privilege, slot};
 use crate::shared::segments::SEGMENTS;
 use crate::shared::slot::Slot;
 use crate::sql::generate::checked_count;
-use crate::store::segment as store;
 use crate::store::tables::SEGMENT;
+use crate::store::tag as store;
+use crate::tag::error::SegmentError;
+use crate::tag::transaction_tags::{self, Change};
+use crate::tag::{self, privilege, slot};
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated};
 use snowflake_ids_core::Clock;
-use snowflake_ids_core::sequence::definition::{Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast};
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::may_lag;
-use snowflake_ids_core::sequence::segment::BufferState;
-use snowflake_ids_core::sequence::slot::Trouble;
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
+use snowflake_ids_core::tag::definition::{Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::reservation::may_lag;
+use snowflake_ids_core::tag::segment::BufferState;
+use snowflake_ids_core::tag::slot::Trouble;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -40,21 +40,21 @@ fn segment_nextvals(
     let count =
         count.ok_or_else(|| bad_argument("count must not be null", "It is the number of ids to return."))?;
     let count = checked_count(count)?;
-    let next = move |_| segment::next("segment_nextvals", &tag).unwrap_or_else(|failure| raise(failure));
+    let next = move |_| tag::next("segment_nextvals", &tag).unwrap_or_else(|failure| raise(failure));
     Ok(SetOfIterator::new((0..count).map(next)))
 }
 
 /// Returns the last id that the session got for this tag. RESTRICTED, because parallel workers have sessions of their own.
 #[pg_extern(volatile, parallel_restricted)]
 fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
-    Ok(segment::last(tag.ok_or(SegmentError::NoTag)?.0)?)
+    Ok(tag::last(tag.ok_or(SegmentError::NoTag)?.0)?)
 }
 
 /// Returns the next number of a tag in the tag's format, such as `20261120-000001`.
 #[pg_extern(volatile, parallel_safe)]
 fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<TextOut, ErrorReport> {
     let tag = tag.ok_or(SegmentError::NoTag)?.0;
-    let text = segment::next_text("segment_nextval_text", tag)?;
+    let text = tag::next_text("segment_nextval_text", tag)?;
     TextOut::of(text).ok_or_else(|| cannot_be_written(tag))
 }
 
@@ -88,7 +88,7 @@ fn segment_check<'a>(
 fn check(row: &Tuple<'_>) -> Result<(), Box<ErrorReport>> {
     check_lengths(row)?;
     let tag = tag_of(row).ok_or_else(|| Box::new(SegmentError::NoTag.into()))?;
-    tag::checked(tag.0.as_bytes()).map_err(report)?;
+    tag_text::checked(tag.0.as_bytes()).map_err(report)?;
     let number = |name: &'static str| number(row, name);
     let definition = Definition {
         max_id: number("max_id")?,
@@ -200,7 +200,7 @@ fn segment_changed<'a>(
 #[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe)]
 fn segment_check_tag(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
     let tag = tag.ok_or(SegmentError::NoTag)?;
-    Ok(tag::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
+    Ok(tag_text::checked(tag.0).map(drop).map_err(SegmentError::BadTag)?)
 }
 
 /// Empties a tag's buffers, so that no session gets more ids from them. Returns the highest id that was handed out.
@@ -221,7 +221,7 @@ fn highest(
     reserved: Option<i64>,
     issued: fn(Source, &Tag, i64, i64) -> i64,
 ) -> Result<i64, ErrorReport> {
-    let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+    let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let reserved = reserved
         .ok_or_else(|| bad_argument("reserved must not be null", "It is the tag's highest reserved id."))?;

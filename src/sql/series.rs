@@ -5,7 +5,7 @@ use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
 use crate::pg::relation::Relation;
 use crate::pg::report::{denied, not_utf8, report, spi};
-use crate::pg::tag::TagText;
+use crate::pg::tag_text::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::pg::tuple::NoRow;
 use crate::pg::{role, statement};
@@ -18,13 +18,13 @@ use pgrx::Uuid;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{
     Key, MAX_KEY_BYTES, MAX_NAME_BYTES as MAX_SERIES_BYTES, MAX_TIME_ZONE_BYTES, Scope, Series, SeriesError,
     SeriesRow,
 };
+use snowflake_ids_core::tag::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::privilege::Action;
 use std::rc::Rc;
 
 /// Returns the name of a series, without looking up the series.

@@ -3,21 +3,21 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::report::{bad_argument, report, spi};
-use crate::pg::tag::{self, TagArg, TagText};
+use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, handed_on};
 use crate::pg::tuple::NoRow;
 use crate::pg::{role, statement};
-use crate::segment::error::SegmentError;
-use crate::segment::{privilege, slot};
 use crate::store::tables::SEGMENT;
+use crate::tag::error::SegmentError;
+use crate::tag::{privilege, slot};
 use pgrx::AnyNumeric;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
-use snowflake_ids_core::sequence::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::privilege::{Action, Privileges};
+use snowflake_ids_core::tag::definition::{MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::privilege::{Action, Privileges};
 
 struct ChangedTag {
     source: Source,
@@ -26,7 +26,7 @@ struct ChangedTag {
 
 impl ChangedTag {
     fn checked(tag: Option<TagArg<'_>>, action: Action) -> Result<Self, SegmentError> {
-        let tag = tag::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+        let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
         let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
         privilege::check(&tag, action, role::current(), None)?;
         Ok(Self { source, tag })
@@ -153,7 +153,7 @@ fn segment_revoke(
 /// Returns whether the current role has at least one of these privileges on a segment tag.
 #[pg_extern(schema = "snowflake_ids", stable, parallel_safe, strict)]
 fn has_segment_privilege(tag: TagArg<'_>, privilege: Text<'_>) -> Result<bool, ErrorReport> {
-    let tag = tag::checked(tag.0).map_err(SegmentError::BadTag)?;
+    let tag = tag_text::checked(tag.0).map_err(SegmentError::BadTag)?;
     let wanted = listed(Some(privilege))?;
     for action in [Action::Take, Action::Look, Action::Move] {
         if wanted.has(action.privilege()) && privilege::allows(&tag, action)? {

@@ -4,9 +4,9 @@ use super::tables::GENERATOR;
 use crate::pg::catalog::Unseen;
 use crate::pg::read_lock::Wait;
 use crate::pg::rows::{self, Sought};
-use crate::pg::tag::TagText;
+use crate::pg::tag_text::TagText;
 use snowflake_ids_core::generator::named::{GeneratorRow, Named, NamedError};
-use snowflake_ids_core::sequence::directory::Tag;
+use snowflake_ids_core::tag::directory::Tag;
 use std::time::Duration;
 
 /// Returns the generator with this name; None if there is no row. Waits at most `limit` for a lock on the table. Call only

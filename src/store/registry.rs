@@ -3,23 +3,23 @@
 //! table rows in JSON. SPI errors are returned; SQL errors are thrown.
 
 use super::citus;
-use super::segment::{self, TagTables, definition_of};
 use super::tables::REGISTRY_SERVER;
+use super::tag::{self, TagTables, definition_of};
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::encoding::{from_utf8, to_utf8};
 use crate::pg::read_lock::Wait;
 use crate::pg::rows;
 use crate::pg::statement::Statement;
-use crate::pg::tag::TagText;
+use crate::pg::tag_text::TagText;
 use pgrx::spi::SpiError;
 use serde_json::value::{RawValue, to_raw_value};
+use snowflake_ids_core::process::refill::{Received, Tables};
 use snowflake_ids_core::registry::handover::{NodeTables, RegistryTags, Standing};
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{self, ReceivedTag};
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{Reserved, Share, TagRow};
-use snowflake_ids_core::sequence::segment::Supply;
-use snowflake_ids_core::worker::refill::{Received, Tables};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::reservation::{Reserved, Share, TagRow};
+use snowflake_ids_core::tag::segment::Supply;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -235,7 +235,7 @@ impl RegistryTags for OwnTables {
     type Error = SpiError;
 
     fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, SpiError> {
-        segment::read_all(tags)
+        tag::read_all(tags)
     }
 
     fn put(&mut self, rows: &[&RawValue], Share { index, of }: Share) -> Result<(), SpiError> {

@@ -8,15 +8,15 @@ use crate::pg::catalog::{Source, Table, Unseen};
 use crate::pg::read_lock::Wait;
 use crate::pg::rows::{self, Sought};
 use crate::pg::statement::Statement;
-use crate::pg::tag::TagText;
+use crate::pg::tag_text::TagText;
 use crate::pg::text::TextOut;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::privilege::Privileges;
 use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::privilege::Privileges;
 use std::time::Duration;
 
 /// The RETURNING clause: the last value, and the first day of its period in days since 1970.

@@ -11,8 +11,8 @@ use crate::pg::statement::changed;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::{self, Oid};
 use pgrx::spi::SpiError;
-use snowflake_ids_core::sequence::privilege::Action;
 use snowflake_ids_core::series::{Key, Series};
+use snowflake_ids_core::tag::privilege::Action;
 use std::ffi::CString;
 
 /// Returns whether a role may perform `action` on the counters of a series. Returns true if the table is missing,

@@ -4,10 +4,10 @@
 use snowflake_ids_core::error::EXCERPT_CHARS;
 use snowflake_ids_core::registry::hosts;
 use snowflake_ids_core::registry::wire::{Request, Response};
-use snowflake_ids_core::sequence::directory::Tag;
 use snowflake_ids_core::series::serial::{self, Reset};
 use snowflake_ids_core::server::saved_ranges;
 use snowflake_ids_core::server::state::State;
+use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::{Explain, Format, Layout, PrefixedFormat};
 
 /// A parser of foreign bytes.
@@ -211,7 +211,7 @@ fn serial_format(bytes: &[u8]) {
 fn tag(bytes: &[u8]) {
     match Tag::new(bytes) {
         Some(tag) => assert_eq!(tag.as_bytes(), bytes),
-        None => assert!(bytes.len() > snowflake_ids_core::sequence::definition::MAX_TAG_BYTES),
+        None => assert!(bytes.len() > snowflake_ids_core::tag::definition::MAX_TAG_BYTES),
     }
     let _ = format!("{:?}", Tag::new(bytes));
 }

@@ -9,8 +9,8 @@ use crate::registry::wire::{
     Entry, LeaseError, LeaseRequest, Leased, MAX_REGISTRIES, MAX_TEXT_CHARS, MAX_TIMEOUT, RegistryName,
     Request, RequestBody, ReserveRequest, Response, ResponseBody, VERSION, cut, said,
 };
-use crate::sequence::definition::check_tag;
-use crate::sequence::reservation::{Demand, Share};
+use crate::tag::definition::check_tag;
+use crate::tag::reservation::{Demand, Share};
 use std::time::Duration;
 
 /// The largest time value of a setting.
@@ -100,8 +100,7 @@ impl RequestBody {
 }
 
 fn is_tag(tag: &str) -> Result<(), RequestError> {
-    let holds =
-        tag.len() <= crate::sequence::definition::MAX_TAG_BYTES && check_tag(tag.chars().count()).is_ok();
+    let holds = tag.len() <= crate::tag::definition::MAX_TAG_BYTES && check_tag(tag.chars().count()).is_ok();
     bound(holds, "tag", "1 to 128 characters")
 }
 

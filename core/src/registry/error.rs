@@ -4,8 +4,8 @@ use crate::clock::{human, micros};
 use crate::error::{Explain, Kind};
 use crate::registry::lease::Skew;
 use crate::registry::wire::{self, Stranger};
-use crate::sequence::reservation::Unfit;
 use crate::server::form::RELEASE;
+use crate::tag::reservation::Unfit;
 use std::time::Duration;
 
 /// The server is a node of a Citus cluster, and does not use the cluster's registry.

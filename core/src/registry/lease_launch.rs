@@ -8,10 +8,10 @@ mod renewal;
 
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
+use crate::process::backoff::Backoff;
 use crate::registry::lease_worker::LeaseRequests;
 use crate::server::issuer::IssuerStatus;
 use crate::server::state::{Here, State};
-use crate::worker::backoff::Backoff;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 use crate::registry::error::Complaint;
 use crate::registry::failover::Health;
 use crate::registry::wire;
-use crate::sequence::reservation::Share;
+use crate::tag::reservation::Share;
 use std::time::Duration;
 
 /// A registry on another server that this database uses.

@@ -2,9 +2,9 @@
 
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReserveRequest;
-use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{HighWaterMark, Outcome, Share};
-use crate::sequence::tag_rows::{LockWait, TagRows, reserve};
+use crate::tag::directory::Tag;
+use crate::tag::reservation::{HighWaterMark, Outcome, Share};
+use crate::tag::tag_rows::{LockWait, TagRows, reserve};
 
 /// The tables of a registry, within a transaction.
 pub trait TagRegistry: TagRows {

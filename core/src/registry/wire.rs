@@ -16,7 +16,7 @@ use crate::clock::UnixMicros;
 use crate::error::Explain;
 use crate::guard::{Guard, holds};
 use crate::registry::lease::{Choice, Holder, Policy, Preferred};
-use crate::sequence::reservation::{Demand, Outcome, Reached, Share, Unfit};
+use crate::tag::reservation::{Demand, Outcome, Reached, Share, Unfit};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;

@@ -9,9 +9,9 @@
 //! ids is handed out. So a saved range is used at most once, even if the table or the file is restored from an older
 //! state. A crash between these two steps only leaves a gap.
 
-use crate::sequence::directory::Tag;
-use crate::sequence::reservation::{HighWaterMark, Reserved, SavedRange};
 use crate::server::saved_ranges::{self, InUse, Name, SavedRecord, SavedRecords, Unreadable};
+use crate::tag::directory::Tag;
+use crate::tag::reservation::{HighWaterMark, Reserved, SavedRange};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;

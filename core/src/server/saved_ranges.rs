@@ -5,10 +5,10 @@
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
-use crate::sequence::definition::Range;
-use crate::sequence::reservation::{self, HighWaterMark};
-use crate::sequence::segment::{BufferStates, Period};
 use crate::server::form::{self, Head, Newer};
+use crate::tag::definition::Range;
+use crate::tag::reservation::{self, HighWaterMark};
+use crate::tag::segment::{BufferStates, Period};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -7,10 +7,10 @@ use loom::sync::Arc;
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::sequence::definition::Range;
-use snowflake_ids_core::sequence::request_bitmap::RequestBitmap;
-use snowflake_ids_core::sequence::segment::{Miss, Period, Segment, Supply};
-use snowflake_ids_core::sequence::tickets::{Answer, Tickets};
+use snowflake_ids_core::tag::definition::Range;
+use snowflake_ids_core::tag::request_bitmap::RequestBitmap;
+use snowflake_ids_core::tag::segment::{Miss, Period, Segment, Supply};
+use snowflake_ids_core::tag::tickets::{Answer, Tickets};
 use std::num::NonZeroU32;
 
 const ONE: NonZeroU32 = NonZeroU32::MIN;

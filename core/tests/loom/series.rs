@@ -7,8 +7,8 @@ use super::without::fails_without;
 use loom::sync::Arc;
 use loom::thread;
 use snowflake_ids_core::guard::Guard;
-use snowflake_ids_core::sequence::definition::Range;
 use snowflake_ids_core::series::monotonic::{Bucket, Hash, KeyMiss, Keys, Section, SectionRef};
+use snowflake_ids_core::tag::definition::Range;
 
 const HERE: SectionRef = SectionRef { slot_index: 0, owner: 1 };
 const A: Hash = Hash(1);

@@ -1,6 +1,6 @@
 //! A tag's slot in the test's memory.
 
-use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
+use snowflake_ids_core::tag::slot::{SlotState, TagSlot};
 use std::ops::Deref;
 
 #[derive(Default)]

@@ -8,16 +8,16 @@ use super::world::{Env, SECOND, TAGS, Tag, World, server_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::process::refill::Received;
 use snowflake_ids_core::registry::error::UnusableRegistry;
 use snowflake_ids_core::registry::handover::{
     self, NodeServer, NodeTables, Registries, RegistryTags, RolledBackTag, Seeded, Standing,
 };
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::ReceivedTag;
-use snowflake_ids_core::sequence::clock_sweep;
-use snowflake_ids_core::sequence::definition::Definition;
-use snowflake_ids_core::sequence::reservation::{Share, TagRow};
-use snowflake_ids_core::worker::refill::Received;
+use snowflake_ids_core::tag::clock_sweep;
+use snowflake_ids_core::tag::definition::Definition;
+use snowflake_ids_core::tag::reservation::{Share, TagRow};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;

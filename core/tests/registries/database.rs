@@ -2,16 +2,16 @@
 //! the statement, and this process may be killed after it.
 
 use super::world::{Env, TAGS, Tag, World};
+use snowflake_ids_core::process::refill::{self, Received};
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::tags::TagRegistry;
 use snowflake_ids_core::registry::wire;
-use snowflake_ids_core::sequence::definition::Definition;
-use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reserved, Share, TagRow, may_lag};
-use snowflake_ids_core::sequence::segment::Period;
-use snowflake_ids_core::sequence::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::series::serial::NumberFormat;
-use snowflake_ids_core::worker::refill::{self, Received};
+use snowflake_ids_core::tag::definition::Definition;
+use snowflake_ids_core::tag::directory;
+use snowflake_ids_core::tag::reservation::{HighWaterMark, Reserved, Share, TagRow, may_lag};
+use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use super::world::TAGS;
 use rustc_hash::{FxHashMap, FxHashSet};
-use snowflake_ids_core::sequence::definition::Range;
+use snowflake_ids_core::tag::definition::Range;
 
 /// The node that issued an id, and the time.
 type Taker = (usize, u64);

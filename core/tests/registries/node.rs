@@ -3,20 +3,20 @@
 use super::database::{Locked, SOURCE, Store, Tx, tag_of};
 use super::network::Net;
 use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
+use snowflake_ids_core::process::refill::{
+    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory,
+};
 use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::registry::failover::Health;
-use snowflake_ids_core::sequence::directory;
-use snowflake_ids_core::sequence::reservation::{HighWaterMark, Reached, SavedRange};
-use snowflake_ids_core::sequence::slot::{SlotState, TagSlot};
-use snowflake_ids_core::sequence::step::SlowStart;
-use snowflake_ids_core::sequence::tickets::Answer;
 use snowflake_ids_core::server::saved_range_file::{self, SavedRangeFile, SavedRanges};
 use snowflake_ids_core::server::saved_ranges::{InUse, Name, rest};
-use snowflake_ids_core::worker::refill::{
-    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory,
-};
+use snowflake_ids_core::tag::directory;
+use snowflake_ids_core::tag::reservation::{HighWaterMark, Reached, SavedRange};
+use snowflake_ids_core::tag::slot::{SlotState, TagSlot};
+use snowflake_ids_core::tag::step::SlowStart;
+use snowflake_ids_core::tag::tickets::Answer;
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use super::database::{DEFINITION, Line};
 use super::registry::Trouble;
 use super::world::{Event, SECOND, TAGS, World, registry_of};
 use snowflake_ids_core::registry::wire::Stranger;
-use snowflake_ids_core::sequence::reservation::Share;
+use snowflake_ids_core::tag::reservation::Share;
 
 /// The time until operators notice a fault. It is longer than any wait for a response, because an operator would not know of
 /// responses that are still on their way.

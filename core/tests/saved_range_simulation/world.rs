@@ -5,17 +5,17 @@ use super::file::{Disk, File};
 use super::process::{Pause, Process, Wait};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::guard::{Guard, holds};
-use snowflake_ids_core::sequence::clock_sweep::highest;
-use snowflake_ids_core::sequence::definition::{Definition, Range};
-use snowflake_ids_core::sequence::directory::Tag;
-use snowflake_ids_core::sequence::reservation::{
-    Demand, HighWaterMark, Outcome, Reached, Reserved, SavedRange, TagRow,
-};
-use snowflake_ids_core::sequence::segment::{Period, Segment, Stamp};
-use snowflake_ids_core::sequence::step::Pace;
-use snowflake_ids_core::sequence::transaction_tags::{Change, TransactionTags, TransactionTagsHost};
 use snowflake_ids_core::server::saved_range_file::{self, SavedRanges};
 use snowflake_ids_core::server::saved_ranges::{InUse, Name, from_text, rest};
+use snowflake_ids_core::tag::clock_sweep::highest;
+use snowflake_ids_core::tag::definition::{Definition, Range};
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::reservation::{
+    Demand, HighWaterMark, Outcome, Reached, Reserved, SavedRange, TagRow,
+};
+use snowflake_ids_core::tag::segment::{Period, Segment, Stamp};
+use snowflake_ids_core::tag::step::Pace;
+use snowflake_ids_core::tag::transaction_tags::{Change, TransactionTags, TransactionTagsHost};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;

@@ -9,9 +9,9 @@ use snowflake_ids_core::registry::lease_launch::{
     self, DatabaseUse, Databases, End, KnownRegistry, Launch, LaunchAction, LeaseTask, RegistryChanges,
     Renewal,
 };
-use snowflake_ids_core::sequence::tickets::Answer;
 use snowflake_ids_core::server::issuer::Issuer;
 use snowflake_ids_core::server::state::Chosen;
+use snowflake_ids_core::tag::tickets::Answer;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 

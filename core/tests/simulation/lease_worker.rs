@@ -19,8 +19,8 @@ use snowflake_ids_core::registry::wire::{
     self, LeaseError, RegistryName as Name, Request, RequestBody, Response,
 };
 use snowflake_ids_core::registry::worker_ids::{LeaseLimits, bound_request};
-use snowflake_ids_core::sequence::tickets;
 use snowflake_ids_core::server::issuer::Issuer;
+use snowflake_ids_core::tag::tickets;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};

@@ -1,6 +1,6 @@
 //! The time limit for waits for another server.
 
-use crate::pg::process::PerProcess;
+use crate::pg::per_process::PerProcess;
 use crate::pg::wait::{self, Event};
 use pgrx::{check_for_interrupts, pg_sys};
 use snowflake_ids_core::registry::error::ConnectionError;

@@ -1,12 +1,12 @@
 //! Errors of a session's calls for ids.
 
+use crate::bound::BoundSequenceError;
 use crate::error::{Explain, NotReadyError};
 use crate::generator::drift::GeneratorError;
 use crate::generator::named::NamedError;
 use crate::ids::shard::{Shard, ShardError};
 use crate::ids::uuid::UuidError;
 use crate::registry::wire::LeaseError;
-use crate::sequence::bound_sequence::BoundSequenceError;
 use crate::server::issuer::IssuerError;
 
 /// Reason why a session got no id.

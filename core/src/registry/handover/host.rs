@@ -5,7 +5,7 @@ use crate::registry::client::{Network, RegistryClient, RegistryTransaction};
 use crate::registry::error::{RegistryError, UnusableRegistry};
 use crate::registry::link::Endpoint;
 use crate::registry::wire::{ReceivedTag, RegistryName, RequestBody, Response};
-use crate::sequence::reservation::{HighWaterMark, Share, TagRow, Unfit};
+use crate::tag::reservation::{HighWaterMark, Share, TagRow, Unfit};
 use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::time::Duration;

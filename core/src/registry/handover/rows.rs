@@ -6,7 +6,7 @@ use crate::registry::client::Network;
 use crate::registry::error::{RegistryError, UnusableRegistry};
 use crate::registry::link::Endpoint;
 use crate::registry::wire::{MAX_BYTES, PAGE_BYTES, ReceivedTag, RequestBody, ResponseBody};
-use crate::sequence::reservation::{Reached, Share, Unfit};
+use crate::tag::reservation::{Reached, Share, Unfit};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Borrow;

@@ -4,7 +4,7 @@ use super::host::{RegistryTags, Standing};
 use super::rows::tag_of;
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReceivedTag;
-use crate::sequence::reservation::{Share, TagRow, Unfit};
+use crate::tag::reservation::{Share, TagRow, Unfit};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 

@@ -2,7 +2,7 @@
 
 use crate::clock::{UnixMicros, micros};
 use crate::registry::lease::until_renewal;
-use crate::sequence::tickets::Tickets;
+use crate::tag::tickets::Tickets;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
     Ordering::{Relaxed, Release},

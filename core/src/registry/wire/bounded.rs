@@ -1,7 +1,7 @@
 //! Limits of requests and responses.
 
 use crate::error::excerpt;
-use crate::sequence::reservation::Outcome;
+use crate::tag::reservation::Outcome;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;

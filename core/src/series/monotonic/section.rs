@@ -3,8 +3,8 @@
 //! Shared memory stores numbers as **offsets** from the section's **origin**. The lowest offset is 1. The number at an
 //! offset is `origin + offset * increment`.
 
-use crate::sequence::definition::Range;
 use crate::sync::{AtomicU64, Ordering};
+use crate::tag::definition::Range;
 
 /// The state that all keys of a section share. Only one process at a time may open, extend, shut or sweep a section; the
 /// callers hold a lock. Takers need no lock.

@@ -1,0 +1,90 @@
+//! The choice of a tag (a named id range) that loses its slot in shared memory to another tag. Slots are a cache.
+//!
+//! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor
+//! has not moved since the sweep's last visit of the slot. Sessions that take ids therefore write nothing for the
+//! sweep. Slots of the database with the most slots are reused first, so that all databases get the same share. A slot
+//! for which calls wait is never reused.
+
+use crate::tag::reservation::HighWaterMark;
+use crate::tag::segment::{BufferStates, Period};
+
+/// The number of further visits after the sweep has found a reusable slot. During these visits, the sweep looks for a
+/// reusable slot whose database has more slots.
+const LOOK_ON: usize = 1_024;
+
+/// The number of visits after which the sweep takes a recently used slot, because other processes wait for the sweep's
+/// end.
+const FAR: usize = 4_096;
+
+/// The state of one slot when the sweep visits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SweptSlot {
+    /// True if calls wait for ids of the slot.
+    pub awaited: bool,
+    /// True if ids of the slot were taken since the sweep's last visit.
+    pub moved: bool,
+    /// The number of slots that all tags of the slot's database have.
+    pub slots: u32,
+}
+
+/// Finds a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. If all visited
+/// slots were used recently, returns a recently used slot. Returns None if calls wait for ids of every slot.
+///
+/// `most` is the number of slots of the database with the most slots. `look` records the visit of a slot, and returns
+/// None for a free slot.
+pub fn sweep(
+    hand: &mut usize,
+    slots: usize,
+    most: u32,
+    mut look: impl FnMut(usize) -> Option<SweptSlot>,
+) -> Option<usize> {
+    let (mut found, mut moved, mut looks) = (None::<(u32, usize)>, None, 0..2 * slots);
+    while let Some(looked) = looks.next() {
+        if looked >= FAR && moved.is_some() {
+            break;
+        }
+        let slot_index = *hand % slots;
+        *hand = (slot_index + 1) % slots;
+        let Some(sight) = look(slot_index).filter(|sight| !sight.awaited) else { continue };
+        if sight.moved {
+            moved = Some(slot_index);
+        } else if found.is_none_or(|(slots, _)| sight.slots > slots) {
+            if found.is_none() {
+                looks.end = looks.end.min(looked + LOOK_ON);
+            }
+            found = Some((sight.slots, slot_index));
+            if sight.slots >= most {
+                break;
+            }
+        }
+    }
+    found.map(|(_, slot_index)| slot_index).or(moved)
+}
+
+/// Returns the highest id of a tag that any session has received. `reserved` is the highest id in the tag's row, and
+/// `tag_generation` the row's generation. The buffers count only if they end at the row's highest id. If the buffers do
+/// not end there, a transaction has handed out higher ids directly from the row.
+pub fn highest(
+    buffer_states: &BufferStates,
+    high_water_mark: Option<HighWaterMark>,
+    reserved: i64,
+    tag_generation: i64,
+) -> i64 {
+    let end = buffer_states.next.or(buffer_states.current).map(|buffer| buffer.range.last());
+    let issued = last_issued(buffer_states).filter(|_| end == Some(reserved)).unwrap_or(reserved);
+    let high_water_mark =
+        high_water_mark.filter(|high_water_mark| high_water_mark.tag_generation == tag_generation);
+    high_water_mark.map_or(issued, |high_water_mark| issued.max(high_water_mark.id))
+}
+
+/// Returns the highest id handed out of the buffers; None for a tag with periods. Ids below the first range, or between the
+/// two ranges, may be in use on another server, so they count as handed out.
+fn last_issued(buffer_states: &BufferStates) -> Option<i64> {
+    let buffer = match (buffer_states.current, buffer_states.next) {
+        (Some(current), Some(next)) if current.range.is_followed_by(&next.range) => current,
+        (_, Some(next)) => next,
+        (current, None) => current?,
+    };
+    let before = || buffer.range.first.checked_sub(1);
+    Some(buffer).filter(|buffer| buffer.period == Period::FOREVER)?.last_used().or_else(before)
+}

@@ -1,0 +1,109 @@
+//! Writes to the table of bound sequences, with the rights of the table's owner. The caller has checked that the role owns
+//! the sequence.
+
+use super::cache;
+use super::error::SequenceError;
+use crate::pg::report::{raise, spi};
+use crate::pg::sequence;
+use crate::pg::statement::Statement;
+use crate::pg::tag_text::TagText;
+use crate::pg::{server, transaction};
+use crate::settings;
+use crate::store::bound::Bound;
+use crate::store::tables::SEQUENCE_BINDING;
+use crate::tag::error::SegmentError;
+use pgrx::pg_sys::Oid;
+use pgrx::spi::SpiError;
+
+static FORGET_DROPPED: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()");
+static COUNT: Statement = Statement::new(
+    "SELECT count(*) FROM (SELECT FROM snowflake_ids.sequence_binding AS b
+         WHERE b.sequence OPERATOR(pg_catalog.<>) $1 LIMIT $2) AS b",
+);
+static RECORD: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.sequence_binding AS b (sequence, tag, last_number, generator) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (sequence) DO UPDATE SET tag = excluded.tag, last_number = excluded.last_number,
+         generator = excluded.generator, bound_at = excluded.bound_at, checked = true",
+);
+static REMEMBER: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET type = $2, cycles = $3, unlogged = $4, identity = $5
+     WHERE b.sequence OPERATOR(pg_catalog.=) $1",
+);
+static ERASE: Statement = Statement::new(
+    "DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence OPERATOR(pg_catalog.=) $1",
+);
+static CONFIRM: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET checked = true
+     WHERE b.sequence OPERATOR(pg_catalog.=) (SELECT r.sequence FROM snowflake_ids.sequence_binding AS r
+         WHERE r.sequence OPERATOR(pg_catalog.=) $1 AND NOT r.checked FOR UPDATE SKIP LOCKED)",
+);
+
+/// Records that a sequence is bound. The sequence must stand at its end (its maximum).
+pub fn record(
+    of: Oid,
+    tag: Option<&TagText>,
+    last_number: i64,
+    generator: Option<&TagText>,
+) -> Result<(), SequenceError> {
+    if !cache::stands_at_end(of) {
+        return Err(SequenceError::NotAtEnd(sequence::name(of)));
+    }
+    with_table(of, || {
+        FORGET_DROPPED.run(&[])?;
+        let most = settings::max_bound_sequences();
+        let others = COUNT.first(&[of.into(), most.into()], |row| row.get::<i64>(1))?.flatten();
+        if others.is_some_and(|others| others >= most) {
+            return Err(SequenceError::TooMany(most));
+        }
+        let (tag, generator) = (tag.copied(), generator.copied());
+        Ok(RECORD.run(&[of.into(), tag.into(), last_number.into(), generator.into()])?)
+    })
+}
+
+/// Stores the properties of a bound sequence that unbinding restores.
+pub fn remember(
+    of: Oid,
+    of_type: Option<Oid>,
+    cycles: Option<bool>,
+    unlogged: Option<bool>,
+    identity: Option<i8>,
+) -> Result<(), SequenceError> {
+    let values = [of.into(), of_type.into(), cycles.into(), unlogged.into(), identity.into()];
+    with_table(of, || Ok(REMEMBER.run(&values)?))
+}
+
+pub fn erase(of: Oid) -> Result<(), SequenceError> {
+    with_table(of, || Ok(ERASE.run(&[of.into()])?))
+}
+
+fn with_table(of: Oid, work: impl FnOnce() -> Result<(), SequenceError>) -> Result<(), SequenceError> {
+    let table = SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
+    table.as_owner(work)
+}
+
+/// Removes the rows of dropped sequences. Does nothing if the removal would need a wait for a lock: a remaining row does no
+/// harm before a new sequence gets the same oid, and the next binding removes the row.
+pub fn forget_dropped_at_once() {
+    at_once(|| FORGET_DROPPED.run(&[]));
+}
+
+/// Marks a sequence's row as checked if the sequence stands at its end. A restored row may be unchecked at first, because a
+/// dump may load the row before it sets the sequence to its end. A restart of the sequence restarts its tag only if the row
+/// is checked. Does not wait for locks.
+pub fn confirm(of: Oid) {
+    // In REPEATABLE READ, the update would fail on a row that another session has marked since the snapshot.
+    if matches!(cache::row_at_once(of), Ok(Some(Bound { is_checked: false, .. })))
+        && server::is_writable()
+        && transaction::sees_new_commits()
+        && cache::stands_at_end(of)
+    {
+        at_once(|| CONFIRM.run(&[of.into()]));
+    }
+}
+
+fn at_once(work: impl FnOnce() -> Result<(), SpiError>) {
+    let done = SEQUENCE_BINDING.find().and_then(|table| table.as_owner_at_once(|| cache::tidy(work)));
+    if let Some(Err(error)) = done {
+        raise(spi(error));
+    }
+}

@@ -1,0 +1,320 @@
+//! This process's cache of the database's bound sequences.
+//!
+//! Each sequence is looked up when it is first needed, and again after any change of the table of bindings. While another
+//! session has the table locked, cached rows are used, if they come from the same table and no later change of the table was
+//! committed.
+//!
+//! Without usable rows, calls are redirected to this extension as if sequences were bound. Such a redirection is always
+//! correct, because the extension's function decides for each sequence. The function treats a sequence that does not stand at
+//! its end (its maximum) as not bound. For a sequence at its end, the function waits until it can read the table.
+
+use crate::pg::catalog::{Source, Unseen};
+use crate::pg::per_process::PerProcess;
+use crate::pg::read_lock::Wait;
+use crate::pg::redirect::Targets;
+use crate::pg::relation::Relation;
+use crate::pg::report::{new_report, raise};
+use crate::pg::{sequence, server};
+use crate::shared::bindings;
+use crate::store::bound::{self as store, Binding, Bound};
+use crate::store::tables::SEQUENCE_BINDING;
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys::Oid;
+use rustc_hash::FxHashMap;
+use snowflake_ids_core::bound::{Increment, is_sentinel};
+use std::cell::{Cell, RefCell};
+
+/// The answer to the question whether the database has bound sequences.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum AnyBound {
+    None,
+    Some,
+    Undecided,
+}
+
+/// The result of the last read of the table of bindings.
+struct CachedSequences {
+    table: Source,
+    /// The number of committed changes at the time of the read; None if the result must not be used while the table is
+    /// locked.
+    changes: Option<u64>,
+    any: AnyBound,
+    targets: Option<Targets>,
+    /// The rows of sequences that were looked up; None for a sequence without a row.
+    rows: FxHashMap<u32, Option<Bound>>,
+    owned: FxHashMap<u32, Vec<(i16, Oid)>>,
+}
+
+/// The most entries of `rows`, and the most entries of `owned`. A full map is emptied before another entry is added.
+const MOST_KEPT: usize = 4_096;
+
+static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
+static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
+/// True if the planner hook redirected calls of the last planned statement to this extension.
+static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum OwnChange {
+    Nothing,
+    /// The transaction has removed rows of dropped sequences, or marked rows as checked. The cached results of other
+    /// sessions stay valid.
+    Tidied,
+    Changed,
+}
+
+static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::Nothing));
+/// True while this process changes the table only in ways that leave other sessions' cached results valid.
+static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+/// Returns the functions that calls are redirected to; None if no sequence of this database is bound. Waits for no lock,
+/// because this function runs for each planned statement. Needs a transaction.
+#[inline]
+pub fn targets_at_once() -> Option<Targets> {
+    let targets =
+        if any() == AnyBound::None { None } else { CACHE.borrow().as_ref().and_then(|known| known.targets) };
+    REDIRECTS.set(targets.is_some());
+    targets
+}
+
+/// Returns whether calls in the statement that is being planned are redirected. Calls no server function.
+pub fn is_redirecting() -> bool {
+    REDIRECTS.get()
+}
+
+/// Returns whether any sequence is bound. Needs a transaction.
+pub fn is_any_bound() -> bool {
+    match any() {
+        AnyBound::None => false,
+        AnyBound::Some => true,
+        AnyBound::Undecided => store::is_any(Wait::Yes(None)).unwrap_or(false),
+    }
+}
+
+/// Returns the bound sequences. Needs a transaction.
+pub fn bound() -> Vec<Oid> {
+    if any() == AnyBound::None { Vec::new() } else { store::all() }
+}
+
+/// Returns the bound sequence that a column owns or that the column's identity uses. Does not wait for locks. Needs a
+/// transaction.
+pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
+    let owned = owned_by(table);
+    let rows = owned.into_iter().filter(|(of, _)| *of == column);
+    let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
+    let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
+    // A sequence whose row could not be read is returned too; [`super::recorded_of_column`] checks that sequence again.
+    bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
+}
+
+fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
+    let is_known = |known: &CachedSequences| known.owned.get(&table.to_u32()).cloned();
+    if any() == AnyBound::None {
+        return Vec::new();
+    }
+    let known = CACHE.borrow().as_ref().and_then(is_known);
+    known.unwrap_or_else(|| {
+        let forgotten = FORGOTTEN.get();
+        let owned = sequence::owned_by(table);
+        keep(forgotten, table, owned.clone(), |known| &mut known.owned);
+        owned
+    })
+}
+
+/// Returns the tag or generator that a sequence is bound to; None if the sequence is not bound. If the sequence is not cached
+/// and the table is locked, waits for the lock, as the server's functions wait for a locked sequence. A timeout or a cancel
+/// ends the wait. Needs a transaction.
+pub fn binding_of(sequence: Oid) -> Option<Binding> {
+    let row =
+        row_at_once(sequence).or_else(|Locked| store::of_sequence(sequence, Wait::Yes(None))).ok()??;
+    believed(sequence, row)
+}
+
+/// Returns the tag or generator of a sequence that a call of nextval, currval or setval names. Does not wait for locks:
+/// while the table is locked, a sequence that does not stand at its end counts as not bound. Use [`binding_of`] for a
+/// sequence that this transaction has just altered, because that sequence may not stand at its end yet.
+pub fn called_binding_at_once(sequence: Oid) -> Result<Option<Binding>, Locked> {
+    match row_at_once(sequence) {
+        Ok(row) => Ok(row.and_then(|row| believed(sequence, row))),
+        Err(Locked) if stands_at_end(sequence) => Err(Locked),
+        Err(Locked) => Ok(None),
+    }
+}
+
+fn called_binding_of(sequence: Oid) -> Option<Binding> {
+    called_binding_at_once(sequence).unwrap_or_else(|Locked| binding_of(sequence))
+}
+
+fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
+    (row.is_checked || stands_at_end(sequence)).then_some(row.binding)
+}
+
+/// Returns the tag or generator of a sequence that a call of nextval, currval or setval names; None if the sequence is not
+/// bound. Locks a bound sequence, so that its binding stays until the transaction ends.
+pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
+    called_binding_of(sequence)?;
+    sequence::lock(sequence);
+    called_binding_of(sequence)
+}
+
+/// Returns whether a sequence stands at its end (its maximum), as a bound sequence does. A sequence gets to its end by
+/// `bind_sequence`, by setval, or by the last number that its own nextval can give. Needs a transaction.
+pub fn stands_at_end(sequence: Oid) -> bool {
+    let terms = sequence::terms(sequence)
+        .filter(|terms| terms.is_bigint && !terms.cycles && Increment::new(terms.increment).is_ok());
+    let position = Relation::find(sequence).and_then(|relation| relation.position());
+    terms.zip(position).is_some_and(|(terms, at)| is_sentinel(at.last_value, at.is_called, terms.max))
+}
+
+/// The error that the table is locked and the sequence is not cached.
+pub struct Locked;
+
+/// Returns the row of a sequence. Does not wait for locks. Needs a transaction.
+pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
+    if any() == AnyBound::None {
+        return Ok(None);
+    }
+    if let Some(row) = CACHE.borrow().as_ref().and_then(|known| known.rows.get(&sequence.to_u32())) {
+        return Ok(row.clone());
+    }
+    let forgotten = FORGOTTEN.get();
+    match store::of_sequence(sequence, Wait::No) {
+        Ok(row) => {
+            keep(forgotten, sequence, row.clone(), |known| &mut known.rows);
+            Ok(row)
+        }
+        Err(Unseen::NoTable) => Ok(None),
+        Err(Unseen::Locked) => Err(Locked),
+    }
+}
+
+/// Caches a result. Drops the result if the cache was invalidated since `forgotten` was read, or if the table could not be
+/// read.
+fn keep<V>(
+    forgotten: u64,
+    of: Oid,
+    value: V,
+    kept: impl FnOnce(&mut CachedSequences) -> &mut FxHashMap<u32, V>,
+) {
+    if FORGOTTEN.get() == forgotten
+        && let Ok(mut known) = CACHE.try_borrow_mut()
+        && let Some(known) = known.as_mut()
+        && known.any != AnyBound::Undecided
+    {
+        let kept = kept(known);
+        if kept.len() >= MOST_KEPT {
+            kept.clear();
+        }
+        kept.insert(of.to_u32(), value);
+    }
+}
+
+#[inline]
+fn any() -> AnyBound {
+    ANY.get().unwrap_or_else(learn)
+}
+
+/// Finds out whether any sequence is bound. Does not wait for locks.
+#[cold]
+fn learn() -> AnyBound {
+    let forgotten = FORGOTTEN.get();
+    let table = SEQUENCE_BINDING.find();
+    sequence::on_change(table.map(Source::oid), forget);
+    let Some(table) = table else { return learned(forgotten, None) };
+    // The count is read before the table. If a change is committed in between, the stored count is already outdated, which
+    // causes another look-up.
+    let committed = bindings::CHANGES.get().map(bindings::Changes::count);
+    let any = match store::is_any(Wait::No) {
+        Ok(true) => AnyBound::Some,
+        Ok(false) => AnyBound::None,
+        Err(Unseen::NoTable) => return learned(forgotten, None),
+        Err(Unseen::Locked) => return last_known(table, committed),
+    };
+    // A change of this transaction may be rolled back, and a standby counts no changes. In either case, the result must not
+    // be used while the table is locked.
+    let changes = committed.filter(|_| OWN.get() == OwnChange::Nothing && !server::in_recovery());
+    learned(forgotten, Some(CachedSequences::of(table, changes, any)))
+}
+
+fn learned(forgotten: u64, known: Option<CachedSequences>) -> AnyBound {
+    let any = known.as_ref().map_or(AnyBound::None, |known| known.any);
+    *CACHE.borrow_mut() = known;
+    // The answer is not stored if an invalidation arrived meanwhile, so that the next call looks again.
+    if FORGOTTEN.get() == forgotten {
+        ANY.set(Some(any));
+    }
+    any
+}
+
+/// Returns the cached answer for a locked table. The answer is not stored, so the next call tries to read the table again.
+fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
+    let serves = |known: &&CachedSequences| {
+        let is_as_it_was = known.changes.is_some() && known.changes == committed;
+        known.table == table && (known.any == AnyBound::Undecided || is_as_it_was)
+    };
+    if let Some(any) = CACHE.borrow().as_ref().filter(serves).map(|known| known.any) {
+        return any;
+    }
+    let undecided = CachedSequences::of(table, None, AnyBound::Undecided);
+    let any = undecided.any;
+    *CACHE.borrow_mut() = Some(undecided);
+    any
+}
+
+impl CachedSequences {
+    fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
+        let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
+        // SQL objects of an older version of the extension may lack the functions to redirect to.
+        let any = if targets.is_none() { AnyBound::None } else { any };
+        Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
+    }
+}
+
+fn forget() {
+    FORGOTTEN.set(FORGOTTEN.get().wrapping_add(1));
+    ANY.set(None);
+}
+
+pub fn changed() {
+    let own = if TIDIES.get() { OwnChange::Tidied } else { OwnChange::Changed };
+    OWN.set(OWN.get().max(own));
+}
+
+/// Runs `work`, which changes the table only in ways that leave other sessions' cached results valid.
+pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
+    struct EndOfTransaction;
+    impl Drop for EndOfTransaction {
+        fn drop(&mut self) {
+            TIDIES.set(false);
+        }
+    }
+    TIDIES.set(true);
+    // The flag is also reset after an error, because the session may continue after a rollback to a savepoint.
+    let _end = EndOfTransaction;
+    work()
+}
+
+/// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not count the changes.
+pub fn refuse_to_prepare() {
+    if OWN.get() == OwnChange::Changed {
+        let report = new_report(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "cannot PREPARE a transaction that has bound or unbound sequences",
+        );
+        raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
+    }
+}
+
+/// Counts the transaction's changes. Called after the commit, while the transaction still holds its locks.
+pub fn committed() {
+    if OWN.get() != OwnChange::Nothing
+        && let Some(changes) = bindings::CHANGES.get()
+    {
+        changes.add();
+    }
+    ended();
+}
+
+pub fn ended() {
+    OWN.set(OwnChange::Nothing);
+}

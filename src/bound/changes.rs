@@ -1,0 +1,174 @@
+//! Statements that change bound sequences. An altered or restarted bound sequence is set to its end (its maximum) again, so
+//! that the server's own nextval still fails. A dropped sequence loses its binding. New columns with a sequence are attached,
+//! unless the setting `snowflake_ids.new_columns` is off.
+
+use super::error::SequenceError;
+use super::{bind, cache};
+use crate::pg::extension;
+use crate::pg::per_process::PerProcess;
+use crate::pg::read_lock::{Lock, Wait};
+use crate::pg::relation::Relation;
+use crate::pg::relcache;
+use crate::pg::replication;
+use crate::pg::report::{raise, report, spi};
+use crate::pg::sequence;
+use crate::pg::statement::Statement;
+use crate::pg::tag_text::TagText;
+use crate::pg::transaction::{self, Hooks};
+use crate::settings;
+use crate::store::bound::Binding;
+use crate::store::tables::SEQUENCE_BINDING;
+use crate::tag::error::SegmentError;
+use crate::tag::privilege;
+use pgrx::pg_sys::Oid;
+use snowflake_ids_core::bound::{Increment, is_sentinel};
+use snowflake_ids_core::tag::privilege::Action;
+use std::cell::Cell;
+use std::ffi::c_int;
+
+static ATTACH: Statement = Statement::new("SELECT snowflake_ids_internal.attach_created($1, $2, $3)");
+static RESTART: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_restart($1, $2, $3)");
+
+/// True if this transaction has dropped a sequence that may have been bound.
+static DROPS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// True if this transaction may have applied a publisher's TRUNCATE.
+static TRUNCATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+
+static AT_COMMIT: Hooks = Hooks {
+    before_commit: at_commit,
+    before_prepare: || {
+        cache::refuse_to_prepare();
+        at_commit();
+    },
+    committed: cache::committed,
+    ended: || {
+        DROPS.set(false);
+        TRUNCATES.set(false);
+        cache::ended();
+    },
+    ..Hooks::none()
+};
+
+/// Records that a sequence is dropped. The row of the sequence's binding, if there is one, is removed at commit.
+pub fn sequence_dropped(of: Oid) {
+    if !matches!(cache::row_at_once(of), Ok(None)) {
+        DROPS.set(true);
+    }
+}
+
+/// In a database with bound sequences, refuses a call of the server's own setval that the planner hook did not redirect. The
+/// call could move a bound sequence away from its end. Later calls of nextval that are not redirected would then repeat
+/// numbers.
+pub fn setval_called() {
+    if cache::is_any_bound() {
+        raise(report(SequenceError::Unreached));
+    }
+}
+
+/// Attaches new columns that have a sequence of their own: the column `number`, or all columns of a new table if `number` is
+/// 0.
+pub fn columns_created(relation: Oid, number: c_int) {
+    if let Some(kind) = settings::new_columns()
+        && extension::keep()
+        // The SQL objects of version 0.2 lack this function until ALTER EXTENSION UPDATE.
+        && extension::function("snowflake_ids_internal.attach_created(pg_catalog.oid,pg_catalog.int4,pg_catalog.text)").is_some()
+    {
+        let attached = ATTACH.run(&[relation.into(), number.into(), kind.into()]);
+        attached.unwrap_or_else(|error| raise(spi(error)));
+    }
+}
+
+pub fn identities_restarted() {
+    settle_all(true, sequence::has_new_file);
+}
+
+/// Sets bound sequences to their end again, if this transaction has moved them.
+fn settle_all(follows: bool, is_moved: fn(Oid) -> bool) {
+    for of in cache::bound() {
+        // This transaction cannot have moved a sequence that another transaction has locked.
+        if let Some(lock) = Lock::take(of, Wait::No) {
+            let settled = is_moved(of) && settle(of, follows).unwrap_or_else(|error| raise(report(error)));
+            if !settled {
+                lock.release();
+            }
+        }
+    }
+}
+
+/// Makes logical replication's apply workers set bound sequences to their end again. A publisher's TRUNCATE restarts
+/// sequences without a statement on this server, and Postgres 19 also copies the publisher's values. The tags and generators
+/// of this server are not restarted. Call this function only while the server loads libraries.
+pub fn watch_appliers() {
+    transaction::watch(&AT_COMMIT);
+    relcache::listen(|_| {
+        if replication::is_applier() {
+            TRUNCATES.set(true);
+        }
+    });
+}
+
+fn at_commit() {
+    if TRUNCATES.replace(false) {
+        transaction::with_snapshot(|| settle_all(false, sequence::has_new_file));
+    }
+    if replication::is_setting_sequences() {
+        transaction::with_snapshot(|| settle_all(false, |_| true));
+    }
+    // The row of a dropped sequence is removed, because a later sequence may get the same oid.
+    if DROPS.replace(false) {
+        transaction::with_snapshot(bind::forget_dropped_at_once);
+    }
+}
+
+pub fn altered(of: Oid) {
+    // Only this transaction can have bound a sequence that this transaction created. If another transaction has locked the
+    // table of bindings, this transaction has not written to that table, so the sequence is not bound.
+    if (sequence::is_new(of) && !matches!(cache::row_at_once(of), Ok(Some(_))))
+        || cache::binding_of(of).is_none()
+    {
+        return;
+    }
+    settle(of, true).unwrap_or_else(|error| raise(report(error)));
+    // The sequence may have another owner now, so all sessions must look the sequence up again.
+    if let Some(table) = SEQUENCE_BINDING.find() {
+        table.announce();
+    }
+}
+
+/// Sets a bound sequence to its end again. With `follows`, a restart of the sequence also restarts its tag. Returns whether
+/// the sequence had to be moved.
+fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
+    let (Some(binding), Some(terms)) = (cache::binding_of(of), sequence::terms(of)) else { return Ok(false) };
+    let Some(relation) = Relation::find(of) else { return Ok(false) };
+    let Some(position) = relation.position() else { return Ok(false) };
+    if terms.cycles {
+        return Err(SequenceError::Cycles(sequence::name(of)));
+    }
+    Increment::new(terms.increment)?;
+    if is_sentinel(position.last_value, position.is_called, terms.max) {
+        return Ok(false);
+    }
+    relation.as_owner(|| sequence::setval(of, terms.max, true));
+    match binding {
+        // If `is_called` is set, the sequence was not restarted; only its maximum has changed.
+        _ if position.is_called || !follows => {}
+        Binding::Snowflake(_) => {
+            pgrx::notice!(
+                "sequence \"{}\" is not restarted: it gives snowflake ids, which follow the clock",
+                sequence::name(of)
+            );
+        }
+        Binding::Unreadable => {}
+        Binding::Segment(tag) => {
+            let highest = position.last_value.saturating_sub(1);
+            // The sequence's owner needs the right to move the tag, because the restart affects everyone who uses the tag.
+            privilege::check(&tag, Action::Move, relation.owner(), None)
+                .map_err(|error| SequenceError::of_tag(error, of))?;
+            let table =
+                SEQUENCE_BINDING.find().ok_or_else(|| SequenceError::of_tag(SegmentError::NoTable, of))?;
+            let arguments = [of.into(), TagText(*tag).into(), highest.max(0).into()];
+            table.as_owner(|| RESTART.run(&arguments))?;
+        }
+    }
+    Ok(true)
+}

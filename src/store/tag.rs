@@ -1,0 +1,199 @@
+//! SQL on the table of segment tags, the names of ranges of ids. Used by workers, and by transactions that have changed
+//! a tag. A call that finds ids in the buffers in shared memory runs none of this SQL.
+
+use crate::pg::catalog::Source;
+use crate::pg::encoding::to_utf8;
+use crate::pg::random;
+use crate::pg::read_lock::Wait;
+use crate::pg::report::{not_utf8, raise};
+use crate::pg::rows::{self, Sought, View};
+use crate::pg::statement::Statement;
+use crate::pg::tag_text::TagText;
+use crate::store::tables::SEGMENT;
+use pgrx::spi::{SpiError, SpiHeapTupleData};
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::series::serial::{NumberFormat, Reset};
+use snowflake_ids_core::tag::definition::Definition;
+use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::reservation::{Share, TagRow};
+use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
+use std::collections::BTreeSet;
+
+/// Reads and locks a row of the table of tags.
+///
+/// Column 14 tells whether the row was written on an earlier timeline. The previous primary may then have reserved
+/// further ids in a transaction that was not replicated.
+///
+/// The numbers of a dated tag start again with each period, such as a day. The period never goes back, even if the clock is
+/// moved back. The period ends when the clocks of the time zone first show the next period. If these clocks are put back over
+/// midnight, they show midnight twice, and AT TIME ZONE would choose the second midnight.
+macro_rules! read_sql {
+    ($place:literal, $from:literal, $otherwise:literal) => {
+        concat!(
+            "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
+                    p.label - date '1970-01-01',
+                    coalesce(s.period < p.label, false),
+                    (extract(epoch FROM CASE WHEN early.first AT TIME ZONE s.time_zone = following.label THEN early.first ELSE late.last END)
+                        * 1000000)::bigint,
+                    s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.life",
+            $place,
+            " FROM ",
+            $from,
+            " LATERAL (SELECT greatest(s.period,
+                               date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p,
+             LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS label) following,
+             LATERAL (SELECT following.label AT TIME ZONE s.time_zone AS last) late,
+             LATERAL (SELECT late.last - interval '24 hours' AS instant) before,
+             LATERAL (SELECT (following.label - (before.instant AT TIME ZONE s.time_zone - before.instant AT TIME ZONE 'UTC')) AT TIME ZONE 'UTC'
+                          AS first) early
+             WHERE s.tag = ",
+            $otherwise
+        )
+    };
+}
+
+static COLUMN_WITH_IDS: Statement = Statement::new(
+    "SELECT c.relation, c.attribute FROM snowflake_ids_internal.column_with_ids($1) AS c WHERE c.relation IS NOT NULL",
+);
+
+static READ_UNLOCKED: Statement =
+    Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s SKIP LOCKED"));
+static READ: Statement =
+    Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s"));
+/// Reads and locks the rows of several tags, in the order of the tags in the argument.
+static READ_ALL: Statement = Statement::of_many(read_sql!(
+    ", n.place",
+    "jsonb_array_elements_text(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (tag, place),
+         snowflake_ids.segment s,",
+    "n.tag ORDER BY n.place FOR NO KEY UPDATE OF s"
+));
+
+static WRITE: Statement = Statement::new(
+    "UPDATE snowflake_ids.segment
+     SET max_id = $2, period = coalesce(date '1970-01-01' + $3, period), version = $4,
+         system_identifier = snowflake_ids_internal.system_identifier(), timeline = snowflake_ids_internal.timeline(),
+         update_time = clock_timestamp()
+     WHERE tag = $1",
+);
+
+static SET_BACK: Statement = Statement::new(
+    "UPDATE snowflake_ids.segment
+     SET max_id = $2, version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
+     WHERE tag = $1 AND max_id = $3 AND version = $4 AND reset IS NULL",
+);
+
+static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
+
+static TAG_GENERATION: Statement = Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1");
+
+static CREATE: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.segment (tag, increment, remainder) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+);
+
+/// The table of tags; None if the extension was dropped.
+pub struct TagTables(pub Option<Source>);
+
+impl TagRows for TagTables {
+    type Error = SpiError;
+
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, SpiError> {
+        let statement = if wait == LockWait::Skip { &READ_UNLOCKED } else { &READ };
+        statement.first(&[TagText(*tag).into()], row_of)
+    }
+
+    fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
+        // A locked table cannot be read without a wait. The tag may then exist, so it counts as taken.
+        Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
+            .unwrap_or(true))
+    }
+
+    fn create(&mut self, tag: &Tag, share: Share) -> Result<(), SpiError> {
+        CREATE.run(&[TagText(*tag).into(), i64::from(share.of).into(), i64::from(share.index).into()])
+    }
+
+    fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
+        write_version(tag, max_id, period, version)
+    }
+
+    fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), SpiError> {
+        SET_BACK.run(&[TagText(*tag).into(), before.into(), last.into(), version.into()])
+    }
+
+    fn new_version(&mut self) -> i64 {
+        random::token()
+    }
+}
+
+pub fn read(tag: &Tag) -> Result<Option<TagRow>, SpiError> {
+    READ.first(&[TagText(*tag).into()], row_of)
+}
+
+/// Reads and locks the existing rows of these tags, in the order of the tags. The tags are in UTF-8.
+pub fn read_all(tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, SpiError> {
+    let names: Vec<&String> = tags.iter().collect();
+    let json = serde_json::json!(names).to_string().into_bytes();
+    let rows = READ_ALL.all(&[json.into()], |row| {
+        let place = row.get::<i64>(16)?.and_then(|place| usize::try_from(place - 1).ok());
+        Ok(place.and_then(|place| names.get(place)).map(|tag| row_of(row).map(|row| ((*tag).clone(), row))))
+    })?;
+    rows.into_iter().flatten().collect()
+}
+
+/// Returns the generation of a tag; None if the tag does not exist.
+pub fn tag_generation(tag: &Tag) -> Result<Option<i64>, SpiError> {
+    Ok(TAG_GENERATION.first(&[TagText(*tag).into()], |row| row.get::<i64>(1))?.flatten())
+}
+
+/// Finds a column whose default creates ids of this tag, in a table that has rows. Returns the names of the table and the
+/// column, quoted for SQL.
+pub fn column_with_ids(tag: &Tag) -> Result<Option<(String, String)>, SpiError> {
+    let name = |of: Option<TagText>| of.map(|name| name.shown()).unwrap_or_default();
+    COLUMN_WITH_IDS.first(&[TagText(*tag).into()], |row| Ok((name(row.get(1)?), name(row.get(2)?))))
+}
+
+/// Records that ids up to `max_id` are handed out or reserved.
+pub fn write(tag: &Tag, max_id: i64, period: Period) -> Result<(), SpiError> {
+    write_version(tag, max_id, period, random::token())
+}
+
+/// Ensures that all ids that are reserved later are above a value.
+pub fn raise_above(tag: &Tag, value: i64) -> Result<(), SpiError> {
+    RAISE.run(&[TagText(*tag).into(), value.into()])
+}
+
+fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
+    WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
+}
+
+/// Reads a tag's definition from a row. The definition's columns begin at column `first`.
+pub fn definition_of(row: &SpiHeapTupleData<'_>, first: usize) -> Result<Definition, SpiError> {
+    let number = |column| Ok::<_, SpiError>(row.get::<i64>(first + column)?.unwrap_or_default());
+    Ok(Definition {
+        max_id: number(0)?,
+        start: number(1)?,
+        step: number(2)?,
+        max_step: number(3)?,
+        increment: number(4)?,
+        remainder: number(5)?,
+        max_value: number(6)?,
+    })
+}
+
+fn row_of(row: &SpiHeapTupleData<'_>) -> Result<TagRow, SpiError> {
+    let definition = definition_of(row, 1)?;
+    let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
+    let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
+    // Invalid UTF-8 is an error, because a replacement character would silently change the formatted numbers.
+    let utf8 = |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(not_utf8("format")));
+    let format = row.get::<TagText>(8)?.map_or_else(|| NumberFormat::default_for(reset).to_string(), utf8);
+    let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
+        (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },
+        _ => Period::FOREVER,
+    };
+    let is_over = row.get::<bool>(11)?.unwrap_or(false);
+    let version = row.get::<i64>(13)?.unwrap_or_default();
+    let may_lag = row.get::<bool>(14)?.unwrap_or(false);
+    let tag_generation = row.get::<i64>(15)?.unwrap_or_default();
+    Ok(TagRow { definition, period, format, version, tag_generation }.now(is_over, may_lag))
+}

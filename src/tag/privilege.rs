@@ -1,0 +1,120 @@
+//! Privileges on tags.
+//!
+//! A session reads the privilege tables once for each tag and role. The result is cached until an invalidation message
+//! reports a change of the tables, a role or a membership.
+
+use super::cache::{self, Permit};
+use super::error::SegmentError;
+use super::timeout::SegmentTimeout;
+use crate::pg::catalog::{Table, Unseen, is_superuser};
+use crate::pg::read_lock::Wait;
+use crate::pg::rows::{self, Row, Sought};
+use crate::pg::tag_text::TagText;
+use crate::pg::{role, server};
+use crate::shared::segments::Segments;
+use crate::shared::slot::Slot;
+use crate::store::tables::{SEGMENT, SEGMENT_PRIVILEGE, SEGMENT_RESTRICTED};
+use pgrx::pg_sys::{InvalidOid, Oid};
+use snowflake_ids_core::tag::directory::{Tag, TagKey};
+use snowflake_ids_core::tag::privilege::{Action, Privileges};
+
+/// Checks that the current role may take ids of a tag, and returns the permit for the cache. Fails if the privilege tables
+/// stay locked.
+pub fn to_take(tag: &Tag, timeout: &SegmentTimeout) -> Result<Permit, SegmentError> {
+    let known = cache::find(tag.as_bytes()).and_then(cache::CachedTag::known_permit);
+    known.map_or_else(|| check(tag, Action::Take, role::current(), Some(timeout)), Ok)
+}
+
+/// Checks that a role has the right to `action` on a tag. Fails if the privilege tables stay locked.
+pub fn check(
+    tag: &Tag,
+    action: Action,
+    role: Oid,
+    timeout: Option<&SegmentTimeout>,
+) -> Result<Permit, SegmentError> {
+    role::on_change(cache::forget_permits);
+    match permit(tag, action, role, timeout) {
+        Ok(permit) => permit.ok_or_else(|| SegmentError::denied(tag, action, role)),
+        Err(Unseen::Locked) => {
+            Err(SegmentError::rights_locked(tag, timeout.map(SegmentTimeout::limit).unwrap_or_default()))
+        }
+        Err(Unseen::NoTable) => Err(SegmentError::NoTable),
+    }
+}
+
+/// Returns whether the current role has the right to `action` on a tag. Fails if the extension does not exist any more.
+pub fn allows(tag: &Tag, action: Action) -> Result<bool, SegmentError> {
+    match permit(tag, action, role::current(), None) {
+        Err(Unseen::NoTable) => Err(SegmentError::NoTable),
+        permit => Ok(matches!(permit, Ok(Some(_)))),
+    }
+}
+
+fn permit(
+    tag: &Tag,
+    action: Action,
+    role: Oid,
+    timeout: Option<&SegmentTimeout>,
+) -> Result<Option<Permit>, Unseen> {
+    let open = matches!(action, Action::Take | Action::Look) && !is_restricted(tag, timeout)?;
+    if open {
+        return Ok(Some(Permit::ANY_ROLE));
+    }
+    let allowed = administers(role) || granted(tag, role, timeout)?.allow(action);
+    Ok(allowed.then_some(Permit::of(role)))
+}
+
+/// Returns the tags that have a slot and that the current role may see, with their slots. Tags of other databases are visible
+/// only to roles that may see all activity.
+pub fn visible(segments: &'static Segments) -> impl Iterator<Item = (TagKey, &'static Slot)> {
+    let (here, all) = (server::database(), server::may_see_all_activity());
+    segments.slots.iter().enumerate().filter_map(move |(slot_index, slot)| {
+        // The lock is released before the rights are checked, because the check may fail.
+        let key = segments.directory.read().get(slot_index).copied()?;
+        let is_seen = || key.database == here && matches!(allows(&key.tag, Action::Look), Ok(true));
+        (all || is_seen()).then_some((key, slot))
+    })
+}
+
+/// Returns whether a role manages all tags of this database. Superusers and roles that may write to the table of tags manage
+/// all tags.
+pub fn administers(role: Oid) -> bool {
+    is_superuser(role) || SEGMENT.find().is_some_and(|source| role::may_update(role, source.oid()))
+}
+
+fn is_restricted(tag: &Tag, timeout: Option<&SegmentTimeout>) -> Result<bool, Unseen> {
+    let mut found = false;
+    each_row(&SEGMENT_RESTRICTED, tag, timeout, |_| found = true)?;
+    Ok(found)
+}
+
+/// Returns a role's privileges on a tag: the privileges that are granted to the role itself, to roles of which it is a
+/// member, or to PUBLIC (role 0).
+fn granted(tag: &Tag, role: Oid, timeout: Option<&SegmentTimeout>) -> Result<Privileges, Unseen> {
+    let mut grants = Vec::new();
+    let record = |row: &Row<'_>| grants.push((row.oid(c"grantee"), row.text(c"privileges")));
+    each_row(&SEGMENT_PRIVILEGE, tag, timeout, record)?;
+    let theirs = grants.into_iter().filter_map(|(grantee, list)| {
+        let grantee = grantee?;
+        let has = grantee == InvalidOid || role::has_rights_of(role, grantee);
+        list.filter(|_| has).map(|list| Privileges::stored(&list))
+    });
+    Ok(theirs.fold(Privileges::NONE, Privileges::with))
+}
+
+fn each_row(
+    table: &'static Table,
+    tag: &Tag,
+    timeout: Option<&SegmentTimeout>,
+    each: impl FnMut(&Row<'_>),
+) -> Result<(), Unseen> {
+    let wait = Wait::Yes(timeout.map(SegmentTimeout::left));
+    rows::look(table, wait, &[(c"tag", Sought::Text(&TagText(*tag)))], each).map(drop)
+}
+
+impl SegmentError {
+    #[cold]
+    fn denied(tag: &Tag, action: Action, role: Oid) -> Self {
+        Self::Denied { tag: TagText(*tag).shown(), action, role: role::name(role).unwrap_or_default() }
+    }
+}

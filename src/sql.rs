@@ -13,7 +13,6 @@ mod bound;
 mod change;
 mod citus;
 mod decode;
-mod former;
 mod generate;
 mod generator;
 mod layout;

@@ -115,8 +115,6 @@ mod state_write;
 mod syncs;
 mod texts;
 mod upgrade;
-mod upgrade_from_cluster;
-mod upgrade_from_release;
 mod uuid;
 mod worker_chosen;
 mod worker_crash;

@@ -31,7 +31,7 @@ const NEW: &str = "snowflake_ids.state.json.new";
 const REJECTED: &str = "snowflake_ids.state.json.rejected";
 /// The marker file shows that a state file was written. The marker file is in another folder than the state file, so that one
 /// mistake does not delete both files. Postgres keeps no table files in `pg_logical`.
-const MARKER_FILE: &str = "pg_logical/snowflake_ids.witness";
+const MARKER_FILE: &str = "pg_logical/snowflake_ids.marker";
 const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
 
@@ -66,7 +66,7 @@ impl StateStore for Server<'_> {
         Ok(Some((text, file_identity(&file.metadata()?))))
     }
 
-    fn is_witnessed(&self) -> io::Result<bool> {
+    fn has_marker_file(&self) -> io::Result<bool> {
         Path::new(MARKER_FILE).try_exists()
     }
 

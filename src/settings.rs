@@ -185,11 +185,11 @@ pub fn check() -> Result<(), Box<ErrorReport>> {
     let layout: Layout = text(&LAYOUT).parse().map_err(report)?;
     let datacenter = read(&DATACENTER_ID);
     fits(&layout, Field::Datacenter, datacenter.into())?;
-    let worker = parse_worker(&text(&WORKER_ID));
-    fits(&layout, Field::Worker, worker.unwrap_or(0).into())?;
+    let worker_id = parse_worker_id(&text(&WORKER_ID));
+    fits(&layout, Field::Worker, worker_id.unwrap_or(0).into())?;
     let datacenter = datacenter.cast_unsigned();
-    let identity = match worker {
-        Some(worker) => Identity::Fixed { datacenter, worker },
+    let identity = match worker_id {
+        Some(worker_id) => Identity::Fixed { datacenter, worker_id },
         None => Identity::Leased { datacenter },
     };
     let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);
@@ -205,8 +205,8 @@ pub fn config() -> Option<&'static Config> {
 }
 
 /// Parses a worker id; None for `auto` and for text that is no number.
-fn parse_worker(text: &str) -> Option<u32> {
-    text.trim().parse().ok().filter(|&worker: &u32| i32::try_from(worker).is_ok())
+fn parse_worker_id(text: &str) -> Option<u32> {
+    text.trim().parse().ok().filter(|&worker_id: &u32| i32::try_from(worker_id).is_ok())
 }
 
 /// Checks that a datacenter id or worker id fits the layout.
@@ -355,7 +355,7 @@ struct WorkerCheck;
 
 impl Rule for WorkerCheck {
     fn check(text: &str) -> Result<(), BadValue> {
-        if is_auto(text) || parse_worker(text).is_some() {
+        if is_auto(text) || parse_worker_id(text).is_some() {
             return Ok(());
         }
         let detail = "A worker id is a whole number from 0 to the largest that the layout holds, or auto.";

@@ -20,7 +20,7 @@ const HOUR: u64 = 3_600_000_000;
 const RULES: Rules = Rules { max_drift: HOUR, start: SequenceStart::Zero };
 const ONE: NonZeroU32 = NonZeroU32::MIN;
 const BLOCK: NonZeroU32 = ONE.saturating_add(63);
-const NODE: Node = Node { datacenter: 1, worker: 7, rollback: 0 };
+const NODE: Node = Node { datacenter: 1, worker_id: 7, rollback: 0 };
 
 /// A clock that advances at every reading.
 struct Advancing {

@@ -36,7 +36,7 @@ pub enum Guard {
     /// A shared registry records no last id that is ahead of the registry's clock.
     PeersBounded,
     /// A registry does not lease the worker id that its own server issues under.
-    OwnWorkerTaken,
+    OwnWorkerIdTaken,
     /// A rebuilt registry leases no worker id that a node may still hold from the previous registry.
     FormerLeases,
 

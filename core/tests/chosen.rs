@@ -53,8 +53,8 @@ fn alone(here: &Here) -> State {
     state
 }
 
-fn worker(state: &State) -> u32 {
-    state.node.expect("a worker id").worker
+fn worker_id(state: &State) -> u32 {
+    state.node.expect("a worker id").worker_id
 }
 
 /// Reserves ids up to 3 s ahead of the clock, as a server that issues them does.
@@ -76,7 +76,7 @@ fn a_server_that_has_not_looked_for_a_registry_issues_nothing() {
 fn each_worker_id_is_as_likely_as_another_for_servers_out_of_one_image() {
     let mut taken = [0; 32];
     for home in 0..3_200 {
-        taken[worker(&alone(&here(&home.to_string()))) as usize] += 1;
+        taken[worker_id(&alone(&here(&home.to_string()))) as usize] += 1;
     }
     assert!(taken.iter().all(|taken| (50..150).contains(taken)), "{taken:?}");
 }
@@ -88,7 +88,7 @@ fn a_worker_id_is_kept() {
     let later = after(1_000_000, &here("a"));
     let text = state.to_text().unwrap();
     let reopened = State::from_text(text.as_bytes()).unwrap().open(&later).unwrap();
-    assert_eq!(worker(&reopened), worker(&state));
+    assert_eq!(worker_id(&reopened), worker_id(&state));
     assert_eq!(reopened, state);
 }
 
@@ -103,7 +103,7 @@ fn a_copy_and_a_promoted_server_look_for_a_registry_and_choose_another() {
             let mut state = state.clone().open(&there).unwrap();
             assert_eq!(state.node, None);
             state.be_alone(&there, false);
-            assert_ne!(worker(&state), worker(&alone(&original)), "home {home}");
+            assert_ne!(worker_id(&state), worker_id(&alone(&original)), "home {home}");
         }
     }
 }
@@ -116,7 +116,7 @@ fn both_sides_of_a_promotion_choose_from_different_shares() {
     let all = |mut state: State, here: &Here| {
         let mut workers = BTreeSet::new();
         while state.take_another(here, here.clock.wall) == Some(true) {
-            workers.insert(worker(&state));
+            workers.insert(worker_id(&state));
             issue(&mut state, here);
         }
         workers
@@ -124,10 +124,10 @@ fn both_sides_of_a_promotion_choose_from_different_shares() {
     let ours = all(alone(&primary), &primary);
     // The standby reads the primary's first worker id from the table, and has no copy of the state file.
     let mut state = State::fresh(&standby);
-    let first = worker(&alone(&primary));
+    let first = worker_id(&alone(&primary));
     let row = Chosen {
         datacenter: 0,
-        first: First { worker: first, timeline: 1 },
+        first: First { worker_id: first, timeline: 1 },
         home: "primary".into(),
         system_identifier: 7,
     };
@@ -139,14 +139,14 @@ fn both_sides_of_a_promotion_choose_from_different_shares() {
 }
 
 #[test]
-fn a_lease_of_its_own_that_an_older_release_had_goes_on_without_an_end() {
+fn a_lease_of_its_own_registry_goes_on_without_an_end() {
     let mut state = State::fresh(&here("a"));
     let expiry = NOW.plus_micros(60_000_000);
-    let start = layout().position_at(NOW.plus_micros(5_000_000));
-    state.take_up(Lease { datacenter: 0, worker: 9, token: 1, start, since: None, expiry, origin: None });
+    let since = NOW.plus_micros(5_000_000);
+    state.take_up(Lease { datacenter: 0, worker_id: 9, token: 1, since, expiry, origin: None });
     state.be_alone(&here("a"), false);
-    assert_eq!((worker(&state), state.lease.as_ref().unwrap().expiry), (9, Lease::NO_END));
-    assert_eq!(state.high_water_mark(state.node.unwrap()), start);
+    assert_eq!((worker_id(&state), state.lease.as_ref().unwrap().expiry), (9, Lease::NO_END));
+    assert_eq!(state.high_water_mark(state.node.unwrap()), layout().position_at(since));
 }
 
 #[test]
@@ -154,22 +154,22 @@ fn a_server_that_leaves_its_registry_leaves_the_worker_id_there() {
     let mut state = State::fresh(&here("a"));
     let origin = Some(Origin { identity: "r".into(), server: "central".into() });
     let expiry = NOW.plus_micros(60_000_000);
-    let lease = Lease { datacenter: 0, worker: 9, token: 1, start: Position(0), since: None, expiry, origin };
+    let lease = Lease { datacenter: 0, worker_id: 9, token: 1, since: UnixMicros(0), expiry, origin };
     state.leased_from(5, lease.origin.as_ref());
     state.take_up(lease);
     assert_eq!((state.registry, state.alone), (Some(5), false));
     state.be_alone(&here("a"), false);
-    assert_ne!(worker(&state), 9);
+    assert_ne!(worker_id(&state), 9);
     assert_eq!((state.registry, state.leases_with), (None, None));
 }
 
 #[test]
 fn a_server_that_finds_a_registry_goes_on_until_that_has_answered() {
     let mut state = alone(&here("a"));
-    let chosen = worker(&state);
+    let chosen = worker_id(&state);
     state.lease_by(5, false);
     let state = state.open(&here("a")).unwrap();
-    assert_eq!((worker(&state), state.alone), (chosen, false));
+    assert_eq!((worker_id(&state), state.alone), (chosen, false));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_disposable_worker_id_is_used_by_one_start_only_and_queue_waits_for_the_cloc
     let start = Here { policy: Policy::Disposable, starts: true, ..here("a") };
     let (mut state, mut seen) = (alone(&start), BTreeSet::new());
     while let Some(node) = state.node {
-        assert!(seen.insert(node.worker), "{} again", node.worker);
+        assert!(seen.insert(node.worker_id), "{} again", node.worker_id);
         state = state.open(&start).unwrap();
     }
     assert_eq!(seen.len(), 32);
@@ -209,16 +209,16 @@ fn where_the_clock_is_behind_another_worker_id_issues_until_there_is_none() {
     let mut state = alone(&here);
     issue(&mut state, &here);
     let behind = UnixMicros(NOW.0 - 1_000_000);
-    let mut seen = BTreeSet::from([worker(&state)]);
+    let mut seen = BTreeSet::from([worker_id(&state)]);
     while state.take_another(&here, behind) == Some(true) {
-        assert!(seen.insert(worker(&state)));
+        assert!(seen.insert(worker_id(&state)));
         issue(&mut state, &here);
     }
     assert!((4..=5).contains(&seen.len()), "its share: {seen:?}");
-    let before = worker(&state);
+    let before = worker_id(&state);
     let later = NOW.plus_micros(10_000_000);
     assert_eq!(state.take_another(&here, later), Some(true), "the clock has passed all");
-    assert_ne!(worker(&state), before);
+    assert_ne!(worker_id(&state), before);
     state.lease_by(5, false);
     assert_eq!(state.take_another(&here, later), None, "a registry has to be asked");
 }
@@ -230,13 +230,13 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() {
         let mut state = alone(&original);
         let at = original.clock.wall.plus(original.max_drift);
         let in_narrow = |state: &mut State, here: &Here| {
-            assert!(worker(state) < 8 || state.choose_in(&narrow(), here.policy, at));
-            state.node_in(&narrow()).unwrap().worker
+            assert!(worker_id(state) < 8 || state.choose_in(&narrow(), here.policy, at));
+            state.node_in(&narrow()).unwrap().worker_id
         };
-        let own = worker(&state);
+        let own = worker_id(&state);
         let ours = in_narrow(&mut state, &original);
-        assert_eq!((ours, worker(&state)), (own % 8, own), "the server's stays");
-        assert_eq!(state.node_in(&layout()).unwrap().worker, own);
+        assert_eq!((ours, worker_id(&state)), (own % 8, own), "the server's stays");
+        assert_eq!(state.node_in(&layout()).unwrap().worker_id, own);
         // A copy or a promoted standby also has a worker id in the narrow layout. This worker id always differs from the original's.
         let copy = Here { timeline: 1 + home % 2, ..here("elsewhere") };
         let mut copied = state.clone().open(&copy).unwrap();
@@ -259,20 +259,20 @@ fn a_layout_without_room_has_a_worker_id_where_the_share_is_another_servers() {
     for home in 0..200 {
         let upgraded = here(&home.to_string());
         let mut state = alone(&upgraded);
-        let own = worker(&state);
+        let own = worker_id(&state);
         if own < 8 {
             continue;
         }
         let rows = [8, 16].map(|further| Chosen {
             datacenter: 0,
-            first: First { worker: (own + further) % 32, timeline: 1 },
+            first: First { worker_id: (own + further) % 32, timeline: 1 },
             home: format!("former {further}"),
             system_identifier: further.into(),
         });
         state.record_chosen(&upgraded, &rows);
         let at = upgraded.clock.wall.plus(upgraded.max_drift);
         assert!(state.choose_in(&narrow(), upgraded.policy, at), "home {home}");
-        let narrow = state.node_in(&narrow()).unwrap().worker;
+        let narrow = state.node_in(&narrow()).unwrap().worker_id;
         assert_eq!(narrow, (own + 7) % 8, "the share that promotions reach last");
         chosen += 1;
     }
@@ -287,8 +287,8 @@ fn a_state_begun_anew_takes_another_worker_id() {
         issue(&mut former, &here);
         let above = layout().position_after(NOW.plus_micros(60_000_000));
         let state = State::anew(&here, above, Some(&former));
-        assert!(state.alone && worker(&state) != worker(&former), "home {home}");
-        let used = Node { datacenter: 0, worker: worker(&former), rollback: 0 };
+        assert!(state.alone && worker_id(&state) != worker_id(&former), "home {home}");
+        let used = Node { datacenter: 0, worker_id: worker_id(&former), rollback: 0 };
         assert_eq!(state.high_water_mark(used), above);
         let unknown = State::anew(&here, above, None);
         assert_eq!((unknown.node, unknown.alone), (None, false), "it looks for a registry first");
@@ -314,17 +314,17 @@ fn a_state_that_was_put_back_is_known_by_its_file() {
 fn a_server_knows_its_own_row() {
     let server = here("a");
     let mut state = alone(&server);
-    let row = |home: &str, worker| Chosen {
+    let row = |home: &str, worker_id| Chosen {
         datacenter: 0,
-        first: First { worker, timeline: 1 },
+        first: First { worker_id, timeline: 1 },
         home: home.into(),
         system_identifier: 7,
     };
-    let own = worker(&state);
+    let own = worker_id(&state);
     state.lease_by(5, false);
     state.leave_former();
     state.record_chosen(&server, &[row("a", own), row("b", (own + 1) % 32)]);
-    assert_eq!(state.blocked_workers(0, NOW), [(own + 1) % 32]);
+    assert_eq!(state.blocked_worker_ids(0, NOW), [(own + 1) % 32]);
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn the_layout_may_change_until_an_id_was_issued() {
     let other = Here { layout: "41/0/3/9".parse().unwrap(), ..first.clone() };
     let mut state = alone(&first);
     let reopened = state.clone().open(&other).unwrap();
-    assert!(reopened.alone && worker(&reopened) < 8);
+    assert!(reopened.alone && worker_id(&reopened) < 8);
     assert_eq!(reopened.open(&first).unwrap().layout, first.layout);
     issue(&mut state, &first);
     assert!(matches!(state.open(&other), Err(StateError::Layout { .. })));
@@ -341,7 +341,7 @@ fn the_layout_may_change_until_an_id_was_issued() {
 
 #[test]
 fn a_number_in_a_copy_is_no_matter_where_no_id_was_issued() {
-    let fixed = |home: &str| Here { identity: Identity::Fixed { datacenter: 0, worker: 3 }, ..here(home) };
+    let fixed = |home: &str| Here { identity: Identity::Fixed { datacenter: 0, worker_id: 3 }, ..here(home) };
     let mut state = State::fresh(&fixed("a"));
     let copy = state.clone().open(&fixed("b")).unwrap();
     assert!(copy.node.is_some() && copy.copy_of.is_none());
@@ -360,7 +360,7 @@ fn after_a_crash_in_a_change_of_registries_it_is_looked_before_ids_go_on() {
     let server = here("a");
     let mut state = alone(&server);
     issue(&mut state, &server);
-    let chosen = worker(&state);
+    let chosen = worker_id(&state);
     state.moving_to = Some(5);
     assert_eq!(
         state.clone().open(&server).unwrap().node,
@@ -370,5 +370,5 @@ fn after_a_crash_in_a_change_of_registries_it_is_looked_before_ids_go_on() {
     let mut state = state.open(&Here { starts: true, ..server.clone() }).unwrap();
     assert_eq!((state.node, state.alone), (None, false));
     state.be_alone(&server, false);
-    assert_eq!(worker(&state), chosen, "it was rolled back");
+    assert_eq!(worker_id(&state), chosen, "it was rolled back");
 }

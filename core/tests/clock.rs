@@ -60,7 +60,7 @@ fn a_clock_that_was_set_back_in_steps_and_right_in_one_is_believed() {
     let now = UnixMicros(491_666 * HOUR);
     let machine = Machine::new(now);
     let layout = "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap();
-    let server = Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker: 3 }, 1);
+    let server = Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker_id: 3 }, 1);
     server.issuer().begin().unwrap();
     for hours in 1..4 {
         let back = UnixMicros(now.0 - HOUR * hours);

@@ -21,7 +21,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 /// An instant on a full second.
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
-const FIXED: Identity = Identity::Fixed { datacenter: 0, worker: 3 };
+const FIXED: Identity = Identity::Fixed { datacenter: 0, worker_id: 3 };
 const LEASED: Identity = Identity::Leased { datacenter: 0 };
 
 fn own() -> Layout {
@@ -58,8 +58,8 @@ fn home(name: &str) -> DataDirectory {
     DataDirectory { identity: name.into(), file: None, host: "h".into(), directory: "/data".into() }
 }
 
-fn node(worker: u32) -> Node {
-    Node { datacenter: 0, worker, rollback: 0 }
+fn node(worker_id: u32) -> Node {
+    Node { datacenter: 0, worker_id, rollback: 0 }
 }
 
 fn at(seconds: i64) -> UnixMicros {
@@ -70,7 +70,7 @@ fn at(seconds: i64) -> UnixMicros {
 fn used(identity: Identity) -> State {
     let mut state = State::fresh(&here(identity));
     if identity == LEASED {
-        state.take_up(lease(3, None));
+        state.take_up(lease(3, UnixMicros(0)));
     }
     for layout in [own(), web()] {
         state.reserve(&layout, NOW, Position(0), 3 * SECOND);
@@ -78,9 +78,8 @@ fn used(identity: Identity) -> State {
     state
 }
 
-fn lease(worker: u32, since: Option<UnixMicros>) -> Lease {
-    let start = since.map_or(Position(0), |since| own().position_at(since));
-    Lease { datacenter: 0, worker, token: 11, start, since, expiry: at(100), origin: None }
+fn lease(worker_id: u32, since: UnixMicros) -> Lease {
+    Lease { datacenter: 0, worker_id, token: 11, since, expiry: at(100), origin: None }
 }
 
 #[test]
@@ -105,9 +104,9 @@ fn what_raises_the_high_water_marks_of_the_own_layout_raises_all() {
         let promoted = used(FIXED).open(&promoted).unwrap();
         let adopted = used(FIXED).adopt(&put_back).unwrap();
         [web(), third()].iter().all(|layout| {
-            [3, 4].iter().all(|worker| {
-                promoted.high_water_mark_in(layout, node(*worker)) >= layout.position_after(at(560))
-                    && adopted.high_water_mark_in(layout, node(*worker)) >= layout.position_after(at(60))
+            [3, 4].iter().all(|worker_id| {
+                promoted.high_water_mark_in(layout, node(*worker_id)) >= layout.position_after(at(560))
+                    && adopted.high_water_mark_in(layout, node(*worker_id)) >= layout.position_after(at(60))
             })
         })
     });
@@ -118,7 +117,7 @@ fn a_lease_that_is_given_back_is_free_after_the_ids_of_all_layouts() {
     needs(Guard::OthersEnd, || {
         let mut state = used(LEASED);
         state.settle(&web(), node(3), web().position_at(at(90)));
-        state.end_of(&lease(3, None)) > at(90)
+        state.end_of(&lease(3, UnixMicros(0))) > at(90)
     });
 }
 
@@ -127,29 +126,23 @@ fn a_worker_id_that_was_of_another_begins_in_all_layouts_where_that_one_ended() 
     let since = UnixMicros(at(30).0 + 700_000);
     needs(Guard::OthersStart, || {
         let mut state = State::fresh(&here(LEASED));
-        state.take_up(lease(5, Some(since)));
+        state.take_up(lease(5, since));
         state.high_water_mark_in(&web(), node(5)) == web().position_at(since)
     });
-    // A lease in an earlier form has a start position, but not the instant (`since`) within the tick of that position.
-    let former = Lease { since: None, ..lease(5, Some(since)) };
-    assert!(former.start_in(&web(), &own()) >= web().position_at(since));
-    let mut state = State::fresh(&here(LEASED));
-    state.take_up(former);
-    assert!(state.high_water_mark_in(&web(), node(5)) >= web().position_at(since));
 }
 
 #[test]
 fn a_copy_is_known_by_ids_of_any_layout() {
     let mut state = State::fresh(&here(FIXED));
     state.reserve(&web(), NOW, Position(0), 3 * SECOND);
-    let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..here(FIXED) };
+    let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker_id: 4 }, ..here(FIXED) };
     let state = state.open(&renumbered).unwrap();
     assert!(state.own.high_water_marks.is_empty());
     let copy = Here { home: home("copy"), ..here(FIXED) };
-    assert!(matches!(state.clone().open(&copy), Err(StateError::Copy { worker: 3, .. })));
+    assert!(matches!(state.clone().open(&copy), Err(StateError::Copy { worker_id: 3, .. })));
     let leased = Here { home: home("copy"), ..here(LEASED) };
     let copied = state.open(&leased).unwrap();
-    assert_eq!(copied.blocked_workers(0, NOW), [3, 4], "the original may issue under its new number");
+    assert_eq!(copied.blocked_worker_ids(0, NOW), [3, 4], "the original may issue under its new number");
 }
 
 /// A layout that differs for each value of `number`.
@@ -193,25 +186,25 @@ fn layouts_in_use_are_kept_so_that_others_begin_at_the_clock() {
 #[test]
 fn a_node_that_is_another_servers_stays_so_when_its_layout_is_dropped() {
     let mut state = State::fresh(&here(LEASED));
-    state.take_up(lease(3, None));
+    state.take_up(lease(3, UnixMicros(0)));
     state.reserve(&web(), NOW, Position(0), 3 * SECOND);
     let copy = Here { home: home("copy"), ..here(LEASED) };
     let mut state = state.open(&copy).unwrap();
-    state.take_up(lease(6, None));
+    state.take_up(lease(6, UnixMicros(0)));
     for number in 0..258 {
         state.reserve(&many(number), at(10 + number), Position(0), SECOND);
     }
     assert!(state.high_water_marks_of(&web()).is_none(), "it is kept");
-    assert!(state.blocked_workers(0, at(10_000)).contains(&3));
+    assert!(state.blocked_worker_ids(0, at(10_000)).contains(&3));
 }
 
 #[test]
 fn worker_ids_are_limited_to_what_all_layouts_in_use_have() {
     let mut state = State::fresh(&here(LEASED));
-    assert_eq!(state.worker_limit(NOW), 31);
+    assert_eq!(state.worker_id_limit(NOW), 31);
     state.want(&web(), NOW);
-    assert_eq!(state.worker_limit(NOW), 7);
-    assert_eq!(state.worker_limit(at(8 * 86_400)), 31, "one that is not used any more");
+    assert_eq!(state.worker_id_limit(NOW), 7);
+    assert_eq!(state.worker_id_limit(at(8 * 86_400)), 31, "one that is not used any more");
 }
 
 #[test]
@@ -242,7 +235,7 @@ fn the_own_layout_changes_where_an_operator_has_said_so() {
         assert!(state.high_water_mark(node(3)) >= new, "and those that there were of the new one");
         assert_eq!(state.clone().open(&changed), Ok(state.clone()));
         let largest = former.id(last, former.place(Node { rollback: 3, ..node(31) }).unwrap());
-        [3, 9].iter().all(|worker| next.id(state.high_water_mark(node(*worker)), NodeBits(0)) > largest)
+        [3, 9].iter().all(|worker_id| next.id(state.high_water_mark(node(*worker_id)), NodeBits(0)) > largest)
     });
 }
 
@@ -250,7 +243,7 @@ fn the_own_layout_changes_where_an_operator_has_said_so() {
 fn a_lease_holds_in_a_new_layout() {
     let since = UnixMicros(at(30).0 + 700_000);
     let mut state = State::fresh(&here(LEASED));
-    state.take_up(lease(5, Some(since)));
+    state.take_up(lease(5, since));
     state.next_layout = Some(web());
     let state = state.open(&Here { layout: web(), ..here(LEASED) }).unwrap();
     assert!(state.high_water_mark(node(5)) >= web().position_at(since));
@@ -260,12 +253,12 @@ fn a_lease_holds_in_a_new_layout() {
 fn a_leased_worker_id_without_room_in_the_new_own_layout_is_replaced() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), LEASED, 4);
-    server.issuer().change(|state, _| state.take_up(lease(9, None))).unwrap();
+    server.issuer().change(|state, _| state.take_up(lease(9, UnixMicros(0)))).unwrap();
     server.issuer().change(|state, _| state.next_layout = Some(web())).unwrap();
     let restarted = Server::start(&machine, web(), LEASED, 4);
-    restarted.offer(lease(5, None));
+    restarted.offer(lease(5, UnixMicros(0)));
     ids(&restarted, &web(), &Session::new()).unwrap();
-    assert_eq!(restarted.state().node.unwrap().worker, 5);
+    assert_eq!(restarted.state().node.unwrap().worker_id, 5);
 }
 
 // The tests below use an issuer.
@@ -300,7 +293,7 @@ fn one_write_raises_the_high_water_marks_of_all_layouts() {
     let state = server.state();
     assert!(
         state.high_water_mark_in(&web(), node(3)) < web().position_at(at(1)),
-        "what was issued is noted exactly"
+        "what was issued is recorded exactly"
     );
 }
 
@@ -454,7 +447,7 @@ fn without_slots_there_is_the_own_layout_alone() {
 #[test]
 fn a_layout_without_room_for_the_node_is_refused() {
     let machine = Machine::new(NOW);
-    let server = Server::start(&machine, own(), Identity::Fixed { datacenter: 0, worker: 9 }, 4);
+    let server = Server::start(&machine, own(), Identity::Fixed { datacenter: 0, worker_id: 9 }, 4);
     let refused = ids(&server, &web(), &Session::new()).unwrap_err();
     assert_eq!(refused.kind(), Kind::BadArgument);
     assert!(refused.detail().unwrap().contains("largest worker id is 7"), "{refused:?}");
@@ -469,13 +462,13 @@ fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), LEASED, 4);
     let issuer = server.issuer();
-    issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
-    server.offer(lease(5, None));
+    issuer.change(|state, _| state.take_up(lease(9, UnixMicros(0)))).unwrap();
+    server.offer(lease(5, UnixMicros(0)));
     ids(&server, &web(), &Session::new()).unwrap();
-    assert_eq!(server.state().node.unwrap().worker, 5);
-    assert_eq!(server.state().worker_limit(NOW), 7);
+    assert_eq!(server.state().node.unwrap().worker_id, 5);
+    assert_eq!(server.state().worker_id_limit(NOW), 7);
     // If no worker id fits the layout, the call fails with a reason.
-    issuer.change(|state, _| state.take_up(lease(9, None))).unwrap();
+    issuer.change(|state, _| state.take_up(lease(9, UnixMicros(0)))).unwrap();
     let refused = ids(&server, &web(), &Session::new()).unwrap_err();
     assert_eq!(refused.kind(), Kind::NotReady);
     ids(&server, &own(), &Session::new()).unwrap();
@@ -488,7 +481,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
     for trouble in [None, Some(LeaseError::yet("All are leased.", "Wait."))] {
         let machine = Machine::new(NOW);
         let server = Server::start(&machine, own(), LEASED, 4);
-        let nine = || Lease { expiry: at(100_000), ..lease(9, None) };
+        let nine = || Lease { expiry: at(100_000), ..lease(9, UnixMicros(0)) };
         server.issuer().change(|state, _| state.take_up(nine())).unwrap();
         // If a request succeeds, and the worker id still does not fit, the call asks again.
         let tries = if trouble.is_some() { 1 } else { 3 };
@@ -500,7 +493,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
             (said, server.asked.get() - asked, server.written.get() - written)
         };
         let (said, asked, written) = refused();
-        assert_eq!((asked, written), (tries, 1), "it is noted, and another worker id asked for");
+        assert_eq!((asked, written), (tries, 1), "it is recorded, and another worker id asked for");
         for _ in 0..10 {
             assert_eq!(refused(), (said.clone(), 0, 0), "at once, and the same");
         }
@@ -511,10 +504,10 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
         machine.set(at(2));
         assert_eq!(refused(), (said.clone(), tries, 0), "after some seconds it is asked again");
         machine.set(at(601));
-        assert_eq!(refused(), (said.clone(), tries, 1), "and after some minutes noted again");
+        assert_eq!(refused(), (said.clone(), tries, 1), "and after some minutes recorded again");
         assert_eq!(refused(), (said, 0, 0));
         // A fitting worker id is used immediately.
-        server.issuer().change(|state, _| state.take_up(Lease { worker: 5, ..nine() })).unwrap();
+        server.issuer().change(|state, _| state.take_up(Lease { worker_id: 5, ..nine() })).unwrap();
         ids(&server, &web(), &Session::new()).unwrap();
     }
 }
@@ -523,7 +516,7 @@ fn a_layout_without_room_that_is_asked_for_all_the_time_costs_others_nothing() {
 fn nothing_is_reserved_beyond_the_expiry_in_any_layout() {
     let machine = Machine::new(at(95));
     let server = Server::start(&machine, own(), LEASED, 4);
-    server.issuer().change(|state, _| state.take_up(lease(5, None))).unwrap();
+    server.issuer().change(|state, _| state.take_up(lease(5, UnixMicros(0)))).unwrap();
     server.settings.set(60 * SECOND);
     for layout in [own(), web(), third()] {
         let id = ids(&server, &layout, &Session::new());
@@ -637,11 +630,11 @@ fn after_a_restart_as_another_node_ids_are_above_what_readers_were_told() {
     needs(Guard::ToldKept, || {
         let machine = Machine::new(NOW);
         let server = Server::start(&machine, own(), LEASED, 0);
-        server.offer(lease(5, None));
+        server.offer(lease(5, UnixMicros(0)));
         let told = told(&server, 200);
         server.issuer().change(|state, _| state.give_up()).unwrap();
         let server = Server::start(&machine, own(), LEASED, 0);
-        server.offer(lease(3, None));
+        server.offer(lease(3, UnixMicros(0)));
         ids(&server, &own(), &Session::new()).unwrap() >= told
     });
 }
@@ -668,7 +661,7 @@ fn readers_that_are_admitted_after_a_term_are_told_nothing_that_comes_again() {
     needs(Guard::ToldKept, || {
         let machine = Machine::new(NOW);
         let server = Server::start(&machine, own(), LEASED, 0);
-        server.offer(lease(5, None));
+        server.offer(lease(5, UnixMicros(0)));
         let session = Session::new();
         for _ in 0..200 {
             ids(&server, &own(), &session).unwrap();
@@ -676,7 +669,7 @@ fn readers_that_are_admitted_after_a_term_are_told_nothing_that_comes_again() {
         server.issuer().change(|state, _| state.give_up()).unwrap();
         server.issuer().admit_readers().unwrap();
         let told = server.shared.frontier.publish(&server.shared.generator).position;
-        server.offer(lease(3, None));
+        server.offer(lease(3, UnixMicros(0)));
         ids(&server, &own(), &session).unwrap();
         server.shared.generator.next() > told
     });

@@ -17,7 +17,7 @@ const LIMITS: [(u32, f64); 3] = [(4, 44.84), (10, 60.66), (16, 73.63)];
 /// The ids that a generator issues. Each item of `asked` is a tick, and the number of ids requested at that tick.
 fn ids(start: SequenceStart, asked: impl Iterator<Item = (u64, u32)>) -> Vec<u64> {
     let layout = Layout::default();
-    let node_bits = layout.place(Node { worker: 5, ..Node::default() }).unwrap();
+    let node_bits = layout.place(Node { worker_id: 5, ..Node::default() }).unwrap();
     let rules = Rules { max_drift: 0, start };
     let generator = Generator::default();
     generator.begin(node_bits, Position(0), layout.end_position());

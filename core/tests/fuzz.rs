@@ -148,5 +148,5 @@ fn state_files() {
 
 #[test]
 fn notes_of_what_is_left_over() {
-    fuzz("carry-over");
+    fuzz("saved_ranges");
 }

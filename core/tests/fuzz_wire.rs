@@ -60,9 +60,9 @@ fn obey(ask: &RequestBody) {
             }
         }
         RequestBody::Lease(demand) => lease(demand),
-        RequestBody::Renew { worker, entry, .. } => {
+        RequestBody::Renew { worker_id, entry, .. } => {
             let layout: Layout = entry.holder.layout.parse().unwrap();
-            assert!(u64::from(*worker) <= layout.max(Field::Worker));
+            assert!(u64::from(*worker_id) <= layout.max(Field::Worker));
             assert!(
                 entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255
             );
@@ -70,10 +70,7 @@ fn obey(ask: &RequestBody) {
         RequestBody::HandOver { received, .. } => {
             assert!(received.iter().all(|received| (1..=128).contains(&received.tag.chars().count())));
         }
-        RequestBody::Tags { .. }
-        | RequestBody::Introduce
-        | RequestBody::ReserveNumbers(_)
-        | RequestBody::Release { .. } => {}
+        RequestBody::Tags { .. } | RequestBody::Introduce | RequestBody::Release { .. } => {}
     }
 }
 
@@ -96,7 +93,7 @@ fn lease(demand: &LeaseRequest) {
     assert!(demand.except.len() <= MAX_EXCEPT);
     assert!(entry.holder.host.chars().count() <= 255 && entry.holder.directory.chars().count() <= 255);
     let held =
-        |worker| Worker { worker, token: Some(5), expiry: UnixMicros(i64::MAX), leased: UnixMicros(0) };
+        |worker_id| Worker { worker_id, token: Some(5), expiry: UnixMicros(i64::MAX), leased: UnixMicros(0) };
     let rows: Vec<Worker> = (0..3).map(held).collect();
     let search = Search {
         policy: *policy,
@@ -107,8 +104,8 @@ fn lease(demand: &LeaseRequest) {
         now: NOW,
         former_leases: None,
     };
-    let chosen = search.choose(&rows).as_ref().map(Choice::worker);
-    assert!(chosen.is_none_or(|worker| worker < *capacity && !demand.except.contains(&worker)));
+    let chosen = search.choose(&rows).as_ref().map(Choice::worker_id);
+    assert!(chosen.is_none_or(|worker_id| worker_id < *capacity && !demand.except.contains(&worker_id)));
 }
 
 #[test]
@@ -128,28 +125,27 @@ fn no_question_does_harm() {
 
 fn answers() -> Vec<String> {
     let said = [
-        r#"{"Introduced":{"version":"0.1.0"}}"#.to_owned(),
+        r#"{"Introduced":{"version":"1.0.0"}}"#.to_owned(),
         r#"{"Tags":[{"tag":"a","max_id":5,"increment":1,"remainder":0}]}"#.to_owned(),
         r#"{"HandedOver":["t",{"Share":{"share":{"index":1,"of":2},"increment":1,"remainder":0}}]}"#.to_owned(),
         [
             r#"{"Reserved":[{"Reserved":{"supply":{"range":{"first":501,"count":100,"increment":1},"#,
-            r#""period":{"day":0,"until":"9223372036854775807"},"prefetch_at":50},"pace":{"step":100,"depth":1},"#,
+            r#""period":{"day":0,"until":"9223372036854775807"},"prefetch_at":50},"pace":{"step":100,"multiplier":1},"#,
             r#""left":1000,"max_value":9223372036854775807,"version":8,"format":"{n}"}},"Locked","Unknown"]}"#,
         ]
         .concat(),
         [
             r#"{"Reserved":[{"Reserved":{"supply":{"range":{"first":501,"count":100,"increment":1},"#,
-            r#""period":{"day":20000,"until":"2024-10-05T00:00:00Z"},"prefetch_at":50},"pace":{"step":100,"depth":1},"#,
+            r#""period":{"day":20000,"until":"2024-10-05T00:00:00Z"},"prefetch_at":50},"pace":{"step":100,"multiplier":1},"#,
             r#""left":1000,"max_value":9223372036854775807,"version":8,"format":"{YYYY}{MM}{DD}-{n}"}}]}"#,
         ]
         .concat(),
         r#"{"Reserved":[{"Exhausted":{"max_value":7}},{"Unfit":{"SetBack":{"received":5,"max_id":1,"later":false}}}]}"#
             .to_owned(),
-        r#"{"Leased":{"Taken":{"choice":{"Own":{"worker":1,"token":5,"expiry":"2024-10-05T00:00:00Z","leased":"2024-10-04T00:00:00Z"}},"expiry":"2024-10-05T00:00:00Z"}}}"#.to_owned(),
+        r#"{"Leased":{"Taken":{"choice":{"Own":{"worker_id":1,"token":5,"expiry":"2024-10-05T00:00:00Z","leased":"2024-10-04T00:00:00Z"}},"expiry":"2024-10-05T00:00:00Z"}}}"#.to_owned(),
         r#"{"Leased":{"None":{"message":"no worker id is free","detail":"d","hint":"h","holders":"a"}}}"#.to_owned(),
         r#"{"Renewed":"2024-10-05T00:00:00Z"}"#.to_owned(),
         r#"{"Stranger":{"Former":{"timeline":1,"seen":2}}}"#.to_owned(),
-        r#"{"ReservedNumbers":"Unknown"}"#.to_owned(),
     ];
     let whole = |said| {
         format!(

@@ -315,7 +315,7 @@ fn a_term_ends_exactly_where_its_last_id_was() {
 fn ids_carry_the_bits_of_the_term_they_were_taken_in() {
     let bench = default(SECOND);
     let take = |tick| bench.generator.take(&bench.layout, &bench.rules, &bench.at(tick), NonZeroU32::MIN);
-    let [one, other] = [1, 2].map(|worker| NodeBits(worker << 12));
+    let [one, other] = [1, 2].map(|worker_id| NodeBits(worker_id << 12));
     bench.generator.begin(one, Position(500 << 12), Position(600 << 12));
     assert_eq!(take(500).unwrap().node_bits, one);
     bench.generator.begin(other, Position(400 << 12), Position(450 << 12));

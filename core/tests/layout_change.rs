@@ -80,11 +80,11 @@ fn what_was_given_here_counts_however_far_it_is_ahead() {
 prop_compose! {
     /// Layouts small enough that a test can try all of their instants.
     fn small()(
-        ticks in 2_u8..=7, worker in 0_u8..=3, sequence in 1_u8..=3, first in any::<bool>(),
+        ticks in 2_u8..=7, worker_id in 0_u8..=3, sequence in 1_u8..=3, first in any::<bool>(),
         unit in prop::sample::select(&[1_000_u64, 2_000, 5_000, 10_000][..]), epoch in 0_i64..100,
     ) -> Layout {
         let order = if first { Order::SequenceFirst } else { Order::SequenceLast };
-        let widths = Widths { ticks, datacenter: 0, worker, rollback: 0, sequence };
+        let widths = Widths { ticks, datacenter: 0, worker_id, rollback: 0, sequence };
         Layout::new(widths, order, unit, UnixMicros(epoch * 1_000)).unwrap()
     }
 }
@@ -193,7 +193,7 @@ fn bounds_below(layout: &Layout, high_water_mark: Position) -> Option<u64> {
 /// Ids grow by steps, one step per tick. If ids grew in straight lines instead, the result would differ by at most this many ticks
 /// of the new layout.
 fn slack(old: &Layout, new: &Layout) -> usize {
-    let shift = |layout: &Layout| layout.widths().worker + layout.widths().sequence;
+    let shift = |layout: &Layout| layout.widths().worker_id + layout.widths().sequence;
     let (old_step, new_step) = (1_i64 << shift(old), 1_i64 << shift(new));
     let [old_unit, new_unit] = [old.unit(), new.unit()].map(u64::cast_signed);
     let faster = new_step * old_unit - old_step * new_unit;

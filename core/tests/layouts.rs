@@ -73,24 +73,24 @@ fn fields_stand_where_the_systems_put_them() {
         let layout = layout(name);
         layout.compose(layout.instant(Tick(tick)), node, sequence).unwrap()
     };
-    let worker = |worker| Node { worker, ..Node::default() };
+    let worker_id = |worker_id| Node { worker_id, ..Node::default() };
     assert_eq!(
-        parts("twitter", Node { datacenter: 3, worker: 5, rollback: 0 }, 7, 9),
+        parts("twitter", Node { datacenter: 3, worker_id: 5, rollback: 0 }, 7, 9),
         9 << 22 | 3 << 17 | 5 << 12 | 7
     );
-    assert_eq!(parts("baidu", worker(5), 7, 9), 9 << 35 | 5 << 13 | 7);
-    assert_eq!(parts("instagram", worker(1341), 7, 9), 9 << 23 | 1341 << 10 | 7);
+    assert_eq!(parts("baidu", worker_id(5), 7, 9), 9 << 35 | 5 << 13 | 7);
+    assert_eq!(parts("instagram", worker_id(1341), 7, 9), 9 << 23 | 1341 << 10 | 7);
     assert_eq!(
-        parts("sonyflake", worker(5), 7, 9),
+        parts("sonyflake", worker_id(5), 7, 9),
         9 << 24 | 7 << 16 | 5,
         "the sequence is above the machine"
     );
-    assert_eq!(parts("pgedge", worker(5), 7, 9), 9 << 22 | 7 << 10 | 5, "the counter is above the node");
+    assert_eq!(parts("pgedge", worker_id(5), 7, 9), 9 << 22 | 7 << 10 | 5, "the counter is above the node");
     assert_eq!(
-        parts("41/5/3/2r/12", Node { datacenter: 3, worker: 5, rollback: 2 }, 7, 9),
+        parts("41/5/3/2r/12", Node { datacenter: 3, worker_id: 5, rollback: 2 }, 7, 9),
         9 << 22 | 3 << 17 | 5 << 14 | 2 << 12 | 7
     );
-    assert_eq!(parts("javascript", worker(5), 7, 9), 9 << 12 | 5 << 9 | 7);
+    assert_eq!(parts("javascript", worker_id(5), 7, 9), 9 << 12 | 5 << 9 | 7);
 }
 
 #[test]
@@ -199,11 +199,11 @@ fn negative_and_foreign_ids_are_refused() {
 #[test]
 fn parts_beyond_their_field_are_refused_by_name() {
     let layout = Layout::default();
-    let node = Node { datacenter: 31, worker: 31, rollback: 0 };
+    let node = Node { datacenter: 31, worker_id: 31, rollback: 0 };
     assert!(layout.compose(layout.epoch(), node, 4095).is_ok());
     for (node, sequence, field) in [
         (Node { datacenter: 32, ..node }, 0, Field::Datacenter),
-        (Node { worker: 32, ..node }, 0, Field::Worker),
+        (Node { worker_id: 32, ..node }, 0, Field::Worker),
         (Node { rollback: 1, ..node }, 0, Field::Rollback),
         (node, 4096, Field::Sequence),
     ] {
@@ -224,7 +224,7 @@ fn a_layout_travels_through_json_as_its_text() {
 fn a_decoded_id_is_json_that_people_can_read() {
     let layout = Layout::default();
     let id = layout
-        .compose(UnixMicros(1_795_000_000_123_000), Node { datacenter: 1, worker: 2, rollback: 0 }, 3)
+        .compose(UnixMicros(1_795_000_000_123_000), Node { datacenter: 1, worker_id: 2, rollback: 0 }, 3)
         .unwrap();
     let json = serde_json::to_value(layout.decode(id.cast_signed()).unwrap()).unwrap();
     assert_eq!(json["timestamp"], "2026-11-18T11:06:40.123Z");

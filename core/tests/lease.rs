@@ -13,8 +13,8 @@ const NOW: UnixMicros = UnixMicros(50);
 prop_compose! {
     /// Rows of some worker ids, in ascending order.
     fn rows()(rows in prop::collection::btree_map(0..CAPACITY, (prop::option::of(0_i64..6), 0_i64..100), 0..12)) -> Vec<LeaseRow> {
-        let row = |(worker, (token, expiry))| {
-            LeaseRow { worker, token, expiry: UnixMicros(expiry), leased: UnixMicros(0) }
+        let row = |(worker_id, (token, expiry))| {
+            LeaseRow { worker_id, token, expiry: UnixMicros(expiry), leased: UnixMicros(0) }
         };
         rows.into_iter().map(row).collect()
     }
@@ -25,26 +25,28 @@ fn wanted(search: &Search<'_>, rows: &[LeaseRow]) -> Option<Choice> {
     let ours = |row: &&LeaseRow| {
         row.token.is_some()
             && search.own.contains(&row.token)
-            && !search.except.contains(&row.worker)
-            && row.worker < search.capacity
+            && !search.except.contains(&row.worker_id)
+            && row.worker_id < search.capacity
     };
     if let Some(row) = rows.iter().find(ours) {
         return Some(Choice::Own(*row));
     }
-    let Preferred { worker, shares, only, first: _ } = search.preferred;
-    let is_of_share = |other: &u32| other % shares == worker % shares;
+    let Preferred { worker_id, shares, only, first: _ } = search.preferred;
+    let is_of_share = |other: &u32| other % shares == worker_id % shares;
     let of_share: Vec<u32> = (0..search.capacity).filter(is_of_share).collect();
     // The worker ids of the share come first: they start at the preferred worker id and wrap around. All others follow in the
     // same order.
-    let from = of_share.get(worker as usize / shares as usize % of_share.len().max(1));
+    let from = of_share.get(worker_id as usize / shares as usize % of_share.len().max(1));
     let from = from.copied().unwrap_or(search.capacity);
-    let mut order: Vec<u32> = (0..search.capacity).filter(|worker| !search.except.contains(worker)).collect();
-    order.retain(|worker| is_of_share(worker) || !only && shares > 1);
-    order.sort_by_key(|worker| (!is_of_share(worker), *worker < from, *worker));
-    let choices = order.into_iter().filter_map(|worker| match rows.iter().find(|row| row.worker == worker) {
-        None => Some(Choice::New { worker }),
-        Some(row) => (row.expiry <= search.now).then_some(Choice::Free(*row)),
-    });
+    let mut order: Vec<u32> =
+        (0..search.capacity).filter(|worker_id| !search.except.contains(worker_id)).collect();
+    order.retain(|worker_id| is_of_share(worker_id) || !only && shares > 1);
+    order.sort_by_key(|worker_id| (!is_of_share(worker_id), *worker_id < from, *worker_id));
+    let choices =
+        order.into_iter().filter_map(|worker_id| match rows.iter().find(|row| row.worker_id == worker_id) {
+            None => Some(Choice::New { worker_id }),
+            Some(row) => (row.expiry <= search.now).then_some(Choice::Free(*row)),
+        });
     let choices: Vec<Choice> = choices.collect();
     let fresh = choices.iter().find(|choice| matches!(choice, Choice::New { .. })).copied();
     match search.policy {
@@ -67,25 +69,25 @@ proptest! {
         policy in prop::sample::select(&[Policy::Reuse, Policy::Disposable, Policy::Queue][..]),
         own in prop::array::uniform2(prop::option::of(0_i64..6)),
         except in prop::collection::vec(0..CAPACITY, 0..14),
-        worker in 0..2 * CAPACITY,
+        worker_id in 0..2 * CAPACITY,
         shares in 1..2 * CAPACITY,
         only: bool,
         capacity in 1..=CAPACITY,
     ) {
-        let preferred = Preferred { worker, shares, only, first: None };
+        let preferred = Preferred { worker_id, shares, only, first: None };
         let search = Search { policy, own, except: &except, preferred, capacity, now: NOW, former_leases: None };
         prop_assert_eq!(search.choose(&rows), wanted(&search, &rows));
     }
 
     /// No other server holds the chosen worker id.
     #[test]
-    fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker in 0..CAPACITY) {
-        let preferred = Preferred::from(worker);
+    fn nothing_is_chosen_that_a_server_holds(rows in rows(), own in prop::option::of(0_i64..6), worker_id in 0..CAPACITY) {
+        let preferred = Preferred::from(worker_id);
         let search = Search { policy: Policy::Reuse, own: [own, None], except: &[], preferred, capacity: CAPACITY, now: NOW, former_leases: None };
         match search.choose(&rows) {
             Some(Choice::Own(row)) => prop_assert!(row.token.is_some() && row.token == own),
             Some(Choice::Free(row)) => prop_assert!(row.expiry <= NOW),
-            Some(Choice::New { worker }) => prop_assert!(rows.iter().all(|row| row.worker != worker)),
+            Some(Choice::New { worker_id }) => prop_assert!(rows.iter().all(|row| row.worker_id != worker_id)),
             None => prop_assert!(rows.len() == CAPACITY as usize && rows.iter().all(|row| row.expiry > NOW)),
         }
     }
@@ -105,28 +107,28 @@ proptest! {
             let capacity = own_capacity.min(1 << bits[timeline]);
             let number = u32::try_from(timeline).unwrap() + 1;
             let preferred = Preferred::alone(system_identifier, number, home, own_capacity);
-            prop_assert!(preferred.only && preferred.worker < own_capacity);
+            prop_assert!(preferred.only && preferred.worker_id < own_capacity);
             // The server takes all worker ids that it may take.
             let mut rows: Vec<LeaseRow> = Vec::new();
             let search = |rows: &[LeaseRow]| {
                 Search { policy, own: [None; 2], except: &[], preferred, capacity, now: NOW, former_leases: None }.choose(rows)
             };
             while let Some(choice) = search(&rows) {
-                let worker = choice.worker();
-                prop_assert!(worker < capacity);
-                prop_assert_eq!(taken.insert(worker, number), None, "worker {} of timeline {}", worker, number);
-                let row = LeaseRow { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
-                rows.insert(rows.partition_point(|row| row.worker < worker), row);
+                let worker_id = choice.worker_id();
+                prop_assert!(worker_id < capacity);
+                prop_assert_eq!(taken.insert(worker_id, number), None, "worker {} of timeline {}", worker_id, number);
+                let row = LeaseRow { worker_id, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
+                rows.insert(rows.partition_point(|row| row.worker_id < worker_id), row);
             }
             let share: Vec<u32> = preferred.of_share(capacity).collect();
-            prop_assert_eq!(rows.iter().map(|row| row.worker).collect::<Vec<_>>(), share);
+            prop_assert_eq!(rows.iter().map(|row| row.worker_id).collect::<Vec<_>>(), share);
         }
     }
 }
 
 #[test]
 fn a_server_without_a_worker_id_up_to_the_limit_takes_none() {
-    let preferred = Preferred { worker: 1_021, shares: 8, only: true, first: None };
+    let preferred = Preferred { worker_id: 1_021, shares: 8, only: true, first: None };
     let choose = |capacity, preferred| {
         let search = Search {
             policy: Policy::Reuse,
@@ -139,15 +141,15 @@ fn a_server_without_a_worker_id_up_to_the_limit_takes_none() {
         };
         search.choose(&[])
     };
-    assert_eq!(choose(1_024, preferred), Some(Choice::New { worker: 1_021 }));
-    assert_eq!(choose(8, preferred), Some(Choice::New { worker: 5 }));
+    assert_eq!(choose(1_024, preferred), Some(Choice::New { worker_id: 1_021 }));
+    assert_eq!(choose(8, preferred), Some(Choice::New { worker_id: 5 }));
     assert_eq!(choose(4, preferred), None, "it leaves its share");
-    assert_eq!(choose(4, Preferred { only: false, ..preferred }), Some(Choice::New { worker: 0 }));
+    assert_eq!(choose(4, Preferred { only: false, ..preferred }), Some(Choice::New { worker_id: 0 }));
 }
 
 #[test]
 fn a_row_that_was_given_back_is_no_servers_own() {
-    let row = LeaseRow { worker: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
+    let row = LeaseRow { worker_id: 0, token: None, expiry: UnixMicros(90), leased: UnixMicros(0) };
     let preferred = Preferred::from(0);
     let search = Search {
         policy: Policy::Reuse,
@@ -166,7 +168,7 @@ fn a_row_that_was_given_back_is_no_servers_own() {
 fn a_search_among_very_many_takes_no_longer_than_reading_them() {
     const MANY: u32 = 1_000_000;
     let except: Vec<u32> = (0..MANY).rev().chain(0..MANY).collect();
-    let preferred = Preferred { worker: 7, shares: 100, only: false, first: None };
+    let preferred = Preferred { worker_id: 7, shares: 100, only: false, first: None };
     for policy in [Policy::Reuse, Policy::Disposable, Policy::Queue] {
         let search = Search {
             policy,
@@ -178,13 +180,18 @@ fn a_search_among_very_many_takes_no_longer_than_reading_them() {
             former_leases: None,
         };
         let above = Search { preferred: Preferred::from(7), ..search };
-        assert_eq!(search.choose(&[]), Some(Choice::New { worker: MANY + 7 }), "{policy:?}");
-        assert_eq!(above.choose(&[]), Some(Choice::New { worker: MANY }), "{policy:?}");
+        assert_eq!(search.choose(&[]), Some(Choice::New { worker_id: MANY + 7 }), "{policy:?}");
+        assert_eq!(above.choose(&[]), Some(Choice::New { worker_id: MANY }), "{policy:?}");
         let rows: Vec<LeaseRow> = (0..2 * MANY)
-            .map(|worker| LeaseRow { worker, token: Some(5), expiry: UnixMicros(90), leased: UnixMicros(0) })
+            .map(|worker_id| LeaseRow {
+                worker_id,
+                token: Some(5),
+                expiry: UnixMicros(90),
+                leased: UnixMicros(0),
+            })
             .collect();
-        assert_eq!(search.choose(&rows), Some(Choice::New { worker: 2 * MANY + 7 }), "{policy:?}");
-        assert_eq!(above.choose(&rows), Some(Choice::New { worker: 2 * MANY }), "{policy:?}");
+        assert_eq!(search.choose(&rows), Some(Choice::New { worker_id: 2 * MANY + 7 }), "{policy:?}");
+        assert_eq!(above.choose(&rows), Some(Choice::New { worker_id: 2 * MANY }), "{policy:?}");
         let none = Search { capacity: MANY, ..search };
         assert_eq!(none.choose(&rows), None, "{policy:?}");
     }
@@ -209,7 +216,7 @@ fn a_clock_may_differ_up_to_the_limit() {
 fn shared(timeline: u32, capacity: u32, random: u32) -> u32 {
     let preferred = Preferred::shared(timeline, capacity, random);
     assert!(!preferred.only, "others may be had when these are taken");
-    preferred.worker
+    preferred.worker_id
 }
 
 #[test]
@@ -232,19 +239,20 @@ fn after_a_promotion_one_of_the_next_eighth_is_leased() {
         Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, former_leases: None }
             .choose(rows)
     };
-    let held = |worker| LeaseRow { worker, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
-    assert_eq!(choose(1, &[held(127)]), Some(Choice::New { worker: 0 }), "around within the eighth");
-    assert_eq!(choose(2, &[held(0), held(255)]), Some(Choice::New { worker: 128 }));
+    let held =
+        |worker_id| LeaseRow { worker_id, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
+    assert_eq!(choose(1, &[held(127)]), Some(Choice::New { worker_id: 0 }), "around within the eighth");
+    assert_eq!(choose(2, &[held(0), held(255)]), Some(Choice::New { worker_id: 128 }));
     let full: Vec<LeaseRow> = (128..256).map(held).collect();
-    assert_eq!(choose(2, &full), Some(Choice::New { worker: 256 }), "those of other eighths come last");
+    assert_eq!(choose(2, &full), Some(Choice::New { worker_id: 256 }), "those of other eighths come last");
 }
 
 /// A recreated registry leases to a server only the server's former worker id, or a worker id that the server already has in the
 /// registry.
 #[test]
 fn a_registry_that_was_made_anew_leases_what_a_server_has() {
-    let held = |worker, expiry| LeaseRow {
-        worker,
+    let held = |worker_id, expiry| LeaseRow {
+        worker_id,
         token: Some(1),
         expiry: UnixMicros(expiry),
         leased: UnixMicros(0),
@@ -264,7 +272,7 @@ fn a_registry_that_was_made_anew_leases_what_a_server_has() {
         .choose(&rows)
     };
     assert_eq!(choose(None, &[], None), None, "it has none");
-    assert_eq!(choose(None, &[], Some(5)), Some(Choice::New { worker: 5 }));
+    assert_eq!(choose(None, &[], Some(5)), Some(Choice::New { worker_id: 5 }));
     assert_eq!(choose(None, &[], Some(4)), Some(Choice::Free(rows[1])));
     assert_eq!(choose(None, &[], Some(3)), None, "it is another's");
     assert_eq!(choose(None, &[5], Some(5)), None, "the clock is behind it");
@@ -291,7 +299,7 @@ proptest! {
 /// A server keeps its worker id from a former registry, unless the former primary may have leased that id to another server.
 #[test]
 fn a_worker_id_from_elsewhere_is_kept() {
-    let kept = |worker, timeline| Preferred::kept(worker, timeline, 1_024);
+    let kept = |worker_id, timeline| Preferred::kept(worker_id, timeline, 1_024);
     assert_eq!(kept(700, 1), Some(Preferred::from(700)));
     assert_eq!([kept(130, 2), kept(127, 2), kept(256, 2)], [Some(Preferred::from(130)), None, None]);
     assert_eq!(kept(1_024, 1), None, "there is no such worker id");

@@ -118,7 +118,7 @@ fn a_database_whose_registry_changed_is_looked_into_first() {
 fn a_transaction_is_unsettled_if_it_is_in_the_state_and_not_under_way() {
     let machine = Machine::new(UnixMicros(1_770_000_000_000_000));
     let layout = "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap();
-    let server = memory::Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker: 3 }, 1);
+    let server = memory::Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker_id: 3 }, 1);
     let (requests, status) = (LeaseRequests::default(), &server.shared.status);
     assert_eq!(RegistryChanges::take(&requests, status), NO_CHANGES);
     server.issuer().change(|state, _| state.moving_to = Some(2)).unwrap();

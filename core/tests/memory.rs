@@ -101,7 +101,7 @@ impl StateStore for &Server<'_> {
         Ok(self.machine.file.borrow().as_ref().map(|text| (text.clone().into_bytes(), file_identity)))
     }
 
-    fn is_witnessed(&self) -> io::Result<bool> {
+    fn has_marker_file(&self) -> io::Result<bool> {
         Ok(self.machine.file.borrow().is_some())
     }
 

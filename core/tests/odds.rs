@@ -29,7 +29,7 @@ impl Numbers {
     fn first_choice(&mut self, identifier: u64, capacity: u32) -> u32 {
         let home =
             format!("born {}.{:09} {}", identifier >> 32, self.below(1_000_000_000), self.below(10_000));
-        Preferred::of_home(identifier, &home, capacity).worker
+        Preferred::of_home(identifier, &home, capacity).worker_id
     }
 }
 

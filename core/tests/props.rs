@@ -12,11 +12,11 @@ const UNITS: [u64; 8] = [1, 100, 1_000, 10_000, 500_000, 1_000_000, 2_000_000, 8
 prop_compose! {
     /// Any valid layout.
     fn layouts()(
-        ticks in 1_u8..=45, datacenter in 0_u8..=31, worker in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
+        ticks in 1_u8..=45, datacenter in 0_u8..=31, worker_id in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
         first in any::<bool>(), unit in prop::sample::select(&UNITS[..]), epoch in 0_i64..=4_102_444_800_000,
     ) -> Option<Layout> {
         let order = if first { Order::SequenceFirst } else { Order::SequenceLast };
-        let widths = Widths { ticks, datacenter, worker, rollback, sequence };
+        let widths = Widths { ticks, datacenter, worker_id, rollback, sequence };
         Layout::new(widths, order, unit, UnixMicros(epoch * 1_000)).ok()
     }
 }
@@ -33,7 +33,7 @@ fn part(layout: &Layout, field: Field, any: u64) -> u32 {
 fn node(layout: &Layout, any: u64) -> Node {
     Node {
         datacenter: part(layout, Field::Datacenter, any),
-        worker: part(layout, Field::Worker, any >> 20),
+        worker_id: part(layout, Field::Worker, any >> 20),
         rollback: part(layout, Field::Rollback, any >> 40),
     }
 }
@@ -62,7 +62,7 @@ proptest! {
         prop_assert!(id <= layout.largest_id());
         let decoded = layout.decode(id.cast_signed()).unwrap();
         prop_assert_eq!(decoded.timestamp, begins);
-        prop_assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (node.datacenter, node.worker, node.rollback));
+        prop_assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (node.datacenter, node.worker_id, node.rollback));
         prop_assert_eq!(decoded.sequence, sequence);
         prop_assert!(layout.min_id(at).unwrap() <= id && id <= layout.max_id(at).unwrap());
         prop_assert_eq!(layout.id(Position(tick << layout.widths().sequence | u64::from(sequence)), layout.place(node).unwrap()), id);

@@ -8,7 +8,7 @@ use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
-use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, WorkerIdRows};
 use snowflake_ids_core::server::issuer::IssuerMemory;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{
@@ -25,8 +25,8 @@ fn layout() -> Layout {
     "34/0/10/6 unit=1s epoch=2020-01-01".parse().unwrap()
 }
 
-fn row(worker: u32) -> LeaseRow {
-    LeaseRow { worker, token: Some(99), expiry: UnixMicros(NOW.0 - 1), leased: UnixMicros(NOW.0 - 5) }
+fn row(worker_id: u32) -> LeaseRow {
+    LeaseRow { worker_id, token: Some(99), expiry: UnixMicros(NOW.0 - 1), leased: UnixMicros(NOW.0 - 5) }
 }
 
 fn entry() -> Entry {
@@ -67,7 +67,7 @@ struct Rows {
     written: Option<LeaseRow>,
 }
 
-impl WorkerRows for Rows {
+impl WorkerIdRows for Rows {
     type Error = ();
 
     fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
@@ -101,7 +101,7 @@ impl WorkerRows for Rows {
     fn random(&mut self) -> u32 {
         0
     }
-    fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorker>, ()> {
+    fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorkerId>, ()> {
         Ok(Vec::new())
     }
     fn timeline(&self) -> u32 {
@@ -132,7 +132,7 @@ fn a_registry_whose_last_worker_id_was_used_has_none_under_disposable() {
 #[test]
 fn a_registry_leases_nothing_that_its_own_server_issues_under() {
     struct Empty(Option<LeaseRow>);
-    impl WorkerRows for Empty {
+    impl WorkerIdRows for Empty {
         type Error = ();
 
         fn overview(&mut self, _: &Entry, _: UnixMicros) -> Result<(Option<u32>, Option<UnixMicros>), ()> {
@@ -166,7 +166,7 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         fn random(&mut self) -> u32 {
             0
         }
-        fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorker>, ()> {
+        fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorkerId>, ()> {
             Ok(Vec::new())
         }
         fn timeline(&self) -> u32 {
@@ -174,10 +174,10 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         }
     }
     let limits = LeaseLimits { taken: vec![0, 1], ..LeaseLimits::default() };
-    needs(Guard::OwnWorkerTaken, || {
+    needs(Guard::OwnWorkerIdTaken, || {
         let mut rows = Empty(None);
         worker_ids::lease(&mut rows, &request(), &limits, NOW).unwrap();
-        rows.0.is_some_and(|row| row.worker == 2)
+        rows.0.is_some_and(|row| row.worker_id == 2)
     });
     let none = LeaseRequest { capacity: 2, ..request() };
     let Leased::None(error) = worker_ids::lease(&mut Empty(None), &none, &limits, NOW).unwrap() else {

@@ -194,9 +194,9 @@ fn a_stop_looks_at_each_note_a_few_times() {
     assert_eq!(looked.get(), 7, "each database once");
 }
 
-/// A file as release 0.2.1 writes it.
-const OF_OLDER_RELEASE: &str = r#"{"version":2,"release":"0.2.1"}
-732fe1a1 {"floor":{"of":{"database":1,"source":9,"tag":"floor"},"stops":2,"what":{"life":4,"day":0,"id":50}}}
+/// A file of form 1. Later releases have to read this text.
+const FORM_1: &str = r#"{"version":1,"release":"1.0.0"}
+5251a1c5 {"high_water_mark":{"of":{"database":1,"source":9,"tag":"high"},"stops":2,"what":{"tag_generation":4,"day":0,"id":50}}}
 ff089380 {"left":{"of":{"database":1,"source":9,"tag":"left"},"stops":0,"what":{"version":7,"day":null,"first":11,"count":10,"increment":1}}}
 a29fee45 {"left":{"of":{"database":1,"source":9,"tag":"taken"},"stops":1,"what":{"version":8,"day":null,"first":21,"count":10,"increment":1}}}
 
@@ -204,22 +204,19 @@ a29fee45 {"left":{"of":{"database":1,"source":9,"tag":"taken"},"stops":1,"what":
 "#;
 
 #[test]
-fn the_file_of_an_older_release_is_read_and_written_anew() {
-    let older = OF_OLDER_RELEASE.as_bytes();
-    let read = from_text(older).unwrap();
+fn the_file_has_this_form() {
+    let file = FORM_1.as_bytes();
+    let read = from_text(file).unwrap();
     assert_eq!(read.damage, None);
-    assert_eq!(
-        read.high_water_marks,
-        [SavedRecord { of: name(1, "floor"), stops: 2, what: HIGH_WATER_MARK }]
-    );
-    assert_eq!(high_water_marks_of(older), Ok(read.high_water_marks.clone()));
-    let left_over = reservation::SavedRange { version: 7, ..left(11) };
-    assert_eq!(read.left, [record(name(1, "left"), left_over)]);
+    assert_eq!(read.high_water_marks, [SavedRecord { of: name(1, "high"), stops: 2, what: HIGH_WATER_MARK }]);
+    assert_eq!(high_water_marks_of(file), Ok(read.high_water_marks.clone()));
+    let saved = reservation::SavedRange { version: 7, ..left(11) };
+    assert_eq!(read.left, [record(name(1, "left"), saved)]);
     // Until the next stop, consumed ranges are recorded in the same file.
-    let more = [older, &taken(name(1, "left"), 7).unwrap()].concat();
+    let more = [file, &taken(name(1, "left"), 7).unwrap()].concat();
     assert_eq!(from_text(&more).unwrap(), SavedRecords { left: Vec::new(), ..read.clone() });
     let anew = to_text(read.clone()).unwrap();
-    assert!(anew.starts_with(format!("{{\"version\":{VERSION},").as_bytes()));
+    assert!(FORM_1.as_bytes().starts_with(&anew[..anew.len() / 2]), "{}", String::from_utf8_lossy(&anew));
     assert_eq!(from_text(&anew), Ok(read));
 }
 
@@ -234,16 +231,17 @@ fn a_changed_digit_is_damage() {
 }
 
 #[test]
-fn the_file_of_a_newer_release_is_known_as_such() {
-    let newer = VERSION + 1;
-    for text in [
-        format!(r#"{{"version":{newer},"release":"9.1.0","left":{{"over":[]}}}}"#),
-        format!("{{\"version\":{newer},\"release\":\"9.1.0\"}}\n{{\"left\":1}}\n"),
-    ] {
-        let newer = from_text(text.as_bytes()).unwrap_err();
-        assert!(matches!(newer, Unreadable::Newer(_)), "{newer}");
-        let said = newer.to_string();
-        assert!(said.contains(RELEASE) && said.ends_with("Install at least version 9.1.0."), "{said}");
+fn a_file_of_an_unknown_form_is_known_as_such() {
+    for form in [VERSION - 1, VERSION + 1] {
+        for text in [
+            format!(r#"{{"version":{form},"release":"9.1.0","left":{{"over":[]}}}}"#),
+            format!("{{\"version\":{form},\"release\":\"9.1.0\"}}\n{{\"left\":1}}\n"),
+        ] {
+            let unknown = from_text(text.as_bytes()).unwrap_err();
+            assert!(matches!(unknown, Unreadable::UnknownForm(_)), "{unknown}");
+            let said = unknown.to_string();
+            assert!(said.contains(RELEASE) && said.ends_with("Install at least version 9.1.0."), "{said}");
+        }
     }
 }
 
@@ -254,9 +252,9 @@ fn any_other_file_is_damaged() {
         "[]",
         "{}",
         "\n",
-        r#"{"version":2,"release":"x"}"#,
-        "{\"version\":1,\"release\":\"x\"}\n",
-        "{\"version\":0,\"release\":\"x\",\"carry-overs\":[]}\n",
+        r#"{"version":1,"release":"x"}"#,
+        "{\"version\":1}\n",
+        "{\"version\":-1,\"release\":\"x\"}\n",
     ] {
         assert!(matches!(from_text(text.as_bytes()), Err(Unreadable::Damaged(_))), "{text}");
     }

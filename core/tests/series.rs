@@ -69,9 +69,6 @@ const MONOTONIC: SeriesRow<'static> =
 fn a_row_says_which_promise_it_makes() {
     let kind = |row: &SeriesRow<'_>| Series::new(row).map(|series| series.kind);
     assert_eq!(kind(&ROW), Ok(SeriesKind::Gapless));
-    // A row of version 0.2, until the extension's SQL is upgraded.
-    let dense = SeriesRow { kind: "dense", step: Some(10), max_step: Some(10_000), ..ROW };
-    assert_eq!(kind(&dense), Ok(SeriesKind::Gapless));
     assert_eq!(kind(&MONOTONIC), Ok(SeriesKind::Monotonic(16)));
     let largest = Some(1_000_000_000);
     let row = SeriesRow { step: largest, max_step: largest, sections: Some(1_024), ..MONOTONIC };

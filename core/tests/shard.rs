@@ -254,7 +254,7 @@ proptest! {
     ) {
         let text = if first { format!("30/{sequence}s/0/3") } else { format!("30/0/3/{sequence}") };
         let layout: Layout = text.parse().unwrap();
-        let node_bits = layout.place(snowflake_ids_core::Node { datacenter: 0, worker: u32::try_from(node).unwrap(), rollback: 0 }).unwrap();
+        let node_bits = layout.place(snowflake_ids_core::Node { datacenter: 0, worker_id: u32::try_from(node).unwrap(), rollback: 0 }).unwrap();
         let generator = begun(&layout, node_bits.0);
         let (mut after, mut tick) = (Position(0), 1_000);
         for (later, want, fitting) in calls {

@@ -13,7 +13,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 /// An instant of the layout, on a full second.
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
-const FIXED: Identity = Identity::Fixed { datacenter: 0, worker: 3 };
+const FIXED: Identity = Identity::Fixed { datacenter: 0, worker_id: 3 };
 const LEASED: Identity = Identity::Leased { datacenter: 0 };
 
 fn layout() -> Layout {
@@ -41,13 +41,13 @@ fn here(identity: Identity) -> Here {
     }
 }
 
-fn node(worker: u32, rollback: u32) -> Node {
-    Node { datacenter: 0, worker, rollback }
+fn node(worker_id: u32, rollback: u32) -> Node {
+    Node { datacenter: 0, worker_id, rollback }
 }
 
-fn lease(worker: u32) -> Lease {
+fn lease(worker_id: u32) -> Lease {
     let expiry = UnixMicros(NOW.0 + 100_000_000);
-    Lease { datacenter: 0, worker, token: 11, start: Position(0), since: None, expiry, origin: None }
+    Lease { datacenter: 0, worker_id, token: 11, since: UnixMicros(0), expiry, origin: None }
 }
 
 fn after(seconds: i64) -> Position {
@@ -91,16 +91,20 @@ fn states_of_others_are_refused() {
 fn a_registry_knows_which_worker_ids_its_own_server_has() {
     let state = leased();
     let here = here(LEASED);
-    assert_eq!(state.taken_workers(&here, 0, [Some(12), None]), Some(vec![3, 3]), "its node, and its mark");
-    assert_eq!(state.taken_workers(&here, 1, [Some(12), None]), Some(vec![]));
-    assert_eq!(state.taken_workers(&here, 0, [None, Some(11)]), None, "this very server");
+    assert_eq!(
+        state.taken_worker_ids(&here, 0, [Some(12), None]),
+        Some(vec![3, 3]),
+        "its node, and its mark"
+    );
+    assert_eq!(state.taken_worker_ids(&here, 1, [Some(12), None]), Some(vec![]));
+    assert_eq!(state.taken_worker_ids(&here, 0, [None, Some(11)]), None, "this very server");
     let later = Here { clock: Reading { wall: UnixMicros(NOW.0 + 9_000_000), ..here.clock.clone() }, ..here };
-    assert_eq!(state.taken_workers(&later, 0, [None; 2]), Some(vec![3]));
+    assert_eq!(state.taken_worker_ids(&later, 0, [None; 2]), Some(vec![3]));
     let mut parted = state;
     parted.give_up();
     parted.pending_token = Some(12);
-    assert_eq!(parted.taken_workers(&later, 0, [None, Some(12)]), None, "it claims one");
-    assert_eq!(parted.taken_workers(&later, 0, [None; 2]), Some(vec![]));
+    assert_eq!(parted.taken_worker_ids(&later, 0, [None, Some(12)]), None, "it claims one");
+    assert_eq!(parted.taken_worker_ids(&later, 0, [None; 2]), Some(vec![]));
 }
 
 #[test]
@@ -129,8 +133,8 @@ fn worker_ids_of_one_server_come_from_one_registry() {
 #[test]
 fn a_copy_with_a_number_is_refused_until_it_has_another_or_is_adopted() {
     let copy = Here { home: home("copy"), ..here(FIXED) };
-    assert!(matches!(fixed().open(&copy), Err(StateError::Copy { worker: 3, .. })));
-    let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..copy.clone() };
+    assert!(matches!(fixed().open(&copy), Err(StateError::Copy { worker_id: 3, .. })));
+    let renumbered = Here { identity: Identity::Fixed { datacenter: 0, worker_id: 4 }, ..copy.clone() };
     let parted = fixed().open(&renumbered).unwrap();
     assert_eq!(parted.node, Some(node(4, 0)));
     assert!(
@@ -152,7 +156,7 @@ fn a_copy_under_a_lease_forgets_it_and_never_uses_its_worker_id() {
     let copy = Here { home: home("copy"), ..here(LEASED) };
     let state = leased().open(&copy).unwrap();
     assert_eq!((state.node, &state.lease, state.pending_token), (None, &None, None));
-    assert_eq!(state.blocked_workers(0, NOW), [3]);
+    assert_eq!(state.blocked_worker_ids(0, NOW), [3]);
 }
 
 #[test]
@@ -189,7 +193,7 @@ fn a_state_that_was_put_back_with_a_number_is_refused_until_it_is_adopted() {
             "above all that can have been issued up to now"
         );
         assert!(!adopted.is_copy(&found));
-        let parted = Here { identity: Identity::Fixed { datacenter: 0, worker: 4 }, ..found };
+        let parted = Here { identity: Identity::Fixed { datacenter: 0, worker_id: 4 }, ..found };
         let parted = state.clone().open(&parted).unwrap();
         assert!(
             parted.high_water_mark(node(4, 0)) >= after(60),
@@ -204,7 +208,7 @@ fn a_state_that_was_put_back_under_a_lease_forgets_it_and_begins_above_all_worke
     let found = found_in(LEASED, &file_identity(2, "11.5"));
     let settled = state.open(&found).unwrap();
     assert_eq!((settled.node, &settled.lease, settled.pending_token), (None, &None, None));
-    assert_eq!(settled.blocked_workers(0, NOW), [3]);
+    assert_eq!(settled.blocked_worker_ids(0, NOW), [3]);
     assert!(settled.high_water_mark(node(9, 0)) >= after(60), "one that it leased since");
     let rewritten = settled.in_file(file_identity(3, "12.5"));
     assert_eq!(
@@ -224,7 +228,7 @@ fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_pre
         (settled.node, &settled.lease, settled.high_water_mark(node(9, 0))),
         (None, &None, Position(0))
     );
-    assert_eq!(settled.blocked_workers(0, NOW), [3]);
+    assert_eq!(settled.blocked_worker_ids(0, NOW), [3]);
 }
 
 /// A file system without birth times may begin to record them. Inodes are always compared.
@@ -336,7 +340,7 @@ fn nothing_is_reserved_beyond_the_expiry_or_the_end() {
 #[test]
 fn a_lease_begins_where_the_one_before_it_ended() {
     let mut state = State::fresh(&here(LEASED));
-    state.take_up(Lease { start: after(7), ..lease(3) });
+    state.take_up(Lease { since: layout().instant_of(after(7)), ..lease(3) });
     assert_eq!([0, 1, 3].map(|rollback| state.high_water_mark(node(3, rollback))), [after(7); 3]);
     state.give_up();
     assert_eq!((state.node, &state.lease), (None, &None));
@@ -358,7 +362,7 @@ fn a_switch_takes_a_rollback_value_whose_high_water_mark_the_clock_has_passed() 
 }
 
 #[test]
-fn an_end_is_noted_exactly() {
+fn an_end_is_recorded_exactly() {
     let mut state = fixed();
     state.settle(&layout(), node(3, 0), after(-1));
     assert_eq!(state.high_water_mark(node(3, 0)), after(-1));
@@ -372,7 +376,7 @@ fn states() -> impl Strategy<Value = State> {
             let mut state = if is_leased { leased() } else { fixed() };
             let high_water_marks = high_water_marks
                 .into_iter()
-                .map(|((worker, rollback), position)| (node(worker, rollback), position));
+                .map(|((worker_id, rollback), position)| (node(worker_id, rollback), position));
             state.own.high_water_marks = high_water_marks
                 .map(|(node, position)| NodeHighWaterMark { node, position: Position(position) })
                 .collect();
@@ -394,23 +398,25 @@ fn of_release(release: &str, version: u32) -> String {
 }
 
 #[test]
-fn the_state_of_a_newer_release_is_not_damaged_and_nothing_to_begin_anew_for() {
+fn a_state_of_an_unknown_form_is_not_damaged_and_nothing_to_begin_anew_for() {
+    let older = State::from_text(of_release("0.9.0", present_form() - 1).as_bytes());
+    assert!(matches!(older, Err(StateError::UnknownForm(_))), "{older:?}");
     let newer = State::from_text(of_release("9.1.0", present_form() + 1).as_bytes()).unwrap_err();
     assert_eq!(newer.kind(), Kind::NotReady);
-    assert_eq!(newer.to_string(), "the state file of snowflake_ids was written by a newer version");
+    assert_eq!(newer.to_string(), "the state file of snowflake_ids has an unknown format");
     let (detail, hint) = (newer.detail().unwrap(), newer.hint().unwrap());
-    let forms = [format!("format {}", present_form() + 1), format!("formats up to {}", present_form())];
+    let forms = [format!("format {}", present_form() + 1), format!("reads format {}", present_form())];
     for known in forms.iter().map(String::as_str).chain(["9.1.0", RELEASE]) {
         assert!(detail.contains(known), "{detail}");
     }
     assert!(hint.contains("at least version 9.1.0") && !hint.contains("reset"), "{hint}");
     // The text is refused whatever the checksum and the state look like in that form.
     let other = br#"{"release":"12.0","version":7,"sealed":{"by":"another rule"}}"#;
-    assert!(matches!(State::from_text(other), Err(StateError::Newer(_))));
+    assert!(matches!(State::from_text(other), Err(StateError::UnknownForm(_))));
 }
 
 #[test]
-fn the_state_of_a_later_build_is_newer_too_if_its_seal_says_so() {
+fn a_state_of_another_build_has_an_unknown_form_if_its_seal_says_so() {
     let text = of_release(RELEASE, present_form() + 1);
     let newer = State::from_text(text.as_bytes()).unwrap_err();
     assert_eq!(newer.kind(), Kind::NotReady);
@@ -420,18 +426,9 @@ fn the_state_of_a_later_build_is_newer_too_if_its_seal_says_so() {
     assert_eq!(State::from_text(broken.as_bytes()).unwrap_err().kind(), Kind::Damaged);
 }
 
+/// A file of form 1. Later releases have to read this text.
 #[test]
-fn a_form_of_no_release_is_damage() {
-    for form in 0..present_form() {
-        let none = State::from_text(of_release(RELEASE, form).as_bytes()).unwrap_err();
-        assert_eq!(none.kind(), Kind::Damaged);
-        assert!(none.detail().unwrap().ends_with(&format!("format {form} does not exist.")), "{none:?}");
-    }
-}
-
-/// A file of 0.2.0 lacks fields that 0.2.1 and 0.3.0 added.
-#[test]
-fn the_state_of_an_older_release_is_read() {
+fn the_file_has_this_form() {
     let mut state = State::fresh(&here(LEASED));
     let origin = Some(Origin { identity: "a-registry".into(), server: "central".into() });
     state.take_up(Lease { origin, ..lease(3) });
@@ -447,7 +444,7 @@ fn the_state_of_an_older_release_is_read() {
     let state =
         State { copy_of, pending_token, registry, moving_to, ..state }.in_file(file_identity(8, "0.5"));
 
-    let sample = include_str!("state/0.2.json");
+    let sample = include_str!("state/form_1.json");
     assert_eq!(State::from_text(sample.as_bytes()).as_ref(), Ok(&state));
     let flipped = sample.replace("77", "78");
     assert_eq!(State::from_text(flipped.as_bytes()).unwrap_err().kind(), Kind::Damaged);
@@ -491,8 +488,8 @@ proptest! {
             let is_image = is_unused && state.home.identity != here.home.identity;
             let is_own = own || promoted || adopts || was_copy || is_image;
             prop_assert!(is_own || opened.node.is_none() || opened.node != state.node, "{opened:?}");
-            for worker in 0..32 {
-                let node = node(worker, 0);
+            for worker_id in 0..32 {
+                let node = node(worker_id, 0);
                 let before = Some(state.high_water_mark(node)).filter(|high_water_mark| !adopts || *high_water_mark < Position(u64::MAX)).unwrap_or(Position(0));
                 // If the lease is forgotten, only a server that takes over the lease's row begins below the former mark.
                 let before = if opened.lease == state.lease { before } else { before.min(state.own.minimum) };
@@ -535,8 +532,8 @@ proptest! {
         let at = UnixMicros(NOW.0 + seconds * 1_000_000);
         let mut raised = state.clone();
         let limit = raised.reserve(&layout(), at, Position(next), Duration::from_micros(ahead)).unwrap();
-        for (worker, rollback) in (0..32).flat_map(|worker| (0..4).map(move |rollback| (worker, rollback))) {
-            let node = node(worker, rollback);
+        for (worker_id, rollback) in (0..32).flat_map(|worker_id| (0..4).map(move |rollback| (worker_id, rollback))) {
+            let node = node(worker_id, rollback);
             prop_assert!(raised.high_water_mark(node) >= state.high_water_mark(node), "{node:?}");
         }
         prop_assert!(raised.high_water_mark(state.node.unwrap()) >= limit, "reserved before it is used");
@@ -548,12 +545,15 @@ proptest! {
 fn high_water_marks_that_are_dropped_raise_the_minimum_of_all_others() {
     let wide: Layout = "41/5/10/6".parse().unwrap();
     let mut state = State::fresh(&Here { layout: wide, ..here(FIXED) });
-    for worker in 0..600 {
-        state.settle(&wide, node(worker, 0), Position(u64::from(worker) + 1));
+    for worker_id in 0..600 {
+        state.settle(&wide, node(worker_id, 0), Position(u64::from(worker_id) + 1));
     }
     assert!(state.own.high_water_marks.len() < 600);
-    for worker in 0..600 {
-        assert!(state.high_water_mark(node(worker, 0)) > Position(u64::from(worker)), "worker {worker}");
+    for worker_id in 0..600 {
+        assert!(
+            state.high_water_mark(node(worker_id, 0)) > Position(u64::from(worker_id)),
+            "worker {worker_id}"
+        );
     }
 }
 
@@ -562,8 +562,8 @@ fn high_water_marks_that_are_dropped_raise_the_minimum_of_all_others() {
 fn a_worker_id_is_free_above_its_high_water_mark_even_if_that_was_dropped() {
     let mut state = leased();
     state.settle(&layout(), node(3, 0), after(30));
-    for worker in 4..400 {
-        state.settle(&layout(), node(worker, 0), after(40));
+    for worker_id in 4..400 {
+        state.settle(&layout(), node(worker_id, 0), after(40));
     }
     assert!(
         !state.own.high_water_marks.iter().any(|high_water_mark| high_water_mark.node == node(3, 0)),
@@ -579,12 +579,12 @@ fn later() -> Layout {
 
 /// The smallest and the largest id of a position.
 fn ids(layout: &Layout, position: Position) -> (u64, u64) {
-    let last = Node { datacenter: 31, worker: 31, rollback: 3 };
+    let last = Node { datacenter: 31, worker_id: 31, rollback: 3 };
     (layout.id(position, layout.place(node(0, 0)).unwrap()), layout.id(position, layout.place(last).unwrap()))
 }
 
 #[test]
-fn a_server_goes_on_in_the_layout_that_was_noted() {
+fn a_server_goes_on_in_the_layout_that_was_recorded() {
     for (identity, state) in [(FIXED, fixed()), (LEASED, leased())] {
         let with_later = Here { layout: later(), ..here(identity) };
         let refused = state.clone().open(&with_later);
@@ -621,7 +621,7 @@ fn a_lease_goes_on_in_another_layout() {
     let mut state = leased();
     state.next_layout = Some(later());
     let opened = state.open(&Here { layout: later(), ..here(LEASED) }).unwrap();
-    assert_eq!(opened.lease.map(|lease| lease.worker), Some(3));
+    assert_eq!(opened.lease.map(|lease| lease.worker_id), Some(3));
 }
 
 /// Whether ids continue above all ids of the former layout, although the server's clock had been far ahead.
@@ -632,7 +632,7 @@ fn goes_on_above() -> bool {
     let given = ids(&layout(), Position(state.own.highest().0 - 1)).1;
     state.next_layout = Some(later());
     let opened = state.open(&Here { layout: later(), ..here(FIXED) }).unwrap();
-    [3, 4].iter().all(|worker| ids(&later(), opened.high_water_mark(node(*worker, 0))).0 > given)
+    [3, 4].iter().all(|worker_id| ids(&later(), opened.high_water_mark(node(*worker_id, 0))).0 > given)
 }
 
 #[test]

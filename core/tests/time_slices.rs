@@ -287,6 +287,6 @@ proptest! {
         time_slices.record(waiting.into_iter().chain(fresh), served.iter().copied(), at(1_010));
         let begin = time_slices.plan(slots, slots - served.len(), 0, at(1_010)).begin;
         let ahead = begin.iter().filter(|one| **one >= databases).count();
-        prop_assert!(ahead >= sound.min(slots.div_ceil(2)), "{ahead} of {sound} at {slots} places");
+        prop_assert!(ahead >= sound.min(slots.div_ceil(2)), "{ahead} of {sound} at {slots} slots");
     }
 }

@@ -17,7 +17,7 @@ fn uuid(layout: &Layout, tick: u64, node: Node, sequence: u64) -> Uuid {
     layout.uuid(Issued { position, node_bits: layout.place(node).unwrap() }, u128::MAX).unwrap()
 }
 
-const NODE: Node = Node { datacenter: 1, worker: 2, rollback: 0 };
+const NODE: Node = Node { datacenter: 1, worker_id: 2, rollback: 0 };
 
 #[test]
 fn the_bits_are_where_the_rfc_has_them() {
@@ -100,9 +100,9 @@ fn no_two_of_a_preset_are_equal_and_those_of_a_node_are_in_order() {
         let layout = layout(text);
         let largest = |field| u32::try_from(layout.max(field)).unwrap();
         let end =
-            Node { datacenter: largest(Field::Datacenter), worker: largest(Field::Worker), rollback: 0 };
+            Node { datacenter: largest(Field::Datacenter), worker_id: largest(Field::Worker), rollback: 0 };
         let mut seen = HashSet::new();
-        for node in [Node::default(), Node { worker: 1, ..Node::default() }, end] {
+        for node in [Node::default(), Node { worker_id: 1, ..Node::default() }, end] {
             let node_bits = layout.place(node).unwrap();
             let first = layout.first_of(Tick(1_000_000)).0;
             let positions = (layout.max(Field::Sequence) + 1).min(20_000);
@@ -176,11 +176,11 @@ const UNITS: [u64; 10] = [1, 8, 64, 100, 500, 1_000, 1_600, 10_000, 1_000_000, 8
 prop_compose! {
     /// Any valid layout, from the narrowest to the widest.
     fn layouts()(
-        ticks in 1_u8..=45, datacenter in 0_u8..=31, worker in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
+        ticks in 1_u8..=45, datacenter in 0_u8..=31, worker_id in 0_u8..=31, rollback in 0_u8..=8, sequence in 1_u8..=31,
         first in any::<bool>(), unit in prop::sample::select(&UNITS[..]), epoch in 0_i64..=4_102_444_800_000,
     ) -> Option<Layout> {
         let order = if first { Order::SequenceFirst } else { Order::SequenceLast };
-        let widths = Widths { ticks, datacenter, worker, rollback, sequence };
+        let widths = Widths { ticks, datacenter, worker_id, rollback, sequence };
         Layout::new(widths, order, unit, UnixMicros(epoch * 1_000)).ok()
     }
 }
@@ -194,7 +194,7 @@ fn node(layout: &Layout, any: u64) -> Node {
     let part = |field, any: u64| u32::try_from(any % (layout.max(field) + 1)).unwrap();
     Node {
         datacenter: part(Field::Datacenter, any),
-        worker: part(Field::Worker, any >> 20),
+        worker_id: part(Field::Worker, any >> 20),
         rollback: part(Field::Rollback, any >> 40),
     }
 }

@@ -21,7 +21,7 @@ mod tests {
         let decoded = Layout::default().decode(id).unwrap();
         assert_eq!((decoded.datacenter_id, decoded.worker_id, decoded.rollback), (3, 7, 0));
         let shared = SHARED.get().unwrap();
-        assert_eq!(shared.identity, Identity::Fixed { datacenter: 3, worker: 7 });
+        assert_eq!(shared.identity, Identity::Fixed { datacenter: 3, worker_id: 7 });
     }
 
     #[pg_test]

@@ -26,7 +26,7 @@ SELECT count(*), count(DISTINCT id), bool_and(grows) AS grows, max(id) < 2 ^ 53 
        bool_and(snowflake_timestamp(id, 'web') BETWEEN now() - interval '1 minute' AND clock_timestamp() + interval '1 minute') AS timely
 FROM (SELECT id, id > lag(id, 1, 0::bigint) OVER (ORDER BY at) AS grows FROM web) s;
 SELECT snowflake_nextval('web') = snowflake_lastval() AS last;
-SELECT name, layout, modulus, remainder, shard, sequence_start, cache, place IS NOT NULL AS placed, last_id IS NOT NULL AS issued, last_timestamp = snowflake_timestamp(last_id, name) AS at,
+SELECT name, layout, modulus, remainder, shard, sequence_start, cache, slot IS NOT NULL AS has_slot, last_id IS NOT NULL AS issued, last_timestamp = snowflake_timestamp(last_id, name) AS at,
        high_water_mark > last_timestamp AS marked, drift < '1 minute' AS drift, years_left > 40 AS years, fits, state
 FROM snowflake_ids.generator_status ORDER BY name;
 DROP TABLE web;

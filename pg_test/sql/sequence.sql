@@ -277,7 +277,7 @@ INSERT INTO adopter (note) VALUES ('one') ON CONFLICT (id) DO UPDATE SET note = 
 INSERT INTO counted (note) VALUES ('one');
 SELECT lastval();
 -- Those of another table are not its numbers.
-SELECT snowflake_ids_internal.sequence_noted('counted_id_seq', 5);
+SELECT snowflake_ids_internal.sequence_recorded('counted_id_seq', 5);
 SELECT currval('counted_id_seq');
 -- DISCARD and RESET forget them, as they do those of other sequences.
 SELECT snowflake_nextval() = snowflake_lastval() AS known, segment_nextval('public.adopter') = segment_currval('public.adopter') AS of_tag;

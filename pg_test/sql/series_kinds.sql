@@ -18,14 +18,6 @@ SELECT snowflake_ids.series_create('x', 'Gapless');
 INSERT INTO snowflake_ids.series (name, kind) VALUES ('x', 'monotonic');
 INSERT INTO snowflake_ids.series (name, kind, step, max_step) VALUES ('x', 'monotonic', 1, 1);
 
--- As 0.2 has it in its dumps: gapless, above all that was reserved.
-BEGIN;
-INSERT INTO snowflake_ids.series (name, kind, step, max_step) VALUES ('former', 'dense', 10, 10000);
-INSERT INTO snowflake_ids.series_bigint (series, key, last_value) SELECT id, 7, 12 FROM snowflake_ids.series WHERE name = 'former';
-SELECT name, kind, step, max_step FROM snowflake_ids.series_status WHERE name = 'former';
-SELECT series_nextval('former', 7), series_nextval('former', 8);
-ROLLBACK;
-
 -- Changed.
 SELECT snowflake_ids.series_create('small', 'monotonic', step => 3, max_step => 5);
 SELECT snowflake_ids.series_alter('small', step => 7, max_step => 9);

@@ -264,7 +264,7 @@ fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
 impl CachedSequences {
     fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
         let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
-        // SQL objects of an older version of the extension may lack the functions to redirect to.
+        // Without the functions to redirect to, the server's own functions run, and fail at the end of the sequence.
         let any = if targets.is_none() { AnyBound::None } else { any };
         Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
     }

@@ -70,8 +70,6 @@ pub fn setval_called() {
 pub fn columns_created(relation: Oid, number: c_int) {
     if let Some(kind) = settings::new_columns()
         && extension::keep()
-        // The SQL objects of version 0.2 lack this function until ALTER EXTENSION UPDATE.
-        && extension::function("snowflake_ids_internal.attach_created(pg_catalog.oid,pg_catalog.int4,pg_catalog.text)").is_some()
     {
         let attached = ATTACH.run(&[relation.into(), number.into(), kind.into()]);
         attached.unwrap_or_else(|error| raise(spi(error)));

@@ -37,11 +37,11 @@ replacement!(sequence_setval3_wrapper, pg_finfo_sequence_setval3_wrapper, Called
     bound::setval(call.argument(0), call.argument(1), call.argument(2))
 });
 
-info!(pg_finfo_sequence_noted_wrapper);
+info!(pg_finfo_sequence_recorded_wrapper);
 
 #[unsafe(no_mangle)]
 #[pg_guard]
-extern "C-unwind" fn sequence_noted_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+extern "C-unwind" fn sequence_recorded_wrapper(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     let call = FunctionCall(call);
     bound::recorded_of_column(call.argument(0), call.argument(1)).into()
 }

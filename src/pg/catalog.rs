@@ -23,8 +23,6 @@ type OnChange = fn();
 
 /// The highest number of columns that the extension reads from one table.
 const MOST_COLUMNS: usize = 14;
-/// The attribute number that stands for a column that the installed version of the extension lacks.
-const MISSING: i16 = 0;
 
 /// The tables that this process has looked up.
 static TABLES: PerProcess<RefCell<Vec<&'static Table>>> = PerProcess::new(RefCell::new(Vec::new()));
@@ -59,8 +57,6 @@ impl Type {
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
-    /// Columns that older versions of the extension lack.
-    later: &'static [(&'static CStr, Type)],
     /// The OIDs of the table and of the extension. Cleared when the relcache entry of the table changes.
     found: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>>,
     /// The attribute numbers of the columns, after their types were checked.
@@ -90,20 +86,10 @@ pub struct Open {
 impl Table {
     /// Declares a table in the extension's schema, and the columns to be read.
     pub const fn new(name: &'static CStr, columns: &'static [(&'static CStr, Type)]) -> Self {
-        Self::with_later(name, columns, &[])
-    }
-
-    /// Declares a table with columns in `later` that older versions of the extension lack.
-    pub const fn with_later(
-        name: &'static CStr,
-        columns: &'static [(&'static CStr, Type)],
-        later: &'static [(&'static CStr, Type)],
-    ) -> Self {
-        assert!(columns.len() + later.len() <= MOST_COLUMNS, "MOST_COLUMNS is too small");
+        assert!(columns.len() <= MOST_COLUMNS, "MOST_COLUMNS is too small");
         Self {
             name,
             columns,
-            later,
             found: PerProcess::new(Cell::new(None)),
             numbers: PerProcess::new(Cell::new(None)),
             on_change: PerProcess::new(Cell::new(None)),
@@ -190,19 +176,15 @@ impl Table {
                 raise(self.unlike("It is not an ordinary table."));
             }
             let mut numbers = [0; MOST_COLUMNS];
-            let columns = self.columns.iter().chain(self.later).enumerate();
-            for (number, (place, (name, of))) in numbers.iter_mut().zip(columns) {
+            for (number, (name, of)) in numbers.iter_mut().zip(self.columns) {
                 // SAFETY: the caller has opened the relation; the name ends with a zero byte.
                 *number = unsafe {
                     let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
                     let kind = pg_sys::get_atttype((*relation).rd_id, number);
-                    if number <= 0 && place >= self.columns.len() {
-                        MISSING
-                    } else if number <= 0 || !of.is(kind) {
+                    if number <= 0 || !of.is(kind) {
                         raise(self.without(name));
-                    } else {
-                        number
                     }
+                    number
                 };
             }
             self.numbers.set(Some(numbers));
@@ -230,12 +212,11 @@ impl Table {
 }
 
 impl Open {
-    /// Returns the attribute number of a column, or None if the installed version lacks the column. Raises an error if the
-    /// column was declared with another type.
-    pub(super) fn number(&self, column: &CStr, of: Type) -> Option<i16> {
-        let mut columns = self.table.columns.iter().chain(self.table.later).zip(self.numbers);
+    /// Returns the attribute number of a column. Raises an error if the column was declared with another type.
+    pub(super) fn number(&self, column: &CStr, of: Type) -> i16 {
+        let mut columns = self.table.columns.iter().zip(self.numbers);
         match columns.find(|((name, _), _)| *name == column) {
-            Some(((_, declared), number)) if *declared == of => (number != MISSING).then_some(number),
+            Some(((_, declared), number)) if *declared == of => number,
             _ => raise(self.table.without(column)),
         }
     }
@@ -273,12 +254,6 @@ impl Source {
     /// Returns the OID of the table in `pg_class`.
     pub fn oid(self) -> pg_sys::Oid {
         self.0
-    }
-
-    /// Returns whether the table has a column of this name. Call only within a transaction.
-    pub fn has_column(self, name: &CStr) -> bool {
-        // SAFETY: the caller is within a transaction; the name ends with a zero byte.
-        unsafe { pg_sys::get_attnum(self.0, name.as_ptr()) > 0 }
     }
 
     /// Makes all sessions discard their cached data about the table when the transaction commits.

@@ -102,7 +102,7 @@ impl Row<'_> {
         self.read(column, Type::Bigint)
     }
 
-    /// Returns a boolean column; None if it is null, or if the installed version lacks the column.
+    /// Returns a boolean column; None if it is null.
     pub fn boolean(&self, column: &CStr) -> Option<bool> {
         self.read(column, Type::Boolean)
     }
@@ -128,7 +128,7 @@ impl Row<'_> {
     }
 
     fn value(&self, column: &CStr, of: Type) -> Option<pg_sys::Datum> {
-        let number = self.table.number(column, of)?;
+        let number = self.table.number(column, of);
         let mut is_null = false;
         // SAFETY: the row belongs to the table, which has this column, and lives during the read.
         let value = unsafe {
@@ -196,7 +196,7 @@ fn primary_key(table: &Open) -> Option<pg_sys::Oid> {
 /// Builds the scan key for `column = value`.
 fn key(table: &Open, column: &CStr, sought: Sought<'_>) -> Option<pg_sys::ScanKeyData> {
     let (of, value, equal) = sought.datum()?;
-    let number = table.number(column, of)?;
+    let number = table.number(column, of);
     let strategy = u16::try_from(pg_sys::BTEqualStrategyNumber).ok()?;
     let mut key = pg_sys::ScanKeyData::default();
     let (mut kind, mut typmod, mut collation) = (pg_sys::InvalidOid, 0, pg_sys::InvalidOid);

@@ -15,8 +15,8 @@ use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// These paths are relative to the data directory, which is the working directory of all server processes.
-const FILE: &str = "snowflake_ids.carry_over.json";
-const NEW: &str = "snowflake_ids.carry_over.json.new";
+const FILE: &str = "snowflake_ids.saved_ranges.json";
+const NEW: &str = "snowflake_ids.saved_ranges.json.new";
 
 pub struct InDataDirectory;
 
@@ -51,8 +51,8 @@ pub type SavedRanges = saved_range_file::SavedRanges<InDataDirectory>;
 pub fn save() {
     match saved_range_file::save(&InDataDirectory, in_use(), database::has_files) {
         Ok(None) => {}
-        Ok(Some(newer @ Unreadable::Newer(_))) => report::log(format!(
-            "snowflake_ids does not overwrite \"{FILE}\", so ids that were not yet handed out are lost: {newer}"
+        Ok(Some(unknown @ Unreadable::UnknownForm(_))) => report::log(format!(
+            "snowflake_ids does not overwrite \"{FILE}\", so ids that were not yet handed out are lost: {unknown}"
         )),
         Ok(Some(error)) => report::log(format!(
             "snowflake_ids could not read all of \"{FILE}\", and has replaced the file: {error}"

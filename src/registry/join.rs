@@ -38,18 +38,18 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
     let Some((lease, pending_token)) = given_up else { return Ok(()) };
     // The change above has ended the term, so the term's high-water mark is exact.
     let from = issuer::change(shared, |state, _| state.end_of(&lease))?;
-    let Lease { datacenter, worker, .. } = lease;
+    let Lease { datacenter, worker_id, .. } = lease;
     let mut there = others();
     // A renewal may have failed halfway, so the worker id's row in the registry may have either token.
     let released = [Some(lease.token), pending_token].into_iter().flatten().try_for_each(|token| {
-        let release = RequestBody::Release { datacenter, worker, token, from };
+        let release = RequestBody::Release { datacenter, worker_id, token, from };
         there.ask(&endpoint.server, Some(&endpoint.seen), release).map(drop)
     });
     match released {
         Ok(()) => issuer::change(shared, |state, _| state.former = None)?,
         Err(error) => {
             pgrx::notice!(
-                "worker id {worker} stays leased until {}: {}",
+                "worker id {worker_id} stays leased until {}: {}",
                 lease.expiry,
                 report(error).message()
             );

@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
 use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
-use snowflake_ids_core::registry::wire::{self, LeaseError, NoSeries, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::registry::wire::{self, LeaseError, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::tag::directory::Tag;
@@ -37,11 +37,11 @@ pub fn this() -> Option<wire::RegistryName> {
 /// Returns the worker ids that this server uses itself. The registry must not lease these worker ids to the requesting
 /// server. `tokens` are the lease tokens of the requesting server. First makes this server lease its own worker id from this
 /// registry, so that a promoted standby finds that worker id in the table.
-pub fn taken_workers(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
+pub fn taken_worker_ids(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec<u32>, LeaseError> {
     let Some((shared, this)) = SHARED.get().zip(this()) else { return Ok(Vec::new()) };
     let taken = || {
         let taken = issuer::change(shared, |state, here| {
-            let taken = state.taken_workers(here, datacenter, tokens)?;
+            let taken = state.taken_worker_ids(here, datacenter, tokens)?;
             Some((taken, state.leases_out(here, server::database(), &this.identity)))
         });
         // A server that cannot read its state file issues no ids, so none of its worker ids is in use.
@@ -116,15 +116,14 @@ pub fn answer(
         RequestBody::Reserve(wants) => {
             ResponseBody::Reserved(reserve_all(&mut TagTables(SEGMENT.find()), wants)?)
         }
-        RequestBody::ReserveNumbers(_) => ResponseBody::ReservedNumbers(NoSeries::Unknown),
         RequestBody::Lease(demand) => {
             ResponseBody::Leased(worker_ids::lease(&mut Rows, &demand, limits, now)?)
         }
-        RequestBody::Renew { worker, token, entry } => {
-            ResponseBody::Renewed(worker_ids::renew(&mut Rows, worker, token, &entry, now)?)
+        RequestBody::Renew { worker_id, token, entry } => {
+            ResponseBody::Renewed(worker_ids::renew(&mut Rows, worker_id, token, &entry, now)?)
         }
-        RequestBody::Release { datacenter, worker, token, from } => {
-            worker_ids::release(&mut Rows, datacenter, worker, token, from)?;
+        RequestBody::Release { datacenter, worker_id, token, from } => {
+            worker_ids::release(&mut Rows, datacenter, worker_id, token, from)?;
             ResponseBody::Released
         }
     })

@@ -189,7 +189,7 @@ pub static REGISTRIES: Shmem<&[RegistryEntry]> =
 pub fn entry(database: u32, position: u32, server: &str) -> Option<&'static RegistryEntry> {
     let key = key(database, position);
     let ours = |entry: &&RegistryEntry| entry.key.load(Acquire) == key;
-    let found = all().iter().find(ours).or_else(|| all().iter().find(|entry| claim(&entry.key, key)))?;
+    let found = all().iter().find(ours).or_else(|| all().iter().find(|entry| take_entry(&entry.key, key)))?;
     found.is_for(server);
     Some(found)
 }
@@ -265,6 +265,6 @@ fn key(database: u32, position: u32) -> u64 {
 
 /// Takes an entry for `key`. Returns whether `key` has the entry now; another process may have taken the entry for the same
 /// key.
-fn claim(place: &AtomicU64, key: u64) -> bool {
-    place.compare_exchange(0, key, AcqRel, Acquire).is_ok() || place.load(Acquire) == key
+fn take_entry(entry: &AtomicU64, key: u64) -> bool {
+    entry.compare_exchange(0, key, AcqRel, Acquire).is_ok() || entry.load(Acquire) == key
 }

@@ -72,8 +72,8 @@ CREATE FUNCTION snowflake_ids_internal.sequence_setval(sequence regclass, value 
 STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_setval3_wrapper';
 
 /* Records an id from a column's default as the last number of the column's sequence, for currval. */
-CREATE FUNCTION snowflake_ids_internal.sequence_noted(sequence regclass, id bigint) RETURNS bigint
-STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_noted_wrapper';
+CREATE FUNCTION snowflake_ids_internal.sequence_recorded(sequence regclass, id bigint) RETURNS bigint
+STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'sequence_recorded_wrapper';
 
 /* Raises the tag of a bound sequence for setval; returns the tag's highest id. Runs with the rights of the owner of the table
    of tags. */

@@ -86,7 +86,7 @@ fn citus_judge(
             legible(&node.node_name),
             node.node_port,
             node.group_id,
-            said.and_then(|said| said.worker_id).and_then(|worker| worker.try_into().ok()),
+            said.and_then(|said| said.worker_id).and_then(|worker_id| worker_id.try_into().ok()),
             said.map(|said| legible(&said.layout)),
             said.and_then(|said| said.registry.as_deref()).map(legible),
             node.version.as_deref().filter(|version| !version.is_empty()).map(legible),

@@ -184,8 +184,8 @@ fn compose(layout: &Layout, at: TimestampWithTimeZone, parts: [i32; 4]) -> Resul
     for (field, part) in fields.into_iter().zip(parts) {
         layout.check(field, part.into()).map_err(report)?;
     }
-    let [datacenter, worker, rollback, sequence] = parts.map(i32::cast_unsigned);
-    let node = Node { datacenter, worker, rollback };
+    let [datacenter, worker_id, rollback, sequence] = parts.map(i32::cast_unsigned);
+    let node = Node { datacenter, worker_id, rollback };
     let id = layout.compose(time::from_sql(at)?, node, sequence);
     id.map(u64::cast_signed).map_err(report)
 }

@@ -59,7 +59,7 @@ fn server_layout() -> Result<String, ErrorReport> {
     Ok(layout::of_server()?.to_string())
 }
 
-/// Returns the status of this server's counter for a layout. The column `place` is the counter's slot; null for the
+/// Returns the status of this server's counter for a layout. The column `slot` is the counter's slot; null for the
 /// server's own layout, and for a layout without a slot.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe, strict)]
 fn layout_status(
@@ -68,7 +68,7 @@ fn layout_status(
     TableIterator<
         'static,
         (
-            name!(place, Option<i32>),
+            name!(slot, Option<i32>),
             name!(last_id, Option<i64>),
             name!(last_timestamp, Option<TimestampWithTimeZone>),
             name!(high_water_mark, Option<TimestampWithTimeZone>),
@@ -90,9 +90,9 @@ fn layout_status(
     };
     let (is_own, now) = (layout == shared.layout, SystemClock.now());
     let issuer = issuer(shared);
-    let place = if is_own { None } else { issuer.host.lock().slot_of(&layout) };
-    let generator = place.map_or(&shared.generator, |place| &shared.slots[place].generator);
-    let snapshot = (is_own || place.is_some()).then(|| generator.snapshot());
+    let slot = if is_own { None } else { issuer.host.lock().slot_of(&layout) };
+    let generator = slot.map_or(&shared.generator, |slot| &shared.slots[slot].generator);
+    let snapshot = (is_own || slot.is_some()).then(|| generator.snapshot());
     let last = snapshot.and_then(|seen| Some((seen.last?, seen.node_bits)));
     let made = last.map(|(position, _)| layout.instant_of(position));
     let high_water_mark = snapshot.map(|seen| seen.limit).filter(|limit| *limit > Position::ZERO);
@@ -110,7 +110,7 @@ fn layout_status(
         "idle".into()
     };
     Ok(TableIterator::once((
-        place.map(i32::try_from).transpose().unwrap_or_default(),
+        slot.map(i32::try_from).transpose().unwrap_or_default(),
         last.map(|(position, bits)| layout.id(position, bits).cast_signed()),
         made.map(time::to_sql).transpose()?,
         high_water_mark
@@ -131,9 +131,9 @@ fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
     };
     let is_chosen = shared.status.alone.load(Relaxed);
     let node = node(shared, &shared.generator.snapshot()).filter(|_| !is_chosen);
-    let worker = node.map_or(0, |node| node.worker);
+    let worker_id = node.map_or(0, |node| node.worker_id);
     let fits = |field, value: u32| layout.check(field, value.into()).err();
-    let misfit = fits(Field::Datacenter, datacenter).or_else(|| fits(Field::Worker, worker));
+    let misfit = fits(Field::Datacenter, datacenter).or_else(|| fits(Field::Worker, worker_id));
     misfit.map(|error| error.to_string())
 }
 

@@ -64,7 +64,7 @@ BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     own_layout := snowflake_ids_internal.server_layout();
     PERFORM snowflake_ids_internal.generator_check(name, coalesce(layout, own_layout), modulus, remainder, sequence_start, cache);
-    -- Without this lock, two concurrent calls could both take the last free place.
+    -- Without this lock, two concurrent calls could both take the last free slot.
     LOCK TABLE snowflake_ids.generator IN SHARE ROW EXCLUSIVE MODE;
     PERFORM snowflake_ids_internal.generator_taken(name) FROM snowflake_ids.generator AS g WHERE g.name = name COLLATE "C";
     INSERT INTO snowflake_ids.generator (name, layout, modulus, remainder, sequence_start, cache)
@@ -174,6 +174,6 @@ CREATE VIEW snowflake_ids.generator_status AS
 SELECT g.name, g.layout, g.modulus, g.remainder,
        CASE WHEN g.modulus IS NULL THEN nullif(current_setting('snowflake_ids.shard', true), '')
             WHEN g.modulus > 1 THEN pg_catalog.format('%s/%s', g.remainder, g.modulus) END AS shard,
-       g.sequence_start, g.cache, s.place, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
+       g.sequence_start, g.cache, s.slot, s.last_id, s.last_timestamp, s.high_water_mark, s.drift, s.years_left, s.fits, s.state
 FROM snowflake_ids.generator AS g CROSS JOIN LATERAL snowflake_ids_internal.layout_status(g.layout) AS s;
 COMMENT ON VIEW snowflake_ids.generator_status IS 'named generators, and the state of this server''s counters for their layouts';

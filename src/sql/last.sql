@@ -103,7 +103,7 @@ COMMENT ON FUNCTION snowflake_ids.administration_revoke IS 'revokes from a role 
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA snowflake_ids, snowflake_ids_internal FROM PUBLIC;
 GRANT USAGE ON SCHEMA snowflake_ids, snowflake_ids_internal TO PUBLIC;
 GRANT SELECT ON snowflake_ids.attention, snowflake_ids.generator, snowflake_ids.generator_status, snowflake_ids.metric,
-    snowflake_ids.metric_dense, snowflake_ids.metric_generator, snowflake_ids.metric_node, snowflake_ids.metric_registry,
+    snowflake_ids.metric_generator, snowflake_ids.metric_node, snowflake_ids.metric_registry,
     snowflake_ids.metric_series, snowflake_ids.metric_server, snowflake_ids.metric_tag, snowflake_ids.progress,
     snowflake_ids.registry_server, snowflake_ids.registry_status, snowflake_ids.segment_status, snowflake_ids.sequence_status,
     snowflake_ids.series_key, snowflake_ids.series_status, snowflake_ids.status, snowflake_ids.status_history
@@ -122,17 +122,17 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.as_owner, snowflake_ids_internal.attach_created, snowflake_ids_internal.attention,
     snowflake_ids_internal.audit_check, snowflake_ids_internal.audit_connect, snowflake_ids_internal.audit_tag,
     snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type, snowflake_ids_internal.check_manages_tags,
-    snowflake_ids_internal.dense_counts, snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
+    snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
     snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
     snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
     snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
     snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
-    snowflake_ids_internal.progress_places, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
+    snowflake_ids_internal.progress_slots, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
     snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health,
     snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag,
-    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_places, snowflake_ids_internal.segment_slots,
+    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_slots,
     snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
-    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_noted,
+    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_recorded,
     snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
     snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
     snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
@@ -272,7 +272,7 @@ COMMENT ON COLUMN snowflake_ids.generator_status.remainder IS 'the shard, if the
 COMMENT ON COLUMN snowflake_ids.generator_status.shard IS 'remainder/modulus, from the row of the generator or from the setting snowflake_ids.shard';
 COMMENT ON COLUMN snowflake_ids.generator_status.sequence_start IS 'where the sequence of a fresh tick starts; null: the setting snowflake_ids.sequence_start decides';
 COMMENT ON COLUMN snowflake_ids.generator_status.cache IS 'the number of ids that a session takes at once; null: the setting snowflake_ids.cache decides';
-COMMENT ON COLUMN snowflake_ids.generator_status.place IS 'the slot of its layout in shared memory; null for the layout of the server, and while it uses no slot';
+COMMENT ON COLUMN snowflake_ids.generator_status.slot IS 'the slot of its layout in shared memory; null for the layout of the server, and while it uses no slot';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_id IS 'the last id taken in its layout';
 COMMENT ON COLUMN snowflake_ids.generator_status.last_timestamp IS 'the time of the last id taken in its layout';
 COMMENT ON COLUMN snowflake_ids.generator_status.high_water_mark IS 'the time up to which ids of its layout are reserved';
@@ -359,8 +359,6 @@ COMMENT ON COLUMN snowflake_ids.progress.datname IS 'the name of the database of
 COMMENT ON COLUMN snowflake_ids.progress.relid IS 'the oid of the table of the call';
 COMMENT ON COLUMN snowflake_ids.progress.command IS 'the function that runs';
 COMMENT ON COLUMN snowflake_ids.progress.phase IS 'the present phase of the call';
-COMMENT ON COLUMN snowflake_ids.progress.rows_done IS 'always null; kept for views that were made with earlier releases';
-COMMENT ON COLUMN snowflake_ids.progress.rows_total IS 'always null; kept for views that were made with earlier releases';
 COMMENT ON COLUMN snowflake_ids.progress.tables_done IS 'the number of tables, or partitions, that are done';
 COMMENT ON COLUMN snowflake_ids.progress.tables_total IS 'the number of all tables, or partitions';
 COMMENT ON COLUMN snowflake_ids.progress.started_at IS 'the time at which the call began';

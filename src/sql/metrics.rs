@@ -83,7 +83,8 @@ fn segment_counts() -> Result<
     Ok(TableIterator::new(rows))
 }
 
-/// Returns the sums over all tags since this server started, including tags that have lost their slot.
+/// Returns the sums over all tags since this server started, including tags that have lost their slot, and the hits, misses and
+/// evictions of the slots.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
 fn segment_totals() -> Result<
     TableIterator<
@@ -94,8 +95,11 @@ fn segment_totals() -> Result<
             name!(refill_seconds, f64),
             name!(waits, i64),
             name!(wait_seconds, f64),
-            name!(places, i64),
-            name!(places_in_use, i64),
+            name!(slots, i64),
+            name!(slots_in_use, i64),
+            name!(hits, i64),
+            name!(misses, i64),
+            name!(evictions, i64),
         ),
     >,
     ErrorReport,
@@ -103,6 +107,7 @@ fn segment_totals() -> Result<
     let segments = SEGMENTS.ready("snowflake_ids_internal.segment_totals")?;
     let (counts, in_use) = segments.counts_in_all();
     let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+    let (misses, evictions) = (segments.misses.load(Relaxed), segments.evictions.load(Relaxed));
     Ok(TableIterator::once((
         counts.issued.cast_signed(),
         counts.refills.cast_signed(),
@@ -111,39 +116,10 @@ fn segment_totals() -> Result<
         seconds(counts.wait_time),
         number(segments.slot_count),
         number(in_use),
+        counts.issued.saturating_sub(misses).cast_signed(),
+        misses.cast_signed(),
+        evictions.cast_signed(),
     )))
-}
-
-/// Returns the hits, misses and evictions of the slots since this server started.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn segment_places()
--> Result<TableIterator<'static, (name!(hits, i64), name!(misses, i64), name!(evictions, i64))>, ErrorReport>
-{
-    let segments = SEGMENTS.ready("snowflake_ids_internal.segment_places")?;
-    let (misses, evictions) = (segments.misses.load(Relaxed), segments.evictions.load(Relaxed));
-    let (counts, _) = segments.counts_in_all();
-    let hits = counts.issued.saturating_sub(misses);
-    Ok(TableIterator::once((hits.cast_signed(), misses.cast_signed(), evictions.cast_signed())))
-}
-
-/// Returns no rows, because there are no dense series any more. Views that users have written for version 0.2 may still
-/// call this function.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn dense_counts() -> TableIterator<
-    'static,
-    (
-        name!(keys, i64),
-        name!(places, i64),
-        name!(rounds, i64),
-        name!(reservations, i64),
-        name!(reserved, i64),
-        name!(evictions, i64),
-        name!(evicted, i64),
-        name!(waits, i64),
-        name!(wait_seconds, f64),
-    ),
-> {
-    TableIterator::new(None)
 }
 
 /// Returns the version of the library. The extension's SQL objects may have an earlier version.
@@ -164,8 +140,6 @@ extension_sql_file!(
     name = "metrics",
     requires = [
         segment_totals,
-        segment_places,
-        dense_counts,
         layout_seconds_left,
         library_version,
         "status_view",

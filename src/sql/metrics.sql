@@ -40,11 +40,10 @@ SELECT (s.state IN ('ready', 'idle', 'in recovery'))::integer::double precision 
        snowflake_ids_internal.layout_seconds_left(s.layout) AS layout_remaining_seconds,
        t.refills::double precision AS tag_refills_total, t.refill_seconds AS tag_refill_seconds_total,
        t.waits::double precision AS tag_waits_total, t.wait_seconds AS tag_wait_seconds_total,
-       t.places::double precision AS tag_places, t.places_in_use::double precision AS tag_places_in_use,
-       p.hits::double precision AS tag_place_hits_total, p.misses::double precision AS tag_place_misses_total,
-       p.evictions::double precision AS tag_place_evictions_total
-FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t
-    CROSS JOIN snowflake_ids_internal.segment_places() AS p;
+       t.slots::double precision AS tag_slots, t.slots_in_use::double precision AS tag_slots_in_use,
+       t.hits::double precision AS tag_slot_hits_total, t.misses::double precision AS tag_slot_misses_total,
+       t.evictions::double precision AS tag_slot_evictions_total
+FROM snowflake_ids.status() AS s CROSS JOIN snowflake_ids_internal.segment_totals() AS t;
 COMMENT ON VIEW snowflake_ids.metric_server IS 'the state of this server since it started, for exporters of metrics';
 COMMENT ON COLUMN snowflake_ids.metric_server.ready IS '1 if the server can issue snowflake ids or is a standby, 0 otherwise.';
 COMMENT ON COLUMN snowflake_ids.metric_server.in_recovery IS '1 on a standby.';
@@ -66,11 +65,11 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_refills_total IS 'Segments fet
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_refill_seconds_total IS 'The total duration of these refills.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_waits_total IS 'Waits of calls that found no ids of a tag, of all databases.';
 COMMENT ON COLUMN snowflake_ids.metric_server.tag_wait_seconds_total IS 'The total duration of these waits.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_places IS 'The setting max_tags.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_places_in_use IS 'Tags that have a slot in shared memory.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_hits_total IS 'Ids taken from tags that had a slot in shared memory.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_misses_total IS 'Calls whose tag had no slot, and got a slot.';
-COMMENT ON COLUMN snowflake_ids.metric_server.tag_place_evictions_total IS 'Tags that lost their slot to other tags.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_slots IS 'The setting max_tags.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_slots_in_use IS 'Tags that have a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_slot_hits_total IS 'Ids taken from tags that had a slot in shared memory.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_slot_misses_total IS 'Calls whose tag had no slot, and got a slot.';
+COMMENT ON COLUMN snowflake_ids.metric_server.tag_slot_evictions_total IS 'Tags that lost their slot to other tags.';
 
 /* Roles that may read all statistics also see restricted tags, because a metrics exporter has no rights on tags. */
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
@@ -129,24 +128,6 @@ COMMENT ON VIEW snowflake_ids.metric_series IS 'the number of series of each kin
 COMMENT ON COLUMN snowflake_ids.metric_series.database IS 'the database of the series';
 COMMENT ON COLUMN snowflake_ids.metric_series.kind IS 'gapless or monotonic';
 COMMENT ON COLUMN snowflake_ids.metric_series.defined IS 'Series of this kind.';
-
-CREATE VIEW snowflake_ids.metric_dense AS
-SELECT c.keys::double precision AS keys, c.places::double precision AS places, c.rounds::double precision AS rounds_total,
-       c.reservations::double precision AS reservations_total, c.reserved::double precision AS reserved_total,
-       c.evictions::double precision AS evictions_total, c.evicted::double precision AS evicted_total,
-       c.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total
-FROM snowflake_ids_internal.dense_counts() AS c;
-COMMENT ON VIEW snowflake_ids.metric_dense IS
-    'keys of dense series of all databases in memory, and what was done for them since this server started, for exporters of metrics';
-COMMENT ON COLUMN snowflake_ids.metric_dense.keys IS 'Keys in memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.places IS 'Keys that memory has room for, by the setting series_memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.rounds_total IS 'Transactions of workers that reserved numbers or evicted keys from memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.reservations_total IS 'Reservations of these workers, each of one key.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.reserved_total IS 'Numbers that these reservations got.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evictions_total IS 'Keys that were evicted while they had numbers left.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.evicted_total IS 'Numbers that the evicted keys had left.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.waits_total IS 'Calls that found no number of their key in memory.';
-COMMENT ON COLUMN snowflake_ids.metric_dense.wait_seconds_total IS 'The total time that these calls waited.';
 
 CREATE VIEW snowflake_ids.metric_registry AS
 SELECT r.database::text AS database, r.server::text AS registry,

@@ -47,7 +47,7 @@ fn progress_end(command: Text<'_>) -> Result<(), ErrorReport> {
 
 /// Returns the progress of all processes. Shows details of other roles' calls only if the caller may see all activity.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn progress_places() -> Result<
+fn progress_slots() -> Result<
     TableIterator<
         'static,
         (
@@ -56,8 +56,6 @@ fn progress_places() -> Result<
             name!(relid, Option<pg_sys::Oid>),
             name!(command, Option<&'static str>),
             name!(phase, Option<&'static str>),
-            name!(rows_done, Option<i64>),
-            name!(rows_total, Option<i64>),
             name!(tables_done, Option<i64>),
             name!(tables_total, Option<i64>),
             name!(started_at, Option<TimestampWithTimeZone>),
@@ -78,8 +76,6 @@ fn progress_places() -> Result<
             shown.then(|| call.relation.into()),
             shown.then_some(call.command.name()),
             shown.then_some(seen.phase.name()),
-            None,
-            None,
             tables.map(|_| count(seen.tables)),
             tables.map(count),
             if shown { Some(time::to_sql(call.began)?) } else { None },
@@ -91,10 +87,10 @@ fn progress_places() -> Result<
 pgrx::extension_sql!(
     "
 CREATE VIEW snowflake_ids.progress AS
-SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.rows_done, p.rows_total, p.tables_done, p.tables_total, p.started_at
-FROM snowflake_ids_internal.progress_places() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
+SELECT p.pid, p.datid, d.datname, p.relid, p.command, p.phase, p.tables_done, p.tables_total, p.started_at
+FROM snowflake_ids_internal.progress_slots() AS p LEFT JOIN pg_catalog.pg_database AS d ON d.oid = p.datid;
 COMMENT ON VIEW snowflake_ids.progress IS 'the progress of running calls of audit, attach and detach';
 ",
     name = "progress",
-    requires = [progress_places, "status_view"]
+    requires = [progress_slots, "status_view"]
 );

@@ -101,7 +101,7 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
     worker_ids::bound_request(&mut ask, now, cluster::timeline());
     let taken = match &ask {
         wire::RequestBody::Lease(request) => {
-            serve::taken_workers(request.entry.datacenter, request.tokens()).map_err(report)?
+            serve::taken_worker_ids(request.entry.datacenter, request.tokens()).map_err(report)?
         }
         _ => Vec::new(),
     };

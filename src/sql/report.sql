@@ -14,12 +14,12 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
             WHEN t.is_dry THEN 4
             WHEN t.exhausted_at <= now() + interval '1 year' THEN 5
             WHEN t.is_in_memory THEN 6
-            ELSE 7 END AS place, t.*
+            ELSE 7 END AS rank, t.*
         FROM tags AS t
     )
-    SELECT row_number() OVER (ORDER BY s.place, s.waits DESC, s.ids_issued DESC, s.database, s.tag),
-        (ARRAY['without ids', 'refills fail', 'ends soon', 'waits for a refill', 'ends this year', 'fine', 'idle'])[s.place],
-        jsonb_strip_nulls(to_jsonb(s)) - '{place,is_in_memory,is_dry}'::text[]
+    SELECT row_number() OVER (ORDER BY s.rank, s.waits DESC, s.ids_issued DESC, s.database, s.tag),
+        (ARRAY['without ids', 'refills fail', 'ends soon', 'waits for a refill', 'ends this year', 'fine', 'idle'])[s.rank],
+        jsonb_strip_nulls(to_jsonb(s)) - '{rank,is_in_memory,is_dry}'::text[]
     FROM stands AS s
 $$;
 
@@ -29,7 +29,7 @@ RETURNS TABLE (severity text, subject text, problem text, action text, since tim
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET jit = off AS $$
 DECLARE
     s record;
-    places record;
+    slots record;
     drift_limit interval := current_setting('snowflake_ids.max_drift', true)::interval;
     lease_duration interval := current_setting('snowflake_ids.lease_duration', true)::interval;
     lease_left interval;
@@ -43,7 +43,7 @@ BEGIN
         RETURN;
     END IF;
     SELECT * INTO s FROM snowflake_ids.status;
-    SELECT p.places, p.places_in_use INTO places FROM snowflake_ids_internal.segment_totals() AS p;
+    SELECT p.slots, p.slots_in_use INTO slots FROM snowflake_ids_internal.segment_totals() AS p;
     lease_left := s.lease_expires_at - now();
     lacks_lease := (s.state LIKE '%worker id%' OR s.state LIKE '%lease%') AND s.state NOT LIKE '%data directory%' AND EXISTS (SELECT FROM snowflake_ids.registry_status AS r
         WHERE r.position = 0 AND r.state = 'failing');
@@ -134,10 +134,10 @@ BEGIN
         FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_prepared_xacts AS p ON h.pid = 0
         WHERE p.prepared < now() - interval '1 minute'
         UNION ALL
-        SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', places.places_in_use, places.places),
+        SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', slots.slots_in_use, slots.slots),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
-            '(docs/operations.md, "Places for tags").', NULL
-        WHERE places.places_in_use * 10 >= places.places * 9
+            '(docs/operations.md, "Slots for tags").', NULL
+        WHERE slots.slots_in_use * 10 >= slots.slots * 9
         UNION ALL
         SELECT CASE WHEN e.years_left < 1 THEN 'alarm' ELSE 'warning' END, e.subject,
             format('the layout ends in %s years', e.years_left),
@@ -193,7 +193,7 @@ BEGIN
         'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
             SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
                 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
-                'places', (SELECT jsonb_build_object('taken', p.places_in_use, 'all', p.places)
+                'slots', (SELECT jsonb_build_object('taken', p.slots_in_use, 'all', p.slots)
                     FROM snowflake_ids_internal.segment_totals() AS p),
                 'rows', (SELECT coalesce(jsonb_agg(CASE WHEN t.number <= 50 THEN t.tag
                         ELSE jsonb_build_object('database', t.tag -> 'database', 'tag', t.tag -> 'tag', 'used', t.tag -> 'used') END

@@ -144,7 +144,7 @@ fn tag_of(row: &Tuple<'_>) -> Option<TagText> {
 }
 
 fn tag_generation_of(row: &Tuple<'_>) -> Option<i64> {
-    row.get_by_name("life").ok().flatten()
+    row.get_by_name("generation").ok().flatten()
 }
 
 fn number(row: &Tuple<'_>, name: &str) -> Result<i64, Box<ErrorReport>> {

@@ -17,7 +17,7 @@ CREATE TABLE snowflake_ids.segment (
     timeline    integer DEFAULT snowflake_ids_internal.timeline(),
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
-    life        bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
+    generation  bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
 ) WITH (fillfactor = 50);  -- a reservation writes the new row version to the same page, and the index does not change
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
@@ -26,7 +26,7 @@ COMMENT ON COLUMN snowflake_ids.segment.step IS 'the number of ids in the smalle
 COMMENT ON COLUMN snowflake_ids.segment.max_step IS 'the number of ids in the largest segment';
 COMMENT ON COLUMN snowflake_ids.segment.version IS
     'a random number that changes with each reservation or move, so that a restored row is never taken for a later one';
-COMMENT ON COLUMN snowflake_ids.segment.life IS
+COMMENT ON COLUMN snowflake_ids.segment.generation IS
     'a random number that segment_set with force changes; earlier records of issued ids are then ignored';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
@@ -106,8 +106,8 @@ CREATE TRIGGER segment_came_or_went AFTER INSERT OR DELETE ON snowflake_ids.segm
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed();
 
 CREATE TRIGGER segment_moved AFTER UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN ((OLD.tag, OLD.max_id, OLD.start, OLD.reset, OLD.time_zone, OLD.period, OLD.life)
-                       IS DISTINCT FROM (NEW.tag, NEW.max_id, NEW.start, NEW.reset, NEW.time_zone, NEW.period, NEW.life))
+    FOR EACH ROW WHEN ((OLD.tag, OLD.max_id, OLD.start, OLD.reset, OLD.time_zone, OLD.period, OLD.generation)
+                       IS DISTINCT FROM (NEW.tag, NEW.max_id, NEW.start, NEW.reset, NEW.time_zone, NEW.period, NEW.generation))
     EXECUTE FUNCTION snowflake_ids_internal.segment_changed('moved');
 
 CREATE TRIGGER segment_altered AFTER UPDATE ON snowflake_ids.segment
@@ -322,7 +322,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     SET max_id = segment_move.max_id,
         period = greatest(CASE WHEN NOT force THEN s.period END, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
-        life = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.life END,
+        generation = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.generation END,
         timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END,
         system_identifier = CASE WHEN exact THEN snowflake_ids_internal.system_identifier() ELSE s.system_identifier END
     WHERE s.tag = segment_move.tag COLLATE "C"

@@ -81,14 +81,8 @@ SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.series_privilege',
 CREATE FUNCTION snowflake_ids_internal.series_check_row() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    -- Dumps of version 0.2 contain the kind dense. The counters of such a series hold the highest reserved number.
-    IF NEW.kind = 'dense' THEN
-        NEW.kind := 'gapless';
-        NEW.step := NULL;
-        NEW.max_step := NULL;
-    END IF;
     -- Numbers of the former kind or of former sections may still be in memory.
-    IF TG_OP = 'UPDATE' AND OLD.kind <> 'dense' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
+    IF TG_OP = 'UPDATE' AND (NEW.kind, NEW.sections) IS DISTINCT FROM (OLD.kind, OLD.sections) THEN
         RAISE feature_not_supported USING
             MESSAGE = format('cannot change kind or sections of series "%s"', left(OLD.name, 128)),
             DETAIL = 'The series would give some of its numbers again.',
@@ -228,13 +222,7 @@ DECLARE
     registries text[];
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
-    IF kind COLLATE "C" = 'dense' THEN
-        RAISE feature_not_supported USING
-            MESSAGE = 'series of kind "dense" are not supported',
-            DETAIL = 'Their numbers came from memory, with gaps where a transaction was rolled back or the server died.',
-            HINT = 'Omit kind for a gapless series, whose calls for one key wait for each other. Create a segment tag for each key '
-                'with many concurrent calls. Set kind to ''monotonic'' if numbers only have to grow.';
-    ELSIF kind COLLATE "C" = 'monotonic' THEN
+    IF kind COLLATE "C" = 'monotonic' THEN
         step := coalesce(step, least(1000, max_step));
         max_step := coalesce(max_step, greatest(1000000, step));
         sections := coalesce(sections, 16);

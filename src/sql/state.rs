@@ -61,8 +61,8 @@ fn clock_accept() -> Result<(), ErrorReport> {
     let accept = || issuer.accept_clock().map_err(report);
     match accept()? {
         Accepted::Followed => Ok(()),
-        Accepted::LeaseEnded { worker } => {
-            renewed_after(worker, lease::ask(shared, false));
+        Accepted::LeaseEnded { worker_id } => {
+            renewed_after(worker_id, lease::ask(shared, false));
             Ok(())
         }
         Accepted::AskRegistry => {
@@ -76,14 +76,14 @@ fn clock_accept() -> Result<(), ErrorReport> {
     }
 }
 
-fn renewed_after(worker: u32, asked: Result<(), LeaseError>) {
+fn renewed_after(worker_id: u32, asked: Result<(), LeaseError>) {
     let Err(error) = asked else {
         pgrx::notice!(
-            "the lease of worker id {worker} had ended by this clock, and this server has leased a worker id again"
+            "the lease of worker id {worker_id} had ended by this clock, and this server has leased a worker id again"
         );
         return;
     };
-    let message = format!("the lease of worker id {worker} has ended by this clock");
+    let message = format!("the lease of worker id {worker_id} has ended by this clock");
     new_report(PgSqlErrorCode::ERRCODE_WARNING, message)
         .set_detail(sentence(&format!("{error}. {}", error.detail)))
         .set_hint(error.hint)

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub fn node(shared: &Shared, snapshot: &Snapshot) -> Option<Node> {
     match shared.identity {
         _ if snapshot.limit > Position::ZERO => shared.layout.node_of(snapshot.node_bits),
-        Identity::Fixed { datacenter, worker } => Some(Node { datacenter, worker, rollback: 0 }),
+        Identity::Fixed { datacenter, worker_id } => Some(Node { datacenter, worker_id, rollback: 0 }),
         Identity::Leased { .. } => None,
     }
 }
@@ -77,7 +77,7 @@ fn status() -> Result<
     let drift = made.map_or(Duration::ZERO, |made| made.since(now));
     Ok(TableIterator::once((
         node.map(|node| node.datacenter.cast_signed()),
-        node.map(|node| node.worker.cast_signed()),
+        node.map(|node| node.worker_id.cast_signed()),
         layout.to_string(),
         time::to_sql(layout.epoch())?,
         last,

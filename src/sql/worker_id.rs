@@ -46,7 +46,7 @@ fn worker_give_up(
     })?;
     let lease = issuer::change(shared, |state, _| {
         let lease = state.lease.clone().filter(|lease| {
-            (lease.datacenter.cast_signed(), lease.worker.cast_signed()) == (datacenter_id, worker_id)
+            (lease.datacenter.cast_signed(), lease.worker_id.cast_signed()) == (datacenter_id, worker_id)
                 && token.is_some()
                 && (Some(lease.token) == token || state.pending_token == token)
         })?;
@@ -67,11 +67,11 @@ fn worker_give_up(
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> Result<bool, ErrorReport> {
     let (shared, unsigned) = (ready()?, |value: Option<i32>| u32::try_from(value?).ok());
-    let Some((datacenter, worker)) = unsigned(datacenter_id).zip(unsigned(worker_id)) else {
+    let Some((datacenter, worker_id)) = unsigned(datacenter_id).zip(unsigned(worker_id)) else {
         return Ok(false);
     };
     let now = shared.now();
-    let taken = issuer::change(shared, |state, here| state.leave_worker(here, now, datacenter, worker));
+    let taken = issuer::change(shared, |state, here| state.leave_worker_id(here, now, datacenter, worker_id));
     taken.map_err(report)?.map_err(report)
 }
 
@@ -81,9 +81,9 @@ fn worker_choose_another(datacenter_id: Option<i32>, worker_id: Option<i32>) -> 
 fn worker_held() -> Result<Option<String>, ErrorReport> {
     let Some(shared) = SHARED.get() else { return Ok(None) };
     let lease = issuer::change(shared, |state, _| state.lease.clone());
-    Ok(lease.map_err(report)?.map(|Lease { datacenter, worker, token, expiry, .. }| {
+    Ok(lease.map_err(report)?.map(|Lease { datacenter, worker_id, token, expiry, .. }| {
         format!(
-            r#"{{"datacenter_id": {datacenter}, "worker_id": {worker}, "token": {token}, "expires_at": "{expiry}"}}"#
+            r#"{{"datacenter_id": {datacenter}, "worker_id": {worker_id}, "token": {token}, "expires_at": "{expiry}"}}"#
         )
     }))
 }

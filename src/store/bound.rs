@@ -66,8 +66,8 @@ pub fn all() -> Vec<Oid> {
     found
 }
 
-/// Returns the functions that replace the server's sequence functions. Returns None if the installed version of the extension
-/// lacks these functions.
+/// Returns the functions that replace the server's sequence functions. Returns None if the extension's owner has dropped one of
+/// these functions.
 pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
     let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
     let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));
@@ -79,14 +79,13 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
             find("setval(pg_catalog.regclass,pg_catalog.int8)")?,
             find("setval(pg_catalog.regclass,pg_catalog.int8,pg_catalog.bool)")?,
         ],
-        recorded: find("noted(pg_catalog.regclass,pg_catalog.int8)")?,
+        recorded: find("recorded(pg_catalog.regclass,pg_catalog.int8)")?,
         ids: [
             id("snowflake_nextval()")?,
             id("snowflake_id()")?,
             id("snowflake_nextval(pg_catalog.text)")?,
             id("snowflake_id(pg_catalog.text)")?,
-            // Version 0.2 has no such function.
-            id("snowflake_id(pg_catalog.unknown)").unwrap_or(Oid::INVALID),
+            id("snowflake_id(pg_catalog.unknown)")?,
             id("segment_nextval(pg_catalog.text)")?,
             id("segment_id(pg_catalog.text)")?,
         ],

@@ -38,7 +38,7 @@ pub static GENERATOR: Table = Table::new(
 );
 
 /// Definitions of series.
-pub static SERIES: Table = Table::with_later(
+pub static SERIES: Table = Table::new(
     c"series",
     &[
         (c"name", Type::Text),
@@ -54,8 +54,8 @@ pub static SERIES: Table = Table::with_later(
         (c"step", Type::Integer),
         (c"max_step", Type::Integer),
         (c"sections", Type::Integer),
+        (c"scope", Type::Text),
     ],
-    &[(c"scope", Type::Text)],
 );
 
 /// Counters of series with keys of type bigint.
@@ -87,10 +87,14 @@ pub static REGISTRY_SERVER: Table = Table::new(
 pub static RECEIVED: Table = Table::new(c"received", &[(c"identity", Type::Text), (c"tag", Type::Text)]);
 
 /// Sequences whose numbers come from this extension.
-pub static SEQUENCE_BINDING: Table = Table::with_later(
+pub static SEQUENCE_BINDING: Table = Table::new(
     c"sequence_binding",
-    &[(c"sequence", Type::Oid), (c"tag", Type::Text), (c"generator", Type::Text)],
-    &[(c"checked", Type::Boolean)],
+    &[
+        (c"sequence", Type::Oid),
+        (c"tag", Type::Text),
+        (c"generator", Type::Text),
+        (c"checked", Type::Boolean),
+    ],
 );
 
 /// Returns the OID of the extension in this database. A lower OID means an earlier CREATE EXTENSION. Returns None if the

@@ -36,7 +36,7 @@ macro_rules! read_sql {
                     coalesce(s.period < p.label, false),
                     (extract(epoch FROM CASE WHEN early.first AT TIME ZONE s.time_zone = following.label THEN early.first ELSE late.last END)
                         * 1000000)::bigint,
-                    s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.life",
+                    s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.generation",
             $place,
             " FROM ",
             $from,
@@ -85,7 +85,8 @@ static SET_BACK: Statement = Statement::new(
 
 static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_raise($1, $2)");
 
-static TAG_GENERATION: Statement = Statement::new("SELECT life FROM snowflake_ids.segment WHERE tag = $1");
+static TAG_GENERATION: Statement =
+    Statement::new("SELECT generation FROM snowflake_ids.segment WHERE tag = $1");
 
 static CREATE: Statement = Statement::new(
     "INSERT INTO snowflake_ids.segment (tag, increment, remainder) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",

@@ -1,4 +1,4 @@
-//! SQL on the table of worker ids: the core's `WorkerRows`, with one statement for each method.
+//! SQL on the table of worker ids: the core's `WorkerIdRows`, with one statement for each method.
 
 use crate::pg::cluster;
 use crate::pg::encoding::legible;
@@ -6,13 +6,12 @@ use crate::pg::random;
 use crate::pg::report::raise;
 use crate::pg::statement::Statement;
 use crate::pg::time::{from_sql, to_sql};
-use crate::store::tables::WORKER_LEASE;
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::Entry;
-use snowflake_ids_core::registry::worker_ids::{HeldWorker, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{HeldWorkerId, WorkerIdRows};
 use snowflake_ids_core::server::state::{Chosen, First};
 
 static INSERT: Statement = Statement::new(
@@ -100,7 +99,7 @@ pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
     CHOSEN.all(&[], |row| {
         let [datacenter, timeline] =
             [row.get::<i32>(2)?, row.get::<i32>(3)?].map(|value| value.unwrap_or(1).cast_unsigned());
-        let first = First { worker: worker_of(row)?.unwrap_or_default(), timeline };
+        let first = First { worker_id: worker_id_of(row)?.unwrap_or_default(), timeline };
         let home = row.get::<String>(4)?.unwrap_or_default();
         let system_identifier = row.get::<i64>(5)?.unwrap_or_default().cast_unsigned();
         Ok(Chosen { datacenter, first, home, system_identifier })
@@ -112,7 +111,7 @@ pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
     let Chosen { datacenter, first, home, system_identifier } = chosen;
     RECORD_CHOSEN.run(&[
         number(*datacenter),
-        number(first.worker),
+        number(first.worker_id),
         system_identifier.cast_signed().into(),
         number(first.timeline),
         home.clone().into(),
@@ -123,7 +122,7 @@ pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
 /// are thrown.
 pub struct Rows;
 
-impl WorkerRows for Rows {
+impl WorkerIdRows for Rows {
     type Error = SpiError;
 
     fn overview(
@@ -132,7 +131,7 @@ impl WorkerRows for Rows {
         now: UnixMicros,
     ) -> Result<(Option<u32>, Option<UnixMicros>), SpiError> {
         let arguments = [number(entry.datacenter), stamp(now).into(), entry.holder.system_identifier.into()];
-        let read = |row: &SpiHeapTupleData<'_>| Ok((worker_of(row)?, instant(row, 2)?));
+        let read = |row: &SpiHeapTupleData<'_>| Ok((worker_id_of(row)?, instant(row, 2)?));
         Ok(OVERVIEW.first(&arguments, read)?.unwrap_or_default())
     }
 
@@ -157,8 +156,8 @@ impl WorkerRows for Rows {
         ROWS.all(&[number(datacenter), all.into(), own[0].into(), own[1].into()], row)
     }
 
-    fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, SpiError> {
-        LOCK.first(&[number(datacenter), number(worker)], row)
+    fn lock(&mut self, datacenter: u32, worker_id: u32) -> Result<Option<LeaseRow>, SpiError> {
+        LOCK.first(&[number(datacenter), number(worker_id)], row)
     }
 
     fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, SpiError> {
@@ -170,26 +169,20 @@ impl WorkerRows for Rows {
     }
 
     fn give_back(&mut self, datacenter: u32, row: &LeaseRow) -> Result<(), SpiError> {
-        GIVE_BACK.run(&[number(datacenter), number(row.worker), stamp(row.expiry).into()])
+        GIVE_BACK.run(&[number(datacenter), number(row.worker_id), stamp(row.expiry).into()])
     }
 
     fn former_leases_until(&mut self) -> Result<Option<UnixMicros>, SpiError> {
-        if !records_former() {
-            return Ok(None);
-        }
         Ok(FORMER_LEASES_UNTIL.first(&[], |row| instant(row, 1))?.flatten())
     }
 
     fn record_former_leases(
         &mut self,
         datacenter: u32,
-        worker: u32,
+        worker_id: u32,
         until: UnixMicros,
     ) -> Result<(), SpiError> {
-        if !records_former() {
-            return Ok(());
-        }
-        RECORD_FORMER_LEASES.run(&[number(datacenter), number(worker), stamp(until).into()])
+        RECORD_FORMER_LEASES.run(&[number(datacenter), number(worker_id), stamp(until).into()])
     }
 
     fn random(&mut self) -> u32 {
@@ -202,12 +195,12 @@ impl WorkerRows for Rows {
         last: u32,
         limit: usize,
         now: UnixMicros,
-    ) -> Result<Vec<HeldWorker>, SpiError> {
+    ) -> Result<Vec<HeldWorkerId>, SpiError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         HOLDERS.all(&[number(datacenter), number(last), limit.into(), stamp(now).into()], |row| {
             let host = row.get::<Vec<u8>>(2)?.unwrap_or_default();
-            Ok(HeldWorker {
-                worker: worker_of(row)?.unwrap_or_default(),
+            Ok(HeldWorkerId {
+                worker_id: worker_id_of(row)?.unwrap_or_default(),
                 host: String::from_utf8_lossy(&host).into_owned(),
                 port: row.get::<i32>(3)?,
                 expiry: instant(row, 4)?.unwrap_or(LAST),
@@ -220,17 +213,12 @@ impl WorkerRows for Rows {
     }
 }
 
-/// Returns whether the table has the column `former_until`, which the table of older versions lacks.
-fn records_former() -> bool {
-    WORKER_LEASE.find().is_some_and(|table| table.has_column(c"former_until"))
-}
-
 /// The end of the year 9998. The table accepts no later expiry, so this value also represents later instants.
 const LAST: UnixMicros = Lease::NO_END;
 
 fn row(row: &SpiHeapTupleData<'_>) -> Result<LeaseRow, SpiError> {
     Ok(LeaseRow {
-        worker: worker_of(row)?.unwrap_or(u32::MAX),
+        worker_id: worker_id_of(row)?.unwrap_or(u32::MAX),
         token: row.get(2)?,
         expiry: instant(row, 3)?.unwrap_or(LAST),
         leased: instant(row, 4)?.unwrap_or(LAST),
@@ -242,7 +230,7 @@ fn arguments(row: &LeaseRow, entry: &Entry) -> Vec<DatumWithOid<'static>> {
     let Holder { system_identifier, timeline, host, port, directory, layout } = &entry.holder;
     vec![
         number(entry.datacenter),
-        number(row.worker),
+        number(row.worker_id),
         row.token.into(),
         stamp(row.expiry).into(),
         stamp(row.leased).into(),
@@ -265,7 +253,7 @@ fn stamp(at: UnixMicros) -> TimestampWithTimeZone {
     to_sql(at).unwrap_or_else(|report| raise(report))
 }
 
-fn worker_of(row: &SpiHeapTupleData<'_>) -> Result<Option<u32>, SpiError> {
+fn worker_id_of(row: &SpiHeapTupleData<'_>) -> Result<Option<u32>, SpiError> {
     Ok(row.get::<i32>(1)?.map(i32::cast_unsigned))
 }
 

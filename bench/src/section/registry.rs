@@ -71,8 +71,8 @@ fn requests(tags: usize) -> String {
         r#"create table asked_{tags} (n integer primary key, request text);
         insert into asked_{tags}
         select n, '{{"version":1,"registry":null,"timeout":{{"secs":5,"nanos":0}},"ask":{{"Reserve":['
-            || (select string_agg(format('{{"tag":"tag%s","create":false,"wish":{{"carry_over":null,"pace":{{"step":1,"depth":1}},'
-                '"lasted":{{"secs":1,"nanos":0}},"target":{{"secs":10,"nanos":0}},"hungry":false,"prefetch":50,"floor":null,'
+            || (select string_agg(format('{{"tag":"tag%s","create":false,"demand":{{"saved_range":null,"pace":{{"step":1,"multiplier":1}},'
+                '"lasted":{{"secs":1,"nanos":0}},"target":{{"secs":10,"nanos":0}},"waited_lately":false,"prefetch":50,"high_water_mark":null,'
                 '"received":null,"share":null}}}}', k * {share} + 1 + floor(random() * {share})::integer), ',')
                 from generate_series(0, {tags} - 1) as k where n > 0) || ']}}}}'
         from generate_series(1, 2000) as n;

@@ -73,7 +73,7 @@ pub const TARGETS: &[Target] = &[
         understands: |b| State::from_text(b).is_ok(),
     },
     Target {
-        name: "carry-over",
+        name: "saved_ranges",
         check: saved_ranges,
         seeds: || texts(SAVED_RANGES),
         understands: |b| saved_ranges::from_text(b).is_ok(),
@@ -98,30 +98,24 @@ const FORMATS: &[&str] =
 const QUESTIONS: &[&str] = &[
     r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"timeout":{"secs":4,"nanos":0},"ask":"Introduce"}"#,
     r#"{"version":1,"registry":null,"timeout":{"secs":0,"nanos":1},"ask":{"Tags":{"after":null}}}"#,
-    r#"{"version":1,"registry":null,"timeout":{"secs":4,"nanos":0},"ask":{"Release":{"datacenter":0,"worker":3,"token":-5,"from":"2026-11-20T00:00:00Z"}}}"#,
-    concat!(
-        r#"{"version":1,"registry":null,"timeout":{"secs":4,"nanos":0},"ask":{"ReserveNumbers":{"series":"d","#,
-        r#""terms":{"key_type":"text","start":1,"reset":"day","time_zone":"UTC"},"#,
-        r#""returns":[{"key":{"Text":"k"},"reserved":{"last":9,"day":20000},"version":5,"given":7}],"#,
-        r#""wants":[{"key":{"Uuid":[1,2]},"day":20000,"waiting":1,"ahead":0,"max_value":9,"received":null,"version":null}]}}}"#
-    ),
+    r#"{"version":1,"registry":null,"timeout":{"secs":4,"nanos":0},"ask":{"Release":{"datacenter":0,"worker_id":3,"token":-5,"from":"2026-11-20T00:00:00Z"}}}"#,
 ];
 const ANSWERS: &[&str] = &[
     r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":"Released"}"#,
-    r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"Introduced":{"version":"0.1.0"}}}"#,
+    r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"Introduced":{"version":"1.0.0"}}}"#,
     r#"{"registry":{"identity":"","timeline":0},"clock":"2026-11-20T00:00:00Z","said":{"Stranger":{"Former":{"timeline":1,"seen":2}}}}"#,
-    r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"ReservedNumbers":"Unknown"}}"#,
 ];
 const STATE: &str = concat!(
-    r#"{"version":3,"release":"0.2.1","checksum":0,"state":{"system_identifier":7,"timeline":1,"home":{"identity":"a","host":"h","#,
+    r#"{"version":1,"release":"1.0.0","checksum":0,"state":{"system_identifier":7,"timeline":1,"home":{"identity":"a","host":"h","#,
     r#""directory":"/d"},"copy_of":null,"layout":"41/5/5/12 epoch=2020-01-01","clock":{"wall":"2026-11-20T00:00:00Z","boot":"b","#,
-    r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"marks":[],"floor":0,"others":[],"others_floor":"1970-01-01T00:00:00Z","lease":null,"claim":null,"registry":null}}"#
+    r#""since_boot":1},"seen":"2026-11-20T00:00:00Z","node":null,"own":{"high_water_marks":[],"minimum":0},"told":0,"#,
+    r#""others":{"layouts":[],"minimum":"1970-01-01T00:00:00Z"},"lease":null,"pending_token":null,"registry":null,"alone":false,"is_installed":false}}"#
 );
 const SAVED_RANGES: &[&str] = &[
-    "{\"version\":2,\"release\":\"0.2.1\"}\n",
+    "{\"version\":1,\"release\":\"1.0.0\"}\n",
     concat!(
-        "{\"version\":2,\"release\":\"0.2.1\"}\n",
-        r#"b6379592 {"floor":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":1,"what":{"life":-7,"day":0,"id":700}}}"#,
+        "{\"version\":1,\"release\":\"1.0.0\"}\n",
+        r#"4b8d381c {"high_water_mark":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":1,"what":{"tag_generation":-7,"day":0,"id":700}}}"#,
         "\n",
         r#"ed261ab3 {"left":{"of":{"database":5,"source":16400,"tag":"t\u00fc"},"stops":0,"what":{"version":4,"day":null,"first":91,"count":10,"increment":1}}}"#,
         "\n\n",
@@ -161,7 +155,7 @@ fn layout(bytes: &[u8]) {
                 let parts = layout.decode(id).expect("an id of the layout");
                 let node = snowflake_ids_core::Node {
                     datacenter: parts.datacenter_id,
-                    worker: parts.worker_id,
+                    worker_id: parts.worker_id,
                     rollback: parts.rollback,
                 };
                 assert_eq!(

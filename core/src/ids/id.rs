@@ -14,15 +14,15 @@ pub struct Node {
     /// The datacenter id: 0 to the layout's largest datacenter id.
     pub datacenter: u32,
     /// The worker id: 0 to the layout's largest worker id.
-    pub worker: u32,
+    pub worker_id: u32,
     /// The rollback value: 0 to the layout's largest rollback value.
     pub rollback: u32,
 }
 
 impl Node {
     /// Returns whether the node has this datacenter and worker id. The rollback value does not matter.
-    pub fn is_of(self, datacenter: u32, worker: u32) -> bool {
-        (self.datacenter, self.worker) == (datacenter, worker)
+    pub fn is_of(self, datacenter: u32, worker_id: u32) -> bool {
+        (self.datacenter, self.worker_id) == (datacenter, worker_id)
     }
 }
 
@@ -77,20 +77,20 @@ impl Layout {
     /// Returns the node with these bits. Returns None if bits of other fields are set.
     pub fn node_of(&self, node_bits: NodeBits) -> Option<Node> {
         let decoded = self.decode(i64::try_from(node_bits.0).ok()?).ok()?;
-        let Decoded { datacenter_id: datacenter, worker_id: worker, rollback, .. } = decoded;
-        Some(Node { datacenter, worker, rollback })
+        let Decoded { datacenter_id: datacenter, worker_id, rollback, .. } = decoded;
+        Some(Node { datacenter, worker_id, rollback })
     }
 
     /// Returns the bits of a node, shifted to their place in an id.
     pub fn place(&self, node: Node) -> Result<NodeBits, IdError> {
-        let Node { datacenter, worker, rollback } = node;
+        let Node { datacenter, worker_id, rollback } = node;
         self.check(Field::Datacenter, datacenter.into())?;
-        self.check(Field::Worker, worker.into())?;
+        self.check(Field::Worker, worker_id.into())?;
         self.check(Field::Rollback, rollback.into())?;
         let part = |value: u32, field| u64::from(value) << self.shift(field);
         Ok(NodeBits(
             part(datacenter, Field::Datacenter)
-                | part(worker, Field::Worker)
+                | part(worker_id, Field::Worker)
                 | part(rollback, Field::Rollback),
         ))
     }

@@ -79,7 +79,7 @@ impl Request {
 impl RequestBody {
     fn check(&self) -> Result<(), RequestError> {
         match self {
-            Self::Introduce | Self::ReserveNumbers(_) => Ok(()),
+            Self::Introduce => Ok(()),
             Self::Tags { after } => after.as_deref().map_or(Ok(()), is_tag),
             Self::HandOver { received, share, .. } => {
                 received.iter().try_for_each(|received| is_tag(&received.tag))?;
@@ -87,12 +87,16 @@ impl RequestBody {
             }
             Self::Reserve(wants) => wants.iter().try_for_each(ReserveRequest::check),
             Self::Lease(demand) => demand.check(),
-            Self::Renew { worker, entry, .. } => {
+            Self::Renew { worker_id, entry, .. } => {
                 let layout = entry.check()?;
-                bound(u64::from(*worker) <= layout.max(Field::Worker), "worker id", "one that the layout has")
+                bound(
+                    u64::from(*worker_id) <= layout.max(Field::Worker),
+                    "worker id",
+                    "one that the layout has",
+                )
             }
-            Self::Release { datacenter, worker, from, .. } => {
-                bound((*datacenter).max(*worker) <= MOST, "worker id", "one that a layout has")?;
+            Self::Release { datacenter, worker_id, from, .. } => {
+                bound((*datacenter).max(*worker_id) <= MOST, "worker id", "one that a layout has")?;
                 instant(*from, "release")
             }
         }

@@ -19,14 +19,11 @@ pub struct Lease {
     /// The datacenter of the worker id.
     pub datacenter: u32,
     /// The worker id.
-    pub worker: u32,
+    pub worker_id: u32,
     /// The lease token of the registry's row.
     pub token: i64,
-    /// The first position that the holder may use in the server's own layout. Lower positions may belong to the previous
-    /// holder.
-    pub start: Position,
-    /// The instant from which the holder may issue ids of any layout. None if only `start` is known.
-    pub since: Option<UnixMicros>,
+    /// The instant from which the holder may issue ids. Earlier ids may belong to the previous holder.
+    pub since: UnixMicros,
     /// The end of the lease: the holder may issue only ids before this instant. [`Self::NO_END`] if the server chose
     /// the worker id itself.
     pub expiry: UnixMicros,
@@ -73,9 +70,8 @@ impl Lease {
 
     /// Returns the lease of a worker id that a server without a registry chose. If the server uses a registry later,
     /// the registry recognizes the server by `token`.
-    pub fn chosen(datacenter: u32, worker: u32, token: i64) -> Self {
-        let (start, since, expiry, origin) = (Position::ZERO, None, Self::NO_END, None);
-        Self { datacenter, worker, token, start, since, expiry, origin }
+    pub fn chosen(datacenter: u32, worker_id: u32, token: i64) -> Self {
+        Self { datacenter, worker_id, token, since: UnixMicros(0), expiry: Self::NO_END, origin: None }
     }
 
     /// Returns whether the server chose the worker id itself, without a registry.
@@ -85,18 +81,12 @@ impl Lease {
 
     /// Returns whether a node has the lease's datacenter and worker id.
     pub fn is_of(&self, node: Node) -> bool {
-        node.is_of(self.datacenter, self.worker)
+        node.is_of(self.datacenter, self.worker_id)
     }
 
-    /// Returns the first position that the holder may use in `layout`, given the server's own layout.
-    pub fn start_in(&self, layout: &Layout, own: &Layout) -> Position {
-        match self.since {
-            Some(since) => layout.position_at(since),
-            None if self.start == Position::ZERO => Position::ZERO,
-            // `start` was rounded down to a tick of the server's own layout, which may be longer than a tick of the
-            // other layout.
-            None => layout.position_from(own.instant_of(self.start).plus_micros(own.unit())),
-        }
+    /// Returns the first position that the holder may use in a layout.
+    pub fn start_in(&self, layout: &Layout) -> Position {
+        layout.position_at(self.since)
     }
 }
 
@@ -134,7 +124,7 @@ pub enum Policy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseRow {
     /// The worker id.
-    pub worker: u32,
+    pub worker_id: u32,
     /// The holder's token. None if the holder gave the worker id back.
     pub token: Option<i64>,
     /// The end of the lease. The holder may issue only ids before this instant.
@@ -158,7 +148,7 @@ pub enum Choice {
     /// A worker id without a row.
     New {
         /// The worker id.
-        worker: u32,
+        worker_id: u32,
     },
     /// A free row, to be taken over if the row is still unchanged.
     Free(LeaseRow),
@@ -166,10 +156,10 @@ pub enum Choice {
 
 impl Choice {
     /// Returns the worker id.
-    pub fn worker(&self) -> u32 {
+    pub fn worker_id(&self) -> u32 {
         match self {
-            Self::Own(row) | Self::Free(row) => row.worker,
-            Self::New { worker } => *worker,
+            Self::Own(row) | Self::Free(row) => row.worker_id,
+            Self::New { worker_id } => *worker_id,
         }
     }
 }
@@ -201,39 +191,40 @@ impl Search<'_> {
     pub fn choose(&self, rows: &[LeaseRow]) -> Option<Choice> {
         let mut except = self.except.to_vec();
         except.sort_unstable();
-        let is_usable = |worker: u32| worker < self.capacity && except.binary_search(&worker).is_err();
+        let is_usable =
+            |worker_id: u32| worker_id < self.capacity && except.binary_search(&worker_id).is_err();
         let is_own = |row: &&LeaseRow| row.token.is_some() && self.own.contains(&row.token);
-        let own = rows.iter().find(|row| is_own(row) && is_usable(row.worker));
+        let own = rows.iter().find(|row| is_own(row) && is_usable(row.worker_id));
         if let Some(own) = own {
             return Some(Choice::Own(*own));
         }
         if let Some(held) = self.former_leases {
-            let held = held.filter(|worker| is_usable(*worker))?;
-            return match rows.iter().find(|row| row.worker == held) {
+            let held = held.filter(|worker_id| is_usable(*worker_id))?;
+            return match rows.iter().find(|row| row.worker_id == held) {
                 Some(row) => row.is_free(self.now).then_some(Choice::Free(*row)),
-                None => Some(Choice::New { worker: held }),
+                None => Some(Choice::New { worker_id: held }),
             };
         }
-        let is_free = |row: &&LeaseRow| row.is_free(self.now) && is_usable(row.worker);
+        let is_free = |row: &&LeaseRow| row.is_free(self.now) && is_usable(row.worker_id);
         let mut runs = self.runs().map(|run| {
-            let from = rows.partition_point(|row| row.worker < run.from);
-            let to = rows.partition_point(|row| row.worker < run.end);
+            let from = rows.partition_point(|row| row.worker_id < run.from);
+            let to = rows.partition_point(|row| row.worker_id < run.end);
             (run, rows.get(from..to.max(from)).unwrap_or_default())
         });
-        let new = |(run, rows): (WorkerRun, &[LeaseRow])| {
-            let taken = rows.iter().map(|row| row.worker);
-            run.first_gap(taken, &except).map(|worker| Choice::New { worker })
+        let new = |(run, rows): (WorkerIdRun, &[LeaseRow])| {
+            let taken = rows.iter().map(|row| row.worker_id);
+            run.first_gap(taken, &except).map(|worker_id| Choice::New { worker_id })
         };
         match self.policy {
             Policy::Reuse => runs.find_map(|(run, rows)| {
-                let free = rows.iter().filter(|row| run.has(row.worker)).find(is_free).copied();
+                let free = rows.iter().filter(|row| run.has(row.worker_id)).find(is_free).copied();
                 // A worker id without a row is better only if this worker id is lower than the free row's worker id.
-                let end = free.map_or(run.end, |row| row.worker);
-                new((WorkerRun { end, ..run }, rows)).or(free.map(Choice::Free))
+                let end = free.map_or(run.end, |row| row.worker_id);
+                new((WorkerIdRun { end, ..run }, rows)).or(free.map(Choice::Free))
             }),
             Policy::Disposable => runs.find_map(new),
             Policy::Queue => runs.clone().find_map(new).or_else(|| {
-                let free = runs.flat_map(|(run, rows)| rows.iter().filter(move |row| run.has(row.worker)));
+                let free = runs.flat_map(|(run, rows)| rows.iter().filter(move |row| run.has(row.worker_id)));
                 free.filter(is_free).min_by_key(|row| row.expiry).copied().map(Choice::Free)
             }),
         }
@@ -241,31 +232,33 @@ impl Search<'_> {
 
     /// Returns the ranges of worker ids to search, in order. First comes the range `preferred.first`, then the share of the
     /// preferred worker id, then all other worker ids.
-    fn runs(&self) -> impl Iterator<Item = WorkerRun> + Clone {
+    fn runs(&self) -> impl Iterator<Item = WorkerIdRun> + Clone {
         let capacity = self.capacity;
         let first = self.preferred.first.map(|(from, end)| (from.min(end).min(capacity), end.min(capacity)));
         let before = first.into_iter().flat_map(|(from, end)| {
-            let begin = self.preferred.worker.clamp(from, end);
-            [WorkerRun { from: begin, end, step: 1 }, WorkerRun { from, end: begin, step: 1 }]
+            let begin = self.preferred.worker_id.clamp(from, end);
+            [WorkerIdRun { from: begin, end, step: 1 }, WorkerIdRun { from, end: begin, step: 1 }]
         });
         before.chain(self.runs_of_share())
     }
 
-    fn runs_of_share(&self) -> impl Iterator<Item = WorkerRun> + Clone {
+    fn runs_of_share(&self) -> impl Iterator<Item = WorkerIdRun> + Clone {
         let (capacity, shares) = (self.capacity, self.preferred.shares.max(1));
         let share = self.preferred.share();
         // The share does not depend on the capacity, but the start within the share does.
         let count = capacity.saturating_sub(share).div_ceil(shares);
-        let turn = (self.preferred.worker / shares).checked_rem(count).unwrap_or(0);
+        let turn = (self.preferred.worker_id / shares).checked_rem(count).unwrap_or(0);
         let begin = share + turn * shares;
         let of_share = [
-            WorkerRun { from: begin, end: capacity, step: shares },
-            WorkerRun { from: share, end: begin, step: shares },
+            WorkerIdRun { from: begin, end: capacity, step: shares },
+            WorkerIdRun { from: share, end: begin, step: shares },
         ];
         let others = !self.preferred.only && shares > 1;
         let begin = begin.min(capacity);
-        let all =
-            [WorkerRun { from: begin, end: capacity, step: 1 }, WorkerRun { from: 0, end: begin, step: 1 }];
+        let all = [
+            WorkerIdRun { from: begin, end: capacity, step: 1 },
+            WorkerIdRun { from: 0, end: begin, step: 1 },
+        ];
         of_share.into_iter().chain(all.into_iter().filter(move |_| others))
     }
 }
@@ -273,29 +266,29 @@ impl Search<'_> {
 /// A sequence of worker ids from `from` up to, but not including, `end`. Each worker id is `step` above the previous
 /// worker id.
 #[derive(Clone, Copy)]
-struct WorkerRun {
+struct WorkerIdRun {
     from: u32,
     end: u32,
     step: u32,
 }
 
-impl WorkerRun {
-    fn has(&self, worker: u32) -> bool {
-        (self.from..self.end).contains(&worker) && (worker - self.from).is_multiple_of(self.step)
+impl WorkerIdRun {
+    fn has(&self, worker_id: u32) -> bool {
+        (self.from..self.end).contains(&worker_id) && (worker_id - self.from).is_multiple_of(self.step)
     }
 
     /// Returns the run's lowest worker id that neither list contains. Both lists are in ascending order.
     fn first_gap(&self, taken: impl Iterator<Item = u32>, except: &[u32]) -> Option<u32> {
-        let from = except.partition_point(|worker| *worker < self.from);
+        let from = except.partition_point(|worker_id| *worker_id < self.from);
         let (mut taken, mut except) = (taken.peekable(), except.iter().copied().skip(from).peekable());
         let mut next = self.from;
         while next < self.end {
             let mut is_used = false;
-            while let Some(worker) = taken.next_if(|worker| *worker <= next) {
-                is_used |= worker == next;
+            while let Some(worker_id) = taken.next_if(|worker_id| *worker_id <= next) {
+                is_used |= worker_id == next;
             }
-            while let Some(worker) = except.next_if(|worker| *worker <= next) {
-                is_used |= worker == next;
+            while let Some(worker_id) = except.next_if(|worker_id| *worker_id <= next) {
+                is_used |= worker_id == next;
             }
             if !is_used {
                 return Some(next);
@@ -310,16 +303,15 @@ impl WorkerRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preferred {
     /// The worker id with which the search begins.
-    pub worker: u32,
+    pub worker_id: u32,
     /// The number of shares, at least 1. A share is the set of worker ids with the same remainder modulo `shares`. The
-    /// share of `worker` is searched before all other shares. The share to which a worker id belongs does not depend on
+    /// share of `worker_id` is searched before all other shares. The share to which a worker id belongs does not depend on
     /// the number of worker ids.
     pub shares: u32,
     /// True if the server must not use worker ids of other shares.
     pub only: bool,
     /// A range of worker ids that is searched before all other worker ids: from the first field up to, but not
-    /// including, the second field. The range contains `worker`.
-    #[serde(default)]
+    /// including, the second field. The range contains `worker_id`.
     pub first: Option<(u32, u32)>,
 }
 
@@ -353,8 +345,8 @@ impl Preferred {
         let scattered = scatter(system_identifier);
         let share = share % u64::from(shares);
         let within = (scattered >> 32).wrapping_add(crc32fast::hash(home.as_bytes()).into()) % of_share;
-        let worker = u32::try_from(share + within * u64::from(shares)).unwrap_or(0);
-        Self { worker, shares, only: shares > 1, first: None }
+        let worker_id = u32::try_from(share + within * u64::from(shares)).unwrap_or(0);
+        Self { worker_id, shares, only: shares > 1, first: None }
     }
 
     /// Returns the preference for a registry that several servers share: a `random` worker id. A rebuilt registry does
@@ -369,9 +361,10 @@ impl Preferred {
     /// Returns the preference for the worker id that a server already has, at a registry that several servers share.
     /// Returns None if another server may already hold the worker id: a promoted registry may lack the last leases of
     /// its former primary.
-    pub fn kept(worker: u32, timeline: u32, capacity: u32) -> Option<Self> {
+    pub fn kept(worker_id: u32, timeline: u32, capacity: u32) -> Option<Self> {
         let (begin, end) = Self::eighth(timeline, capacity);
-        (worker < capacity && (timeline <= 1 || (begin..end).contains(&worker))).then(|| Self::from(worker))
+        (worker_id < capacity && (timeline <= 1 || (begin..end).contains(&worker_id)))
+            .then(|| Self::from(worker_id))
     }
 
     /// Returns the range of worker ids that a timeline prefers: an eighth of all worker ids, or all worker ids if there
@@ -389,9 +382,9 @@ impl Preferred {
         Self::from(u32::try_from(scattered % u64::from(capacity.max(1))).unwrap_or(0))
     }
 
-    /// Returns the preference for all worker ids, beginning with `worker` and wrapping around at the end.
-    pub fn from(worker: u32) -> Self {
-        Self { worker, shares: 1, only: false, first: None }
+    /// Returns the preference for all worker ids, beginning with `worker_id` and wrapping around at the end.
+    pub fn from(worker_id: u32) -> Self {
+        Self { worker_id, shares: 1, only: false, first: None }
     }
 
     /// Returns the number of shares if there are `capacity` worker ids.
@@ -399,13 +392,13 @@ impl Preferred {
         if capacity < Self::FEW { 1 } else { Self::SHARES }
     }
 
-    /// Returns the index of the share of `worker`: the remainder that all worker ids of this share have modulo
+    /// Returns the index of the share of `worker_id`: the remainder that all worker ids of this share have modulo
     /// `shares`.
     pub fn share(&self) -> u32 {
-        self.worker % self.shares.max(1)
+        self.worker_id % self.shares.max(1)
     }
 
-    /// Returns the worker ids of the share of `worker` that are below `capacity`.
+    /// Returns the worker ids of the share of `worker_id` that are below `capacity`.
     pub fn of_share(&self, capacity: u32) -> impl Iterator<Item = u32> {
         let step = usize::try_from(self.shares).unwrap_or(usize::MAX).max(1);
         (self.share()..capacity).step_by(step)

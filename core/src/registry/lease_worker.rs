@@ -24,7 +24,7 @@ use crate::registry::wire::{
 };
 use crate::server::issuer::{Host, IssuerError};
 use crate::server::state::{Here, Identity, State};
-use acquire::{Plan, WorkerRange};
+use acquire::{Plan, WorkerIdRange};
 use host::{LeaseStep, StepError};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -145,19 +145,20 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             let behind = requests.is_another_wanted(issuer.shared.generation());
             let generator = &issuer.shared.generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
-            let limit = state.worker_limit(now);
+            let limit = state.worker_id_limit(now);
             let plan = |state: &State, lease: Option<Lease>, usable_at, entry| {
                 let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
-                let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker);
-                let mut except = state.blocked_workers(datacenter, usable_at);
+                let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker_id);
+                let mut except = state.blocked_worker_ids(datacenter, usable_at);
                 // The worker id that the server chose itself stays usable, because the server already issues ids under
                 // this worker id.
-                except.retain(|worker| behind || Some(*worker) != chosen);
-                let kept =
-                    known.filter(|known| (shared || known.is_chosen()) && !behind).map(|known| known.worker);
+                except.retain(|worker_id| behind || Some(*worker_id) != chosen);
+                let kept = known
+                    .filter(|known| (shared || known.is_chosen()) && !behind)
+                    .map(|known| known.worker_id);
                 Plan {
                     except,
-                    choice: WorkerRange::within(limit, &here.layout, kept),
+                    choice: WorkerIdRange::within(limit, &here.layout, kept),
                     may_widen: lease.is_none() || behind,
                     token: known.map(|known| known.token),
                     former: known
@@ -178,7 +179,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
                     // The worker id is too large if a layout with fewer worker ids came into use. The worker id is kept if
                     // no lower worker id is free.
-                    let fits = lease.worker <= limit || !holds(Guard::LeaseFits);
+                    let fits = lease.worker_id <= limit || !holds(Guard::LeaseFits);
                     if is_good && fits && !is_used_up {
                         return LeaseNeed::Nothing;
                     }
@@ -188,7 +189,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                     }
                     LeaseNeed::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
                 }
-                Some(_) if behind && state.blocks_all_workers(now) => LeaseNeed::Impossible,
+                Some(_) if behind && state.blocks_all_worker_ids(now) => LeaseNeed::Impossible,
                 lease => {
                     // A worker id is usable once the clock has passed the ids that this server issued under this worker
                     // id. Normally, a worker id that becomes usable within `max_drift` may be chosen. If the clock is
@@ -225,16 +226,16 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     }
 
     /// Rejects an expiry that is in the past, or too far ahead.
-    fn check_expiry(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
+    fn check_expiry(&self, worker_id: u32, expiry: UnixMicros) -> Result<(), StepError> {
         let now = self.state.believed_now();
         if now < expiry && expiry <= now.plus(2 * MAX_LEASE) {
             return Ok(());
         }
-        self.disbelieve(worker, expiry)
+        self.disbelieve(worker_id, expiry)
     }
 
     /// Rejects a response of a registry on another server. Responses of this server's own tables are trusted.
-    fn disbelieve(&self, worker: u32, expiry: UnixMicros) -> Result<(), StepError> {
+    fn disbelieve(&self, worker_id: u32, expiry: UnixMicros) -> Result<(), StepError> {
         if self.endpoint.is_none() {
             return Ok(());
         }
@@ -242,7 +243,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let skew = self.registry_clock.map(|clock| check_clock(now, clock, None, max));
         Err(match skew {
             Some(Err(Skew::Registry { by, .. })) => RegistryError::Clocks(by),
-            _ => RegistryError::Garbled(format!("it leases worker id {worker} until {expiry}")),
+            _ => RegistryError::Garbled(format!("it leases worker id {worker_id} until {expiry}")),
         }
         .into())
     }
@@ -289,7 +290,7 @@ fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) 
         && (origin.server == endpoint.server
             || cluster(&origin.identity) == cluster(&endpoint.seen.identity));
     let is_good = lease.datacenter == datacenter && lease.expiry > now;
-    (is_former && is_good).then_some(Former { worker: lease.worker, expiry: lease.expiry })
+    (is_former && is_good).then_some(Former { worker_id: lease.worker_id, expiry: lease.expiry })
 }
 
 /// Returns the content of the registry's row for this server. `next` is the next position in the server's own layout,

@@ -99,21 +99,19 @@ pub enum RequestBody {
         rows: Vec<Box<RawValue>>,
         /// The highest ids that the node received from this registry. If the registry's row of a tag is below the
         /// received id, or missing, the registry was restored from a backup. The registry then takes over no tag.
-        #[serde(default, deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")]
+        #[serde(deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")]
         received: Vec<ReceivedTag>,
         /// The registry's share of each tag's ids; None if the node uses only this registry.
         share: Option<Share>,
     },
     /// Reserves ids of these tags.
     Reserve(#[serde(deserialize_with = "bounded::at_most::<_, _, MAX_WANTS>")] Vec<ReserveRequest>),
-    /// Reserves numbers of a dense series. Only nodes with version 0.2 send this request.
-    ReserveNumbers(Box<RawValue>),
     /// Leases a worker id.
     Lease(Box<LeaseRequest>),
     /// Renews the lease of a worker id.
     Renew {
         /// The worker id.
-        worker: u32,
+        worker_id: u32,
         /// The present token of the row.
         token: i64,
         /// The new content of the row.
@@ -124,7 +122,7 @@ pub enum RequestBody {
         /// The datacenter.
         datacenter: u32,
         /// The worker id.
-        worker: u32,
+        worker_id: u32,
         /// The token of the row.
         token: i64,
         /// The instant from which another server may use the worker id.
@@ -149,7 +147,6 @@ pub struct ReserveRequest {
     /// True if the registry shall create a missing tag.
     pub create: bool,
     /// The demand: its size and its conditions.
-    #[serde(rename = "wish")]
     pub demand: Demand,
 }
 
@@ -204,7 +201,7 @@ impl LeaseRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Former {
     /// The worker id.
-    pub worker: u32,
+    pub worker_id: u32,
     /// The end of the lease.
     pub expiry: UnixMicros,
 }
@@ -238,7 +235,6 @@ pub struct LeaseError {
     /// The HINT.
     pub hint: String,
     /// The holders of the worker ids, only for users that may see other servers. Empty if the error has another reason.
-    #[serde(default)]
     pub holders: String,
 }
 
@@ -281,8 +277,6 @@ pub enum ResponseBody {
     HandedOver(Option<(String, Unfit)>),
     /// The outcome for each tag.
     Reserved(#[serde(deserialize_with = "bounded::outcomes")] Vec<Outcome>),
-    /// The series does not exist.
-    ReservedNumbers(NoSeries),
     /// The outcome of the request for a worker id.
     Leased(Leased),
     /// The new end of the lease. None if the row has another token.
@@ -293,13 +287,6 @@ pub enum ResponseBody {
     Stranger(Stranger),
     /// The registry's version of the protocol, which differs from the request's version.
     Version(u32),
-}
-
-/// The response to a request for numbers of a dense series, which nodes with version 0.2 send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum NoSeries {
-    /// The registry has no such series.
-    Unknown,
 }
 
 impl RequestBody {

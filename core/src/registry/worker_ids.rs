@@ -19,7 +19,7 @@ const LISTED: usize = 20;
 const MAX_HELD: u64 = 64;
 
 /// The rows of worker ids, within one transaction.
-pub trait WorkerRows {
+pub trait WorkerIdRows {
     /// The error of a failed statement or a lock timeout.
     type Error;
     /// Returns the highest worker id in the datacenter's rows. Also returns the time of the latest id that any other server
@@ -41,7 +41,7 @@ pub trait WorkerRows {
         own: [Option<i64>; 2],
     ) -> Result<Vec<LeaseRow>, Self::Error>;
     /// Locks the row of a worker id, and returns its last committed version. Returns None if there is no row.
-    fn lock(&mut self, datacenter: u32, worker: u32) -> Result<Option<LeaseRow>, Self::Error>;
+    fn lock(&mut self, datacenter: u32, worker_id: u32) -> Result<Option<LeaseRow>, Self::Error>;
     /// Inserts a row, and returns false if the row exists. Waits for a transaction that inserts the same row.
     fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Self::Error>;
     /// Updates a locked row.
@@ -55,7 +55,7 @@ pub trait WorkerRows {
     fn record_former_leases(
         &mut self,
         datacenter: u32,
-        worker: u32,
+        worker_id: u32,
         until: UnixMicros,
     ) -> Result<(), Self::Error>;
     /// Returns a random number.
@@ -67,16 +67,16 @@ pub trait WorkerRows {
         last: u32,
         limit: usize,
         now: UnixMicros,
-    ) -> Result<Vec<HeldWorker>, Self::Error>;
+    ) -> Result<Vec<HeldWorkerId>, Self::Error>;
     /// Returns the timeline of the registry's server.
     fn timeline(&self) -> u32;
 }
 
 /// A worker id and its holder, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldWorker {
+pub struct HeldWorkerId {
     /// The worker id.
-    pub worker: u32,
+    pub worker_id: u32,
     /// The machine of the holder.
     pub host: String,
     /// The port that the holder listens on.
@@ -106,7 +106,7 @@ pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
             // worker id.
             let asked = request.preferred.take();
             request.preferred =
-                asked.and_then(|asked| Preferred::kept(asked.worker, timeline, request.capacity));
+                asked.and_then(|asked| Preferred::kept(asked.worker_id, timeline, request.capacity));
             request.former = request.former.filter(|former| former.expiry > now);
         }
         RequestBody::Renew { entry, .. } => bound(entry, now),
@@ -128,7 +128,7 @@ fn bound(entry: &mut Entry, now: UnixMicros) {
 
 /// Chooses a worker id and leases it. Retries if another server takes the worker id at the same time. `now` is the time
 /// by the registry's clock. After an error of this function or of a function below, the caller must roll back.
-pub fn lease<R: WorkerRows>(
+pub fn lease<R: WorkerIdRows>(
     rows: &mut R,
     request: &LeaseRequest,
     limits: &LeaseLimits,
@@ -156,7 +156,7 @@ pub fn lease<R: WorkerRows>(
     let last_former_lease = shown.or(recorded).filter(|_| holds(Guard::FormerLeases));
     let former_leases_until = last_former_lease.filter(|until| *until > now);
     let mut except = request.except.clone();
-    if holds(Guard::OwnWorkerTaken) {
+    if holds(Guard::OwnWorkerIdTaken) {
         except.extend(&limits.taken);
     }
     let search = Search {
@@ -166,7 +166,7 @@ pub fn lease<R: WorkerRows>(
         preferred: above.map_or(preferred, Preferred::from),
         capacity: *capacity,
         now,
-        former_leases: former_leases_until.map(|_| request.former.map(|former| former.worker)),
+        former_leases: former_leases_until.map(|_| request.former.map(|former| former.worker_id)),
     };
     for _ in 0..CROWD {
         let found = rows.rows(entry.datacenter, above.is_none() || former_leases_until.is_some(), own)?;
@@ -185,7 +185,7 @@ pub fn lease<R: WorkerRows>(
         };
         let Some(leased) = leased else { continue };
         if let Some((former, until)) = request.former.zip(former_leases_until) {
-            rows.record_former_leases(entry.datacenter, former.worker, until)?;
+            rows.record_former_leases(entry.datacenter, former.worker_id, until)?;
         }
         return Ok(leased);
     }
@@ -197,10 +197,10 @@ pub fn lease<R: WorkerRows>(
 /// lease of this worker id itself.
 fn begun_after(choice: Choice, last_former_lease: Option<UnixMicros>, request: &LeaseRequest) -> Choice {
     match (choice, last_former_lease) {
-        (Choice::New { worker }, Some(until))
-            if request.former.is_none_or(|former| former.worker != worker) =>
+        (Choice::New { worker_id }, Some(until))
+            if request.former.is_none_or(|former| former.worker_id != worker_id) =>
         {
-            Choice::Free(LeaseRow { worker, token: None, expiry: until, leased: until })
+            Choice::Free(LeaseRow { worker_id, token: None, expiry: until, leased: until })
         }
         (choice, _) => choice,
     }
@@ -218,22 +218,22 @@ fn former_leases(until: UnixMicros) -> LeaseError {
 }
 
 /// Returns the row of a new lease.
-fn fresh(worker: u32, entry: &Entry, now: UnixMicros) -> LeaseRow {
-    LeaseRow { worker, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
+fn fresh(worker_id: u32, entry: &Entry, now: UnixMicros) -> LeaseRow {
+    LeaseRow { worker_id, token: Some(entry.token), expiry: now.plus(entry.duration), leased: entry.now }
 }
 
 /// Writes the row of the chosen worker id, and returns the end of the lease. Returns None if the row has changed.
-fn take<R: WorkerRows>(
+fn take<R: WorkerIdRows>(
     rows: &mut R,
     choice: &Choice,
     entry: &Entry,
     now: UnixMicros,
 ) -> Result<Option<UnixMicros>, R::Error> {
-    let fresh = fresh(choice.worker(), entry, now);
+    let fresh = fresh(choice.worker_id(), entry, now);
     if let Choice::New { .. } = choice {
         return Ok(rows.insert(&fresh, entry)?.then_some(fresh.expiry));
     }
-    let Some(found) = rows.lock(entry.datacenter, fresh.worker)? else { return Ok(None) };
+    let Some(found) = rows.lock(entry.datacenter, fresh.worker_id)? else { return Ok(None) };
     let (unchanged, leased) = match choice {
         // The server's own row counts as unchanged while it has one of the server's tokens.
         Choice::Own(seen) => (is_of(&found, seen.token, entry), found.leased),
@@ -256,20 +256,20 @@ fn is_of(row: &LeaseRow, token: Option<i64>, entry: &Entry) -> bool {
 
 /// Renews a lease and returns its end. Returns None if the row belongs to another server. A missing row is written
 /// again, because the server may use the worker id until the end of its lease.
-pub fn renew<R: WorkerRows>(
+pub fn renew<R: WorkerIdRows>(
     rows: &mut R,
-    worker: u32,
+    worker_id: u32,
     token: i64,
     entry: &Entry,
     now: UnixMicros,
 ) -> Result<Option<UnixMicros>, R::Error> {
-    let fresh = fresh(worker, entry, now);
-    let mut found = rows.lock(entry.datacenter, worker)?;
+    let fresh = fresh(worker_id, entry, now);
+    let mut found = rows.lock(entry.datacenter, worker_id)?;
     if found.is_none() {
         if rows.insert(&fresh, entry)? {
             return Ok(Some(fresh.expiry));
         }
-        found = rows.lock(entry.datacenter, worker)?;
+        found = rows.lock(entry.datacenter, worker_id)?;
     }
     let Some(found) = found.filter(|found| is_of(found, Some(token), entry)) else { return Ok(None) };
     let row = LeaseRow { expiry: fresh.expiry.max(found.expiry), leased: found.leased, ..fresh };
@@ -278,14 +278,14 @@ pub fn renew<R: WorkerRows>(
 }
 
 /// Takes a worker id back, if the worker id's row has this token. Another server may use the worker id after `from`.
-pub fn release<R: WorkerRows>(
+pub fn release<R: WorkerIdRows>(
     rows: &mut R,
     datacenter: u32,
-    worker: u32,
+    worker_id: u32,
     token: i64,
     from: UnixMicros,
 ) -> Result<(), R::Error> {
-    match rows.lock(datacenter, worker)?.filter(|found| found.token == Some(token)) {
+    match rows.lock(datacenter, worker_id)?.filter(|found| found.token == Some(token)) {
         Some(found) => {
             rows.give_back(datacenter, &LeaseRow { token: None, expiry: found.expiry.min(from), ..found })
         }
@@ -304,7 +304,7 @@ pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
     shown.join(", ") + more
 }
 
-fn none_free<R: WorkerRows>(
+fn none_free<R: WorkerIdRows>(
     rows: &mut R,
     request: &LeaseRequest,
     limits: &LeaseLimits,
@@ -327,15 +327,15 @@ fn none_free<R: WorkerRows>(
     }
     let holders = match rows.holders(datacenter, capacity - 1, LISTED, now)?.as_slice() {
         [] => String::new(),
-        holders => format!("Leased worker ids: {}.", listed(holders.iter().map(HeldWorker::to_text))),
+        holders => format!("Leased worker ids: {}.", listed(holders.iter().map(HeldWorkerId::to_text))),
     };
     Ok(LeaseError { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
 }
 
-impl HeldWorker {
+impl HeldWorkerId {
     fn to_text(&self) -> String {
         let port = self.port.map(|port| format!(" port {port}")).unwrap_or_default();
-        format!("{} by {}{port} until {}", self.worker, excerpt(&self.host), self.expiry)
+        format!("{} by {}{port} until {}", self.worker_id, excerpt(&self.host), self.expiry)
     }
 }
 

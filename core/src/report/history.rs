@@ -10,7 +10,7 @@ use std::array;
 use std::time::Duration;
 
 /// The number of slots of the ring. Readers skip the slot to which the writer may be writing.
-pub const PLACES: usize = 362;
+pub const SLOTS: usize = 362;
 
 /// The counters of a server at one moment. All counts are since the server's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,16 +67,16 @@ impl CounterReading {
 
 /// A ring of readings in shared memory.
 #[derive(Debug)]
-pub struct History<const N: usize = PLACES> {
+pub struct History<const N: usize = SLOTS> {
     /// The number of readings that were added since the server's start.
     written: AtomicU64,
-    places: [[AtomicU64; FIELDS]; N],
+    slots: [[AtomicU64; FIELDS]; N],
 }
 
 impl<const N: usize> Default for History<N> {
     fn default() -> Self {
-        let place = |_| array::from_fn(|_| AtomicU64::new(0));
-        Self { written: AtomicU64::new(0), places: array::from_fn(place) }
+        let slot = |_| array::from_fn(|_| AtomicU64::new(0));
+        Self { written: AtomicU64::new(0), slots: array::from_fn(slot) }
     }
 }
 
@@ -84,10 +84,10 @@ impl<const N: usize> History<N> {
     /// Adds a reading. Only one process may call this function at a time.
     pub fn record(&self, reading: &CounterReading) {
         let written = self.written.load(Ordering::Relaxed);
-        let Some(place) = self.place(written) else { return };
+        let Some(slot) = self.slot(written) else { return };
         // A reader that sees one of the values stored below also sees a count in `self.written` of at least the value
         // loaded above. The reader then skips this slot.
-        for (cell, value) in place.iter().zip(reading.fields()) {
+        for (cell, value) in slot.iter().zip(reading.fields()) {
             cell.store(value, Ordering::Release);
         }
         self.written.store(written + 1, Ordering::Release);
@@ -99,7 +99,7 @@ impl<const N: usize> History<N> {
         let kept = |now: u64| now.saturating_sub(N as u64 - 1);
         let copied: Vec<_> = (kept(written)..written)
             .filter_map(|number| {
-                let fields = self.place(number)?.each_ref().map(|cell| cell.load(Ordering::Acquire));
+                let fields = self.slot(number)?.each_ref().map(|cell| cell.load(Ordering::Acquire));
                 Some((number, CounterReading::of(fields)))
             })
             .collect();
@@ -107,8 +107,8 @@ impl<const N: usize> History<N> {
         copied.into_iter().filter(|(number, _)| *number >= first).map(|(_, reading)| reading).collect()
     }
 
-    fn place(&self, number: u64) -> Option<&[AtomicU64; FIELDS]> {
-        self.places.get(usize::try_from(number % N as u64).ok()?)
+    fn slot(&self, number: u64) -> Option<&[AtomicU64; FIELDS]> {
+        self.slots.get(usize::try_from(number % N as u64).ok()?)
     }
 }
 

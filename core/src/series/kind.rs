@@ -55,9 +55,6 @@ impl SeriesKind {
                     None => Ok(Self::Gapless),
                 }
             }
-            // Release 0.2 had dense series. The rows of these series stay until ALTER EXTENSION UPDATE. Until then,
-            // their numbers continue above the highest reserved number in the row.
-            "dense" => Ok(Self::Gapless),
             "monotonic" if row.reset.is_some() => {
                 Err(SeriesError::NoSuchArgument { kind: "monotonic", argument: "reset" })
             }

@@ -25,24 +25,24 @@ impl Head {
     }
 }
 
-/// The head of a file whose form is newer than this release can read.
+/// The head of a file whose form this release cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Newer {
+pub struct UnknownForm {
     /// The file's form.
     pub version: u32,
-    /// The newest form that this release can read.
+    /// The form that this release reads.
     pub known: u32,
     /// The release that wrote the file, shortened for messages.
     pub release: String,
 }
 
-/// Returns the head of a file whose form is newer than `known`; else None.
-pub fn newer(text: &[u8], known: u32) -> Option<Newer> {
+/// Returns the head of a file whose form is another one than `known`; else None.
+pub fn unknown(text: &[u8], known: u32) -> Option<UnknownForm> {
     let Head { version, release } = serde_json::from_slice(text).ok()?;
-    (version > known).then(|| Newer { version, known, release: excerpt(&release) })
+    (version != known).then(|| UnknownForm { version, known, release: excerpt(&release) })
 }
 
-impl Newer {
+impl UnknownForm {
     /// Returns the text of a HINT that names the release to install.
     pub fn hint(&self) -> String {
         let release = &self.release;
@@ -56,12 +56,12 @@ impl Newer {
 }
 
 /// Writes the text of a DETAIL.
-impl fmt::Display for Newer {
+impl fmt::Display for UnknownForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { version, known, release } = self;
         write!(
             f,
-            "The file has format {version}, written by version {release}; this is version {RELEASE}, which reads formats up to {known}."
+            "The file has format {version}, written by version {release}; this is version {RELEASE}, which reads format {known}."
         )
     }
 }

@@ -267,7 +267,7 @@ impl<H: Host> Issuer<'_, H> {
         let first = next.max(layout.position_at(at));
         if limit <= first && first < end {
             let lease = state.lease.as_ref().ok_or(IssuerError::NoWorkerId)?;
-            return Err(IssuerError::LeaseEnded { worker: lease.worker, expiry: lease.expiry });
+            return Err(IssuerError::LeaseEnded { worker_id: lease.worker_id, expiry: lease.expiry });
         } else if begun && limit <= generator.limit() {
             return Ok(None);
         }

@@ -38,7 +38,7 @@ pub trait SavedRangeFile {
 
 /// Saves the unused ids after all other processes have ended. Writes the unused ids of the tags `in_use` to the file,
 /// and keeps the saved ranges of other tags while the tags' databases exist. If the file's previous content could not
-/// be read, returns the reason. After [`Unreadable::Newer`] the file is unchanged. After any other reason the
+/// be read, returns the reason. After [`Unreadable::UnknownForm`] the file is unchanged. After any other reason the
 /// unreadable part of the file is lost.
 ///
 /// # Errors
@@ -52,7 +52,7 @@ pub fn save<F: SavedRangeFile>(
     let is_missing = former.is_none();
     let former = former.unwrap_or_default();
     let lost = former.damage.clone();
-    if let Some(Unreadable::Newer(_)) = lost {
+    if let Some(Unreadable::UnknownForm(_)) = lost {
         return Ok(lost);
     }
     let records = former.at_stop(in_use, is_there);

@@ -5,7 +5,7 @@
 
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
-use crate::server::form::{self, Head, Newer};
+use crate::server::form::{self, Head, UnknownForm};
 use crate::tag::definition::Range;
 use crate::tag::reservation::{self, HighWaterMark};
 use crate::tag::segment::{BufferStates, Period};
@@ -16,7 +16,7 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 
 /// The form of the file.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 1;
 
 /// The number of stops of the server after which an unused record is dropped, because the record's tag may no longer
 /// exist.
@@ -112,8 +112,8 @@ impl SavedRecords {
         let mut there: FxHashMap<u32, bool> = FxHashMap::default();
         let mut is_there =
             |name: &Name| *there.entry(name.database).or_insert_with(|| is_there(name.database));
-        carry_over(&mut records.high_water_marks, self.high_water_marks, &in_memory, &mut is_there);
-        carry_over(&mut records.left, self.left, &outdated, &mut is_there);
+        keep_others(&mut records.high_water_marks, self.high_water_marks, &in_memory, &mut is_there);
+        keep_others(&mut records.left, self.left, &outdated, &mut is_there);
         records
     }
 }
@@ -126,7 +126,7 @@ impl<T> SavedRecord<T> {
 
 /// Adds the former records of tags that are not in `tags`, each with one more stop. Drops records of missing databases,
 /// records with more than [`MAX_STOPS`] stops, and the oldest records beyond [`MAX_RECORDS`].
-fn carry_over<T>(
+fn keep_others<T>(
     records: &mut Vec<SavedRecord<T>>,
     former: Vec<SavedRecord<T>>,
     tags: &FxHashSet<Name>,
@@ -155,8 +155,8 @@ pub fn except<T, K: Eq + Hash, S: BuildHasher>(
 pub enum Unreadable {
     /// The operating system returned an error, with this message.
     Io(String),
-    /// A newer release wrote the file, and can still use it.
-    Newer(Newer),
+    /// The file has an unknown form. The release that wrote the file can still use it.
+    UnknownForm(UnknownForm),
     /// The file is damaged, for this reason.
     Damaged(String),
 }
@@ -166,7 +166,9 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => f.write_str(error),
-            Self::Newer(newer) => write!(f, "{newer} Install at least version {}.", newer.release),
+            Self::UnknownForm(unknown) => {
+                write!(f, "{unknown} Install at least version {}.", unknown.release)
+            }
             Self::Damaged(reason) => write!(f, "It is damaged: {reason}."),
         }
     }
@@ -175,7 +177,6 @@ impl fmt::Display for Unreadable {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum SavedLine {
-    #[serde(rename = "floor")]
     HighWaterMark(SavedRecord<HighWaterMark>),
     Left(RecordedRange),
     Taken(TakenUp),
@@ -274,13 +275,10 @@ fn lines_of(text: &[u8]) -> Result<impl Iterator<Item = &[u8]>, Unreadable> {
     let damaged = |reason: &str| Unreadable::Damaged(excerpt(reason));
     let mut lines = text.split_inclusive(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
-    if let Some(newer) = form::newer(first, VERSION).or_else(|| form::newer(text, VERSION)) {
-        return Err(Unreadable::Newer(newer));
+    if let Some(unknown) = form::unknown(first, VERSION).or_else(|| form::unknown(text, VERSION)) {
+        return Err(Unreadable::UnknownForm(unknown));
     }
-    let head: Head = serde_json::from_slice(first).map_err(|error| damaged(&error.to_string()))?;
-    if head.version != VERSION {
-        return Err(damaged(&format!("format {} does not exist", head.version)));
-    }
+    serde_json::from_slice::<Head>(first).map_err(|error| damaged(&error.to_string()))?;
     if !first.ends_with(b"\n") {
         return Err(damaged("its first line is broken off"));
     }

@@ -32,7 +32,6 @@ pub struct TagRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demand {
     /// A saved range, to be used in place of new ids.
-    #[serde(rename = "carry_over")]
     pub saved_range: Option<SavedRange>,
     /// The pace (step and multiplier) of the last reservation.
     pub pace: Pace,
@@ -41,25 +40,19 @@ pub struct Demand {
     /// The time that a segment should last.
     pub target: Duration,
     /// True if a caller had to wait lately.
-    #[serde(rename = "hungry")]
     pub waited_lately: bool,
     /// The used part of a segment, in percent, at which the next segment is requested.
     pub prefetch: u8,
     /// The highest id that the server has handed out and that the row does not record.
-    #[serde(rename = "floor")]
     pub high_water_mark: Option<Reached>,
     /// The highest id that the server has received from this registry. A row whose highest id is lower was restored
     /// from an older state.
     pub received: Option<Reached>,
     /// This registry's share, if several registries serve the tag; else None.
     pub share: Option<Share>,
-    /// The largest number of ids to reserve, for a tag in a slow start. Registries of earlier releases ignore this
-    /// field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The largest number of ids to reserve, for a tag in a slow start.
     pub most: Option<u32>,
     /// The server's clock, if the row is in a registry. The registry refuses a row whose period is far from this clock.
-    /// Releases before 0.2.1 do not send the field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<UnixMicros>,
 }
 
@@ -72,7 +65,6 @@ pub type Reached = (i32, i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HighWaterMark {
     /// The generation of the tag to which the id belongs. The mark is invalid in other generations.
-    #[serde(rename = "life")]
     pub tag_generation: i64,
     /// The first day of the period, as in [`Reached`].
     pub day: i32,
@@ -207,12 +199,7 @@ pub enum Unfit {
         "This server has handed out ids up to {high_water_mark}, but the registry's row records ids only up to {max_id}. The gap \
          is larger than two segments."
     )]
-    #[serde(rename = "Floor")]
-    HighWaterMark {
-        #[serde(rename = "floor")]
-        high_water_mark: i64,
-        max_id: i64,
-    },
+    HighWaterMark { high_water_mark: i64, max_id: i64 },
     /// The row's period is far from the server's clock. `day` is the first day of the period.
     #[error(
         "The tag's period begins at {}, but the clock of this server shows {clock}.",

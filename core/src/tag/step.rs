@@ -23,7 +23,6 @@ pub struct Pace {
     /// The number of ids in a step; 0 before the first segment.
     pub step: u32,
     /// The number of steps in a segment: 1 or more.
-    #[serde(rename = "depth")]
     pub multiplier: u32,
 }
 

@@ -139,7 +139,7 @@ fn who_is_told_of_a_supply_finds_it() {
     model(|| {
         let shared = Arc::new((Segment::default(), Tickets::default()));
         let ticket = shared.1.ask();
-        let worker = {
+        let worker_id = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
                 let pending = shared.1.pending().unwrap();
@@ -150,7 +150,7 @@ fn who_is_told_of_a_supply_finds_it() {
         if shared.1.answer_to(ticket).is_some() {
             assert!(shared.0.take(0, ONE, &NOW).is_ok());
         }
-        worker.join().unwrap();
+        worker_id.join().unwrap();
     });
 }
 
@@ -163,7 +163,7 @@ fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
             let request = Arc::clone(&request);
             thread::spawn(move || request.ask())
         };
-        let worker = {
+        let worker_id = {
             let request = Arc::clone(&request);
             thread::spawn(move || {
                 let pending = request.pending();
@@ -173,7 +173,7 @@ fn who_wants_a_tag_made_is_not_told_that_there_is_none() {
             })
         };
         let ticket = request.ask_to_create();
-        worker.join().unwrap();
+        worker_id.join().unwrap();
         other.join().unwrap();
         assert_ne!(request.answer_to(ticket), Some(Answer::Unknown));
     });

@@ -30,8 +30,8 @@ impl File {
                     .high_water_marks
                     .iter()
                     .chain(others)
-                    .map(|high_water_mark| high_water_mark.node.worker);
-                marked.chain(state.lease.iter().map(|lease| lease.worker)).collect()
+                    .map(|high_water_mark| high_water_mark.node.worker_id);
+                marked.chain(state.lease.iter().map(|lease| lease.worker_id)).collect()
             },
         )
     }

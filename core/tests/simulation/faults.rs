@@ -375,7 +375,7 @@ impl World {
         if !matches!(self.scope, Scope::Shared | Scope::Tight) {
             return false;
         }
-        self.shared.forbid(lease.worker);
+        self.shared.forbid(lease.worker_id);
         true
     }
 }

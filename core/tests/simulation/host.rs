@@ -129,7 +129,7 @@ impl issuer::StateStore for &Host<'_> {
             .map(|file| (file.text.clone().into_bytes(), file.file_identity())))
     }
 
-    fn is_witnessed(&self) -> io::Result<bool> {
+    fn has_marker_file(&self) -> io::Result<bool> {
         self.call();
         Ok(self.server.disk.borrow().marker_file)
     }

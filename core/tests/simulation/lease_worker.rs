@@ -38,10 +38,10 @@ pub fn lease_worker(host: &Host<'_>, task: LeaseTask, database: u32) {
 /// Serves requests and renewals of the lease until none is left.
 fn look_after(host: &Host<'_>, database: u32) {
     let server = LeaseServer { host, database: host.database(database), failed: Cell::new(None) };
-    let mut worker = LeaseWorker::new(host.issuer(), server, &host.live.requests);
+    let mut worker_id = LeaseWorker::new(host.issuer(), server, &host.live.requests);
     let mut idle = 0;
     while idle < IDLE {
-        match worker.round() {
+        match worker_id.round() {
             Round::Served => idle = 0,
             Round::Idle => idle += 1,
             Round::Elsewhere => return,

@@ -5,7 +5,7 @@
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::{Entry, RegistryName as Name, RequestBody, ResponseBody};
-use snowflake_ids_core::registry::worker_ids::{self, HeldWorker, LeaseLimits, WorkerRows};
+use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, WorkerIdRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,8 +37,8 @@ pub struct Registry {
 
 impl Registry {
     /// Whether a worker id was given back by its holder.
-    pub fn is_given_back(&self, worker: u32) -> bool {
-        self.rows.borrow().get(&worker).is_some_and(|stored| stored.given_back)
+    pub fn is_given_back(&self, worker_id: u32) -> bool {
+        self.rows.borrow().get(&worker_id).is_some_and(|stored| stored.given_back)
     }
 
     /// The latest id time that a holder reported.
@@ -47,9 +47,9 @@ impl Registry {
     }
 
     /// Keeps the holder of a worker id from renewing, as an operator may.
-    pub fn forbid(&self, worker: u32) {
-        if !self.locks.borrow().contains_key(&worker)
-            && let Some(stored) = self.rows.borrow_mut().get_mut(&worker)
+    pub fn forbid(&self, worker_id: u32) {
+        if !self.locks.borrow().contains_key(&worker_id)
+            && let Some(stored) = self.rows.borrow_mut().get_mut(&worker_id)
         {
             stored.row.token = None;
         }
@@ -67,13 +67,13 @@ impl Registry {
 
     /// Records a lease of the former registry, as its holder showed it.
     pub fn record_former(&self, lease: &Lease, until: UnixMicros) {
-        let Lease { worker, token, expiry, datacenter, .. } = *lease;
-        let row = LeaseRow { worker, token: Some(token), expiry, leased: expiry };
+        let Lease { worker_id, token, expiry, datacenter, .. } = *lease;
+        let row = LeaseRow { worker_id, token: Some(token), expiry, leased: expiry };
         let (host, directory, layout) = (String::new(), String::new(), String::new());
         let holder = Holder { system_identifier: 0, timeline: 1, host, port: None, directory, layout };
         let entry = Entry { datacenter, token, duration: Duration::ZERO, now: expiry, last: None, holder };
         let stored = Stored { row, entry, given_back: false, former_until: Some(until) };
-        self.rows.borrow_mut().insert(worker, stored);
+        self.rows.borrow_mut().insert(worker_id, stored);
     }
 
     /// The number of requests served.
@@ -109,11 +109,11 @@ impl Registry {
             RequestBody::Lease(request) => {
                 ResponseBody::Leased(worker_ids::lease(&mut rows, request, limits, now)?)
             }
-            RequestBody::Renew { worker, token, entry } => {
-                ResponseBody::Renewed(worker_ids::renew(&mut rows, *worker, *token, entry, now)?)
+            RequestBody::Renew { worker_id, token, entry } => {
+                ResponseBody::Renewed(worker_ids::renew(&mut rows, *worker_id, *token, entry, now)?)
             }
-            RequestBody::Release { datacenter, worker, token, from } => {
-                worker_ids::release(&mut rows, *datacenter, *worker, *token, *from)?;
+            RequestBody::Release { datacenter, worker_id, token, from } => {
+                worker_ids::release(&mut rows, *datacenter, *worker_id, *token, *from)?;
                 ResponseBody::Released
             }
             other => panic!("a lease worker asks {other:?}"),
@@ -148,10 +148,10 @@ impl Transaction<'_> {
             return false;
         }
         let mut rows = self.registry.rows.borrow_mut();
-        for (worker, stored) in std::mem::take(&mut self.written) {
+        for (worker_id, stored) in std::mem::take(&mut self.written) {
             let takes = stored.row.token.is_some();
             let holder = stored.entry.holder.clone();
-            let former = rows.insert(worker, stored);
+            let former = rows.insert(worker_id, stored);
             let anew =
                 takes && former.is_none_or(|former| former.entry.holder != holder || former.given_back);
             self.registry.leased.set(self.registry.leased.get() + u64::from(anew));
@@ -160,9 +160,9 @@ impl Transaction<'_> {
     }
 
     /// Locks a worker id's row, whether the row exists or not.
-    fn hold(&self, worker: u32) -> Result<(), Locked> {
+    fn hold(&self, worker_id: u32) -> Result<(), Locked> {
         for _ in 0..TIMEOUT {
-            if *self.registry.locks.borrow_mut().entry(worker).or_insert(self.number) == self.number {
+            if *self.registry.locks.borrow_mut().entry(worker_id).or_insert(self.number) == self.number {
                 return Ok(());
             }
             (self.stop)();
@@ -170,14 +170,14 @@ impl Transaction<'_> {
         Err(Locked)
     }
 
-    fn read(&self, worker: u32) -> Option<Stored> {
-        self.written.get(&worker).cloned().or_else(|| self.registry.rows.borrow().get(&worker).cloned())
+    fn read(&self, worker_id: u32) -> Option<Stored> {
+        self.written.get(&worker_id).cloned().or_else(|| self.registry.rows.borrow().get(&worker_id).cloned())
     }
 
     fn write(&mut self, row: &LeaseRow, stored: Stored) {
-        let locked = self.registry.locks.borrow().get(&row.worker) == Some(&self.number);
+        let locked = self.registry.locks.borrow().get(&row.worker_id) == Some(&self.number);
         assert!(locked, "a row is written that is not locked");
-        self.written.insert(row.worker, Stored { row: *row, ..stored });
+        self.written.insert(row.worker_id, Stored { row: *row, ..stored });
     }
 }
 
@@ -187,7 +187,7 @@ impl Drop for Transaction<'_> {
     }
 }
 
-impl WorkerRows for Transaction<'_> {
+impl WorkerIdRows for Transaction<'_> {
     type Error = Locked;
 
     fn overview(
@@ -221,19 +221,19 @@ impl WorkerRows for Transaction<'_> {
         Ok(rows.values().map(|stored| stored.row).filter(wanted).collect())
     }
 
-    fn lock(&mut self, _: u32, worker: u32) -> Result<Option<LeaseRow>, Locked> {
+    fn lock(&mut self, _: u32, worker_id: u32) -> Result<Option<LeaseRow>, Locked> {
         (self.stop)();
-        if self.read(worker).is_none() {
+        if self.read(worker_id).is_none() {
             return Ok(None);
         }
-        self.hold(worker)?;
-        Ok(self.read(worker).map(|stored| stored.row))
+        self.hold(worker_id)?;
+        Ok(self.read(worker_id).map(|stored| stored.row))
     }
 
     fn insert(&mut self, row: &LeaseRow, entry: &Entry) -> Result<bool, Locked> {
         (self.stop)();
-        self.hold(row.worker)?;
-        if self.read(row.worker).is_some() {
+        self.hold(row.worker_id)?;
+        if self.read(row.worker_id).is_some() {
             return Ok(false);
         }
         self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false, former_until: None });
@@ -242,14 +242,14 @@ impl WorkerRows for Transaction<'_> {
 
     fn update(&mut self, row: &LeaseRow, entry: &Entry) -> Result<(), Locked> {
         (self.stop)();
-        let former_until = self.read(row.worker).and_then(|stored| stored.former_until);
+        let former_until = self.read(row.worker_id).and_then(|stored| stored.former_until);
         self.write(row, Stored { row: *row, entry: entry.clone(), given_back: false, former_until });
         Ok(())
     }
 
     fn give_back(&mut self, _: u32, row: &LeaseRow) -> Result<(), Locked> {
         (self.stop)();
-        if let Some(stored) = self.read(row.worker) {
+        if let Some(stored) = self.read(row.worker_id) {
             self.write(row, Stored { given_back: true, ..stored });
         }
         Ok(())
@@ -261,10 +261,10 @@ impl WorkerRows for Transaction<'_> {
         Ok(rows.values().filter_map(|stored| stored.former_until).max())
     }
 
-    fn record_former_leases(&mut self, _: u32, worker: u32, until: UnixMicros) -> Result<(), Locked> {
-        if self.read(worker).is_some() {
-            self.hold(worker)?;
-            if let Some(stored) = self.read(worker) {
+    fn record_former_leases(&mut self, _: u32, worker_id: u32, until: UnixMicros) -> Result<(), Locked> {
+        if self.read(worker_id).is_some() {
+            self.hold(worker_id)?;
+            if let Some(stored) = self.read(worker_id) {
                 let row = stored.row;
                 self.write(&row, Stored { former_until: Some(until), ..stored });
             }
@@ -282,11 +282,11 @@ impl WorkerRows for Transaction<'_> {
         last: u32,
         limit: usize,
         now: UnixMicros,
-    ) -> Result<Vec<HeldWorker>, Locked> {
+    ) -> Result<Vec<HeldWorkerId>, Locked> {
         let rows = self.registry.rows.borrow();
-        let held = rows.values().filter(|stored| stored.row.worker <= last && stored.row.expiry > now);
-        let shown = |stored: &Stored| HeldWorker {
-            worker: stored.row.worker,
+        let held = rows.values().filter(|stored| stored.row.worker_id <= last && stored.row.expiry > now);
+        let shown = |stored: &Stored| HeldWorkerId {
+            worker_id: stored.row.worker_id,
             host: stored.entry.holder.host.clone(),
             port: stored.entry.holder.port,
             expiry: stored.row.expiry,

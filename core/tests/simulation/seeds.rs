@@ -29,7 +29,7 @@ pub fn sum<T: Default + Send>(
     };
     let totals: Vec<T> = thread::scope(|scope| {
         let workers: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        workers.into_iter().map(|worker_id| worker_id.join().unwrap()).collect()
     });
     totals.iter().fold(T::default(), and)
 }

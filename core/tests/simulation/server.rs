@@ -185,8 +185,8 @@ impl Server {
     pub fn knows_itself(&self, file: &File) -> bool {
         file.state().is_ok_and(|state| {
             let own = match self.identity.get() {
-                Identity::Fixed { datacenter, worker } => {
-                    let same = |node: Node| node.is_of(datacenter, worker);
+                Identity::Fixed { datacenter, worker_id } => {
+                    let same = |node: Node| node.is_of(datacenter, worker_id);
                     let has_issued =
                         state.own.high_water_marks.iter().any(|high_water_mark| same(high_water_mark.node));
                     has_issued && state.node.is_some_and(same)

@@ -80,7 +80,7 @@ fn has_lease(server: &Server) -> bool {
 
 /// The worker id that a server has leased.
 fn worker_of(server: &Server) -> Option<u32> {
-    file(server)?.state().ok()?.lease.map(|lease| lease.worker)
+    file(server)?.state().ok()?.lease.map(|lease| lease.worker_id)
 }
 
 /// Whether the server has issued ids above the mark in its file.
@@ -225,12 +225,12 @@ fn a_worker_id_given_back_too_early_has_two_holders() {
             world.start(server);
             world.run_for(5);
         }
-        let worker = worker_of(&world.servers[0]).unwrap();
+        let worker_id = worker_of(&world.servers[0]).unwrap();
         // The ids are ahead of the clock, so the server takes another worker id and gives the present one back.
         world.servers[0].clocks.step(40 * SECOND);
         world.run_for(40);
         world.servers[0].clocks.step(-40 * SECOND);
-        world.await_that("a worker id that is given back", |world| world.shared.is_given_back(worker));
+        world.await_that("a worker id that is given back", |world| world.shared.is_given_back(worker_id));
         world.servers[0].cut_off.set(world.now() + 60 * SECOND);
         world.crash(0, false);
         world.start(3);

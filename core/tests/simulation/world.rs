@@ -127,7 +127,7 @@ impl World {
     /// A worker id that no server had before.
     pub fn number(&mut self) -> Identity {
         self.next_number += 1;
-        Identity::Fixed { datacenter: 0, worker: self.next_number - 1 }
+        Identity::Fixed { datacenter: 0, worker_id: self.next_number - 1 }
     }
 
     /// The clocks of another machine, which are slightly off.

@@ -13,21 +13,21 @@ pub enum Part {
     /// The state file.
     State,
     /// The marker file, which shows that a state file existed.
-    Witness,
+    Marker,
     /// The saved-range file.
-    CarryOver,
+    SavedRanges,
 }
 
 /// All parts.
-pub const PARTS: [Part; 3] = [Part::State, Part::Witness, Part::CarryOver];
+pub const PARTS: [Part; 3] = [Part::State, Part::Marker, Part::SavedRanges];
 
 impl Part {
     /// The part's path in a data directory.
     pub const fn path(self) -> &'static str {
         match self {
             Self::State => "snowflake_ids.state.json",
-            Self::Witness => "pg_logical/snowflake_ids.witness",
-            Self::CarryOver => "snowflake_ids.carry_over.json",
+            Self::Marker => "pg_logical/snowflake_ids.marker",
+            Self::SavedRanges => "snowflake_ids.saved_ranges.json",
         }
     }
 }

@@ -85,8 +85,8 @@ fn no_id_comes_twice_to_16_sessions_of_five_generators_in_two_databases() -> Res
         taken.growing().and_then(|()| taken.unique()).context(layout)?;
     }
     // All sessions of a layout share the layout's counter, across names and databases.
-    let places: i64 = client.one("select count(distinct place) from snowflake_ids.generator_status")?;
-    assert_eq!(places, 2, "of javascript and sonyflake");
+    let slots: i64 = client.one("select count(distinct slot) from snowflake_ids.generator_status")?;
+    assert_eq!(slots, 2, "of javascript and sonyflake");
     Ok(())
 }
 

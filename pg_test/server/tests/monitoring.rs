@@ -262,7 +262,7 @@ fn ids_refills_and_waits_are_counted() -> Result<()> {
         ("select ready from snowflake_ids.metric_server", 1),
         ("select in_recovery from snowflake_ids.metric_server", 0),
         ("select max_drift_seconds from snowflake_ids.metric_server", 60),
-        ("select tag_places_in_use from snowflake_ids.metric_server", 1),
+        ("select tag_slots_in_use from snowflake_ids.metric_server", 1),
         ("select trouble from snowflake_ids.metric_tag where tag = 't'", 0),
     ] {
         assert_eq!(count(client, query)?, wanted, "{query}");

@@ -48,7 +48,7 @@ fn lease(host: &str, token: u32, except: &str, layout: &str, capacity: u32) -> S
 
 fn reserve(floor: &str, share: &str) -> String {
     question(&format!(
-        r#"{{"Reserve":[{{"tag":"t","create":false,"wish":{{"carry_over":null,"pace":{{"step":0,"depth":1}},"lasted":null,"target":{{"secs":900,"nanos":0}},"hungry":false,"prefetch":50,"floor":{floor},"received":null,"share":{share}}}}}]}}"#
+        r#"{{"Reserve":[{{"tag":"t","create":false,"demand":{{"saved_range":null,"pace":{{"step":0,"multiplier":1}},"lasted":null,"target":{{"secs":900,"nanos":0}},"waited_lately":false,"prefetch":50,"floor":{floor},"received":null,"share":{share}}}}}]}}"#
     ))
 }
 

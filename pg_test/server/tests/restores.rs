@@ -28,21 +28,21 @@ struct Mix {
     /// True if Postgres's own files are old.
     postgres: bool,
     state: From,
-    witness: From,
-    carry_over: From,
+    marker: From,
+    saved_ranges: From,
 }
 
 const ALL_OLD: Mix =
-    Mix { base_backup: false, elsewhere: false, postgres: true, state: Old, witness: Old, carry_over: Old };
+    Mix { base_backup: false, elsewhere: false, postgres: true, state: Old, marker: Old, saved_ranges: Old };
 const PRESENT: Mix =
-    Mix { postgres: false, state: Present, witness: Present, carry_over: Present, ..ALL_OLD };
+    Mix { postgres: false, state: Present, marker: Present, saved_ranges: Present, ..ALL_OLD };
 
 /// Old directories of a stopped and of a running server, an old state file, lost files, and an old state file in a copy.
 const CHOSEN: [Mix; 5] = [
     ALL_OLD,
     Mix { base_backup: true, ..ALL_OLD },
     Mix { state: Old, ..PRESENT },
-    Mix { state: Missing, carry_over: Missing, ..PRESENT },
+    Mix { state: Missing, saved_ranges: Missing, ..PRESENT },
     Mix { elsewhere: true, state: Old, ..PRESENT },
 ];
 
@@ -60,9 +60,9 @@ fn all() -> Vec<Mix> {
             base_backup: next(2) == 1,
             elsewhere: next(2) == 1,
             postgres: next(2) == 1,
-            witness: [Present, Missing][next(2)],
+            marker: [Present, Missing][next(2)],
             state: from(next(3)),
-            carry_over: from(next(3)),
+            saved_ranges: from(next(3)),
         });
     }
     all
@@ -116,11 +116,11 @@ impl Lives {
         }
         self.server.put_back(&kept, mix.postgres, |part| match part {
             Part::State => mix.state,
-            Part::Witness => mix.witness,
-            Part::CarryOver => mix.carry_over,
+            Part::Marker => mix.marker,
+            Part::SavedRanges => mix.saved_ranges,
         })?;
         self.server.start_again()?;
-        if mix.state == Missing && mix.witness == Missing {
+        if mix.state == Missing && mix.marker == Missing {
             // No file is left that shows the loss. The test does what the documentation tells an operator to do.
             let mut client = self.server.connect("postgres")?;
             client.run("select snowflake_ids.state_reset()")?;

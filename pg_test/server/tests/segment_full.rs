@@ -13,8 +13,8 @@ use std::thread;
 const TAGS: usize = 4;
 
 /// Starts a server with this number of slots, and opens a session.
-fn with_places(places: usize) -> Result<(Server, Client)> {
-    let server = Server::builder().set("snowflake_ids.max_tags", &places.to_string()).start()?;
+fn with_slots(slots: usize) -> Result<(Server, Client)> {
+    let server = Server::builder().set("snowflake_ids.max_tags", &slots.to_string()).start()?;
     let client = server.session()?;
     Ok((server, client))
 }
@@ -36,7 +36,7 @@ fn create_many(client: &mut Client, tags: usize) -> Result<()> {
     client.run(&format!("{create}, {}) as n", tags - 1))
 }
 
-fn places(client: &mut Client, column: &str) -> Result<i64> {
+fn slots(client: &mut Client, column: &str) -> Result<i64> {
     client.one(&format!("select tag_{column}::bigint from snowflake_ids.metric_server"))
 }
 
@@ -44,9 +44,9 @@ fn places(client: &mut Client, column: &str) -> Result<i64> {
 /// lost.
 #[test]
 fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> Result<()> {
-    const PLACES: i64 = 16;
+    const SLOTS: i64 = 16;
     const STEP: i64 = 1_000;
-    let (server, mut client) = with_places(16)?;
+    let (server, mut client) = with_slots(16)?;
     create_many(&mut client, 1_000)?;
     let taken = at_once(server.sessions("postgres", 32)?, |session, mut client| {
         let call = client.prepare("select segment_nextval($1)")?;
@@ -68,22 +68,22 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     of_tag.into_values().try_for_each(ids::unique)?;
     let reserved: i64 = client.one("select sum(max_id)::bigint from snowflake_ids.segment")?;
     // The first tags found free slots. Each of these tags lost at most two whole segments with its slot.
-    let most = 3 * given + PLACES * 2 * STEP;
+    let most = 3 * given + SLOTS * 2 * STEP;
     assert!(reserved <= most, "{reserved} ids are reserved for {given}");
 
-    assert_eq!(places(&mut client, "places")?, PLACES);
-    assert!(places(&mut client, "places_in_use")? <= PLACES);
+    assert_eq!(slots(&mut client, "slots")?, SLOTS);
+    assert!(slots(&mut client, "places_in_use")? <= SLOTS);
     let [hits, misses, evictions] =
-        ["hits", "misses", "evictions"].map(|column| places(&mut client, &format!("place_{column}_total")));
+        ["hits", "misses", "evictions"].map(|column| slots(&mut client, &format!("slot_{column}_total")));
     let (hits, misses, evictions) = (hits?, misses?, evictions?);
-    assert!(misses >= 1_000 - PLACES && evictions > 0 && evictions <= misses, "{misses}, {evictions}");
+    assert!(misses >= 1_000 - SLOTS && evictions > 0 && evictions <= misses, "{misses}, {evictions}");
     assert_eq!(hits + misses, given, "{hits} hits");
     Ok(())
 }
 
 #[test]
 fn a_login_that_calls_thousands_of_tags_in_turns_disturbs_no_other() -> Result<()> {
-    let (server, mut client) = with_places(16)?;
+    let (server, mut client) = with_slots(16)?;
     create_many(&mut client, 2_000)?;
     create(&mut client, "own", "")?;
     client.run(
@@ -133,12 +133,12 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
         }
     }
     // Each waiting call keeps its slot until the call ends.
-    assert!(places(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
+    assert!(slots(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
     locker.run("rollback")?;
     for call in calls {
         assert_eq!(call.ended()?, 1);
     }
-    assert!(places(&mut client, "places_in_use")? <= i64::try_from(TAGS)?);
+    assert!(slots(&mut client, "places_in_use")? <= i64::try_from(TAGS)?);
     Ok(())
 }
 
@@ -176,7 +176,7 @@ fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<(
     for name in ["t0", "t1", "t3", "t4"] {
         client.run(&format!("select snowflake_ids.segment_drop('{name}')"))?;
     }
-    assert_eq!(places(&mut client, "places_in_use")?, 0);
+    assert_eq!(slots(&mut client, "places_in_use")?, 0);
     server.create_database("a")?;
     {
         let mut in_a = server.connect("a")?;
@@ -193,7 +193,7 @@ fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<(
 
 #[test]
 fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
-    let (server, mut client) = with_places(1)?;
+    let (server, mut client) = with_slots(1)?;
     for tag in ["a", "b"] {
         create(&mut client, tag, "step => 10")?;
     }
@@ -239,7 +239,7 @@ fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()>
         "could not save the high-water mark of segment tag \"t1024\"",
     )?;
     rolled_back.run("rollback")?;
-    assert_eq!(places(&mut client, "places_in_use")?, 0);
+    assert_eq!(slots(&mut client, "places_in_use")?, 0);
     assert_eq!(next(&mut client, &format!("t{}", NOTES + 2))?, 1);
     for number in [0, 1, 500, NOTES - 1] {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 102);

@@ -8,8 +8,8 @@ use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session};
 use std::fs;
 use std::path::PathBuf;
 
-fn note(server: &Server) -> PathBuf {
-    server.data().join("snowflake_ids.carry_over.json")
+fn file(server: &Server) -> PathBuf {
+    server.data().join("snowflake_ids.saved_ranges.json")
 }
 
 /// Opens a session, and creates these tags.
@@ -38,18 +38,18 @@ fn a_restart_leaves_no_gap(server: &mut Server) -> Result<()> {
 }
 
 /// Fails if the server hands out saved ids again without reading the row.
-fn an_old_note_is_worth_nothing(server: &mut Server) -> Result<()> {
+fn an_old_file_is_worth_nothing(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
     server.restart()?;
-    let old = fs::read(note(server))?;
+    let old = fs::read(file(server))?;
     let mut client = server.session()?;
     taken.extend(take(&mut client, "t", 10)?);
     drop(client);
     // The saved-range file of an earlier stop, as a copy of the data directory may contain it.
     server.stop(Shutdown::Fast)?;
-    fs::write(note(server), &old)?;
+    fs::write(file(server), &old)?;
     server.start_again()?;
     taken.extend(take(&mut server.session()?, "t", 2_000)?);
     server.crash()?;
@@ -73,57 +73,45 @@ fn a_crash_repeats_nothing(server: &mut Server) -> Result<()> {
     ids::growing(&taken)
 }
 
-fn a_note_that_is_damaged_or_lost_costs_a_gap(server: &mut Server) -> Result<()> {
+fn a_file_that_is_damaged_or_lost_costs_a_gap(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
     for damage in ["{]", "", "[{\"database\": 1}]"] {
         server.stop(Shutdown::Fast)?;
-        fs::write(note(server), damage)?;
+        fs::write(file(server), damage)?;
         server.start_again()?;
         taken.extend(take(&mut server.session()?, "t", 10)?);
         assert!(server.log().contains("and ignores it"), "{}", server.log());
     }
     server.stop(Shutdown::Fast)?;
-    fs::remove_file(note(server))?;
+    fs::remove_file(file(server))?;
     server.start_again()?;
     taken.extend(take(&mut server.session()?, "t", 10)?);
     ids::growing(&taken)
 }
 
-/// The file stays usable for the release that wrote it. Ids that the older release cannot save become a gap.
-fn a_note_of_a_newer_version_stays_as_it_is(server: &mut Server) -> Result<()> {
+/// The file stays usable for the release that wrote it. Ids that this release cannot save become a gap.
+fn a_file_of_an_unknown_form_stays_as_it_is(server: &mut Server) -> Result<()> {
     let mut client = session_with(server, &["t"])?;
     let mut taken = take(&mut client, "t", 10)?;
     drop(client);
-    let newer = r#"{"version":98,"release":"99.0","left":{"over":[]}}"#;
+    let unknown = r#"{"version":98,"release":"99.0","left":{"over":[]}}"#;
     server.stop(Shutdown::Fast)?;
-    fs::write(note(server), newer)?;
+    fs::write(file(server), unknown)?;
     for _ in 0..2 {
         server.start_again()?;
         taken.extend(take(&mut server.session()?, "t", 10)?);
         server.stop(Shutdown::Fast)?;
-        assert_eq!(fs::read_to_string(note(server))?, newer);
+        assert_eq!(fs::read_to_string(file(server))?, unknown);
     }
     let log = server.log();
     assert!(log.contains("and ignores it: The file has format 98, written by version 99.0"), "{log}");
     assert!(log.contains("Install at least version 99.0."), "{log}");
-    assert!(log.contains("does not overwrite \"snowflake_ids.carry_over.json\""), "{log}");
-    fs::remove_file(note(server))?;
+    assert!(log.contains("does not overwrite \"snowflake_ids.saved_ranges.json\""), "{log}");
+    fs::remove_file(file(server))?;
     server.start_again()?;
     ids::growing(&taken)
-}
-
-fn a_note_of_an_older_version_is_good(server: &mut Server) -> Result<()> {
-    let mut client = session_with(server, &["t"])?;
-    let mut taken = take(&mut client, "t", 10)?;
-    drop(client);
-    server.stop(Shutdown::Fast)?;
-    let text = fs::read_to_string(note(server))?;
-    fs::write(note(server), text.replacen(env!("CARGO_PKG_VERSION"), "0.2.1", 1))?;
-    server.start_again()?;
-    taken.extend(take(&mut server.session()?, "t", 10)?);
-    ids::dense(taken)
 }
 
 /// A tag that is changed between a restart and its first use follows the change and ignores its saved range.
@@ -195,12 +183,11 @@ fn the_supervisors_end_repeats_nothing(server: &mut Server) -> Result<()> {
 #[test]
 fn restarts_and_crashes_repeat_nothing() -> Result<()> {
     Server::builder().cases(cases![
-        a_note_that_is_damaged_or_lost_costs_a_gap,
-        a_note_of_a_newer_version_stays_as_it_is,
-        a_note_of_an_older_version_is_good,
+        a_file_that_is_damaged_or_lost_costs_a_gap,
+        a_file_of_an_unknown_form_stays_as_it_is,
         a_restart_leaves_no_gap,
         a_restart_leaves_no_gap_within_a_day,
-        an_old_note_is_worth_nothing,
+        an_old_file_is_worth_nothing,
         a_crash_repeats_nothing,
         a_change_before_the_first_use_counts,
         a_tag_that_is_created_again_is_not_its_former_self,

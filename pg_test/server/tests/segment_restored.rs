@@ -9,7 +9,7 @@ use snowflake_ids_server_tests::{Server, Shutdown, ids};
 
 /// Restores all files of a stopped server, except the saved-range file.
 fn put_back_all_but_the_note(server: &Server, moment: &Moment) -> Result<()> {
-    server.put_back(moment, true, |part| if part == Part::CarryOver { From::Present } else { From::Old })
+    server.put_back(moment, true, |part| if part == Part::SavedRanges { From::Present } else { From::Old })
 }
 
 fn server_with_a_tag() -> Result<(Server, Client)> {

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 const DAMAGED: &str = "the state file of snowflake_ids is damaged";
-const NEWER: &str = "the state file of snowflake_ids was written by a newer version";
+const UNKNOWN_FORM: &str = "the state file of snowflake_ids has an unknown format";
 const MISSING: &str = "the state file of snowflake_ids is missing";
 const FUNCTIONS: [&str; 4] = ["state_reset()", "state_adopt()", "clock_accept()", "worker_release(1)"];
 
@@ -70,81 +70,42 @@ fn a_damaged_file_stops_ids_until_it_is_reset() -> Result<()> {
 }
 
 /// The beginning of the file as the present release writes it.
-const FORM: &str = concat!(r#"{"version":3,"release":""#, env!("CARGO_PKG_VERSION"), r#"","checksum":"#);
+const FORM: &str = concat!(r#"{"version":1,"release":""#, env!("CARGO_PKG_VERSION"), r#"","checksum":"#);
 
-/// The content of a file with another state and this beginning.
-fn resealed(
-    text: Vec<u8>,
-    head: &str,
-    sum: impl FnOnce(&str) -> String,
-    change: impl FnOnce(&str) -> String,
-) -> Result<Vec<u8>> {
+/// The file as another release would write it, in a form that this release does not know.
+fn of_unknown_form(text: Vec<u8>) -> Result<Vec<u8>> {
     let text = String::from_utf8(text)?;
     let (form, state) = text.trim_end().split_once(r#","state":"#).context("no state")?;
     ensure!(form.starts_with(FORM), "another form than is told here: {form}");
-    let state = change(state.strip_suffix('}').context("no end")?);
-    let checksum = crc32fast::hash(sum(&state).as_bytes());
-    Ok(format!("{head}{checksum},\"state\":{state}}}\n").into_bytes())
+    let state = state.replacen('{', r#"{"unknown_here":1,"#, 1);
+    let state = state.strip_suffix('}').context("no end")?;
+    let checksum = crc32fast::hash(format!("2 99.0 {state}").as_bytes());
+    Ok(format!(r#"{{"version":2,"release":"99.0","checksum":{checksum},"state":{state}}}"#).into_bytes())
 }
 
-/// The file as a newer release would write it, in a form that this release does not know.
-fn of_newer_release(text: Vec<u8>) -> Result<Vec<u8>> {
-    let head = FORM.replace(r#""version":3"#, r#""version":4"#).replace(env!("CARGO_PKG_VERSION"), "99.0");
-    resealed(
-        text,
-        &head,
-        |state| format!("4 99.0 {state}"),
-        |state| state.replacen('{', r#"{"unknown_here":1,"#, 1),
-    )
-}
-
-/// The file as an older release wrote it.
-fn of_older_release(text: Vec<u8>) -> Result<Vec<u8>> {
-    let head = FORM.replace(env!("CARGO_PKG_VERSION"), "0.2.1");
-    resealed(text, &head, |state| format!("3 0.2.1 {state}"), str::to_owned)
-}
-
-/// After an upgrade the server continues as before, with the same worker id.
+/// A reset would start above the present time, and could repeat ids that the other release has reserved.
 #[test]
-fn the_file_of_an_older_version_is_upgraded() -> Result<()> {
-    let (mut server, mut client) = Server::builder().set("snowflake_ids.worker_id", "auto").with_session()?;
-    let mut taken = take(&mut client, 100)?;
-    let leased: i32 = status(&mut client, "worker_id")?;
-    server.stop(Shutdown::Fast)?;
-    let older = of_older_release(fs::read(server.state_file())?)?;
-    server.damage_state_file(|_| older.clone())?;
-    server.start_again()?;
-    let mut client = server.session()?;
-    taken.extend(take(&mut client, 100)?);
-    assert_eq!(status::<i32>(&mut client, "worker_id")?, leased);
-    assert!(fs::read(server.state_file())?.starts_with(FORM.as_bytes()), "it is written anew");
-    assert!(server.rejected_state_files()?.is_empty());
-    ids::growing(&taken)
-}
-
-/// A reset would start above the present time, and could repeat ids that the newer release has reserved.
-#[test]
-fn the_file_of_a_newer_version_stops_ids_and_is_not_reset() -> Result<()> {
+fn a_file_of_an_unknown_form_stops_ids_and_is_not_reset() -> Result<()> {
     let mut server = server()?;
     let mut taken = take(&mut server.session()?, 100)?;
     server.stop(Shutdown::Fast)?;
     let right = fs::read(server.state_file())?;
-    let newer = of_newer_release(right.clone())?;
-    server.damage_state_file(|_| newer.clone())?;
+    let unknown = of_unknown_form(right.clone())?;
+    server.damage_state_file(|_| unknown.clone())?;
     server.start_again()?;
     let mut client = server.session()?;
     let functions = ["state_reset()", "state_reset(now())", "state_adopt()", "clock_accept()"];
     let administration = functions.map(|function| format!("select snowflake_ids.{function}"));
     for call in ["select snowflake_nextval()".to_owned()].into_iter().chain(administration) {
         let error = client.error(&call)?;
-        sql::explains(&error, sql::NOT_IN_STATE, NEWER).context(call)?;
-        assert!(error.detail().is_some_and(|detail| detail.contains("format 4")), "{error:?}");
+        sql::explains(&error, sql::NOT_IN_STATE, UNKNOWN_FORM).context(call)?;
+        assert!(error.detail().is_some_and(|detail| detail.contains("format 2")), "{error:?}");
         let hint = error.hint().unwrap_or_default();
         assert!(hint.contains("at least version 99.") && !hint.contains("reset"), "{error:?}");
     }
-    assert_eq!(status::<String>(&mut client, "state")?, NEWER);
+    assert_eq!(status::<String>(&mut client, "state")?, UNKNOWN_FORM);
     server.stop(Shutdown::Fast)?;
-    assert_eq!(fs::read(server.state_file())?, newer, "the file was touched");
+    assert_eq!(fs::read(server.state_file())?, unknown, "the file was touched");
     assert!(server.rejected_state_files()?.is_empty());
     server.damage_state_file(|_| right)?;
     server.start_again()?;

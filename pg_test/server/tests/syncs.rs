@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use snowflake_ids_server_tests::{Server, Shutdown, sql::Session, wait};
 
 /// The files, under the names that they have until they are renamed.
-const FILES: [&str; 2] = ["snowflake_ids.state.json.new", "snowflake_ids.carry_over.json.new"];
+const FILES: [&str; 2] = ["snowflake_ids.state.json.new", "snowflake_ids.saved_ranges.json.new"];
 
 /// Returns how often the file was renamed.
 ///

@@ -161,7 +161,7 @@ fn a_new_server_waits_for_a_database_that_is_locked_and_names_it() -> Result<()>
 /// Removes the state file and the marker file of a stopped server.
 fn forget(server: &Server) -> Result<()> {
     fs::remove_file(server.state_file())?;
-    Ok(fs::remove_file(server.data().join("pg_logical/snowflake_ids.witness"))?)
+    Ok(fs::remove_file(server.data().join("pg_logical/snowflake_ids.marker"))?)
 }
 
 /// The functions that repair a state come with the extension.

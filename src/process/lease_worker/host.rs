@@ -12,7 +12,7 @@ use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::Leases;
 use crate::store::tables::WORKER_CHOSEN;
-use crate::store::{citus, registry as store, worker_id as worker_rows};
+use crate::store::{citus, registry as store, worker_id as worker_id_rows};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::registry::error::RegistryError;
 use snowflake_ids_core::registry::failover::Health;
@@ -57,7 +57,7 @@ impl LeaseServer {
     /// worker id that another server has chosen.
     fn record_chosen(&self) -> Result<(), String> {
         let read = in_transaction(|| match WORKER_CHOSEN.find() {
-            Some(source) => Ok(source.as_owner(worker_rows::chosen)?),
+            Some(source) => Ok(source.as_owner(worker_id_rows::chosen)?),
             None => Ok(Vec::new()),
         });
         let Some(chosen) = read.map_err(|error| own_trouble(&error).detail)? else { return Ok(()) };
@@ -137,8 +137,8 @@ impl LeaseHost for LeaseServer {
                     .set_hint(skew.hint().unwrap_or_default())
                     .report(PgLogLevel::WARNING);
             }
-            LeaseEvent::NotReleased(worker, why) => {
-                report::log(format!("snowflake_ids could not release worker id {worker}: {why}"));
+            LeaseEvent::NotReleased(worker_id, why) => {
+                report::log(format!("snowflake_ids could not release worker id {worker_id}: {why}"));
             }
             LeaseEvent::Unreachable(why) => {
                 let message = format!("snowflake_ids could not reach the registry of worker ids: {why}");
@@ -155,11 +155,11 @@ impl LeaseHost for LeaseServer {
 fn warn_of_loss(lease: &Lease) {
     new_report(
         PgSqlErrorCode::ERRCODE_WARNING,
-        format!("the lease of worker id {} is lost, and no more ids are issued under it", lease.worker),
+        format!("the lease of worker id {} is lost, and no more ids are issued under it", lease.worker_id),
     )
     .set_detail(format!(
         "It was leased until {}; the row of datacenter {}, worker {} in snowflake_ids.worker_lease has another lease token now.",
-        lease.expiry, lease.datacenter, lease.worker
+        lease.expiry, lease.datacenter, lease.worker_id
     ))
     .set_hint("Check whether a copy of this server is running. This server leases another worker id.")
     .report(PgLogLevel::WARNING);

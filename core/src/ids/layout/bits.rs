@@ -180,7 +180,7 @@ impl Layout {
     pub const fn shift(&self, field: Field) -> u8 {
         match field {
             Field::Ticks => self.tick_shift(),
-            Field::Datacenter => self.node_shift() + self.widths.worker + self.widths.rollback,
+            Field::Datacenter => self.node_shift() + self.widths.worker_id + self.widths.rollback,
             Field::Worker => self.node_shift() + self.widths.rollback,
             Field::Rollback => self.node_shift(),
             Field::Sequence => self.sequence_shift(),
@@ -193,7 +193,7 @@ impl Layout {
 
     /// Returns the width of a node: the widths of datacenter, worker and rollback together.
     pub(crate) const fn node_bits(&self) -> u8 {
-        self.widths.datacenter + self.widths.worker + self.widths.rollback
+        self.widths.datacenter + self.widths.worker_id + self.widths.rollback
     }
 
     pub(crate) const fn node_shift(&self) -> u8 {

@@ -48,7 +48,7 @@ pub struct Widths {
     /// The width of the datacenter id: 0 to 31.
     pub datacenter: u8,
     /// The width of the worker id: 0 to 31.
-    pub worker: u8,
+    pub worker_id: u8,
     /// The width of the rollback value: 0 to 8.
     pub rollback: u8,
     /// The width of the sequence number: 1 to 31.
@@ -61,7 +61,7 @@ impl Widths {
         match field {
             Field::Ticks => self.ticks,
             Field::Datacenter => self.datacenter,
-            Field::Worker => self.worker,
+            Field::Worker => self.worker_id,
             Field::Rollback => self.rollback,
             Field::Sequence => self.sequence,
         }
@@ -73,7 +73,10 @@ impl Widths {
     }
 
     pub(super) fn sum(self) -> u32 {
-        [self.ticks, self.datacenter, self.worker, self.rollback, self.sequence].map(u32::from).iter().sum()
+        [self.ticks, self.datacenter, self.worker_id, self.rollback, self.sequence]
+            .map(u32::from)
+            .iter()
+            .sum()
     }
 }
 

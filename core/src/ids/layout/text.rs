@@ -21,7 +21,7 @@ const MILLIS_PER_DAY: i64 = 86_400_000;
 impl Default for Layout {
     /// Twitter's widths with an epoch of 2020: `41/5/5/12 epoch=2020-01-01`. The layout ends in 2089.
     fn default() -> Self {
-        let widths = Widths { ticks: 41, datacenter: 5, worker: 5, rollback: 0, sequence: 12 };
+        let widths = Widths { ticks: 41, datacenter: 5, worker_id: 5, rollback: 0, sequence: 12 };
         let unit = strength_reduce::StrengthReducedU64::new(DEFAULT_UNIT);
         Self { widths, order: Order::SequenceLast, unit, epoch: DEFAULT_EPOCH }
     }
@@ -77,9 +77,9 @@ fn parse_widths(text: &str, syntax: impl Fn(String) -> LayoutError) -> Result<(W
         [ticks, ref node @ .., sequence] => (Order::SequenceLast, ticks, sequence, node),
         _ => (Order::SequenceLast, "", "", &[][..]),
     };
-    let (datacenter, worker, rollback) = match *node {
-        [datacenter, worker] => (datacenter, worker, "0r"),
-        [datacenter, worker, rollback] => (datacenter, worker, rollback),
+    let (datacenter, worker_id, rollback) = match *node {
+        [datacenter, worker_id] => (datacenter, worker_id, "0r"),
+        [datacenter, worker_id, rollback] => (datacenter, worker_id, rollback),
         _ => return Err(syntax(format!("It has {} fields instead of four or five", parts.len()))),
     };
     let rollback = rollback.strip_suffix('r').ok_or_else(|| {
@@ -99,7 +99,7 @@ fn parse_widths(text: &str, syntax: impl Fn(String) -> LayoutError) -> Result<(W
     let widths = Widths {
         ticks: width(Field::Ticks, ticks)?,
         datacenter: width(Field::Datacenter, datacenter)?,
-        worker: width(Field::Worker, worker)?,
+        worker_id: width(Field::Worker, worker_id)?,
         rollback: width(Field::Rollback, rollback)?,
         sequence: width(Field::Sequence, sequence)?,
     };
@@ -141,12 +141,12 @@ fn parse_epoch(text: &str) -> Result<UnixMicros, LayoutError> {
 /// Writes the canonical text: the widths, the unit unless it is 1 ms, and the epoch.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Widths { ticks, datacenter, worker, rollback, sequence } = self.widths;
+        let Widths { ticks, datacenter, worker_id, rollback, sequence } = self.widths;
         write!(f, "{ticks}/")?;
         if self.order == Order::SequenceFirst {
             write!(f, "{sequence}s/")?;
         }
-        write!(f, "{datacenter}/{worker}")?;
+        write!(f, "{datacenter}/{worker_id}")?;
         if rollback > 0 {
             write!(f, "/{rollback}r")?;
         }

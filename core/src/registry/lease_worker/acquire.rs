@@ -4,7 +4,6 @@ use super::host::{LeaseEvent, LeaseHost, LeaseStep, LeaseWorker, StepError};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
-use crate::ids::position::Position;
 use crate::registry::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
 use crate::registry::wire::{Entry, Former, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
 use crate::server::issuer::Host;
@@ -25,7 +24,7 @@ pub struct Plan {
     /// Worker ids that the server cannot use now.
     pub except: Vec<u32>,
     /// The worker ids to search.
-    pub choice: WorkerRange,
+    pub choice: WorkerIdRange,
     /// True if a worker id that is too large for some layout in use is better than no worker id.
     pub may_widen: bool,
     pub layout: Layout,
@@ -35,7 +34,7 @@ pub struct Plan {
 
 /// A range of worker ids to search.
 #[derive(Clone, Copy)]
-pub struct WorkerRange {
+pub struct WorkerIdRange {
     capacity: u32,
     /// The worker ids to try first. None if the registry decides.
     preferred: Option<Preferred>,
@@ -43,7 +42,7 @@ pub struct WorkerRange {
     all: Option<u32>,
 }
 
-impl WorkerRange {
+impl WorkerIdRange {
     /// Returns the worker ids up to `limit`, which fit all layouts in use. `kept` is the worker id that the server
     /// already has and that is tried first.
     pub fn within(limit: u32, layout: &Layout, kept: Option<u32>) -> Self {
@@ -79,7 +78,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             }
         };
         self.check_lease(&lease, plan)?;
-        let former = plan.lease.as_ref().filter(|former| former.worker != lease.worker);
+        let former = plan.lease.as_ref().filter(|former| former.worker_id != lease.worker_id);
         if let Some(former) = former.filter(|_| !holds(Guard::ReleaseLast)) {
             self.release(former);
         }
@@ -127,13 +126,13 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Rejects a lease that no correct registry would grant.
     fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError> {
         let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
-        let sane = lease.worker < plan.choice.capacity
-            && !plan.except.contains(&lease.worker)
-            && lease.start <= latest;
+        let sane = lease.worker_id < plan.choice.capacity
+            && !plan.except.contains(&lease.worker_id)
+            && lease.start_in(&plan.layout) <= latest;
         if sane {
-            self.check_expiry(lease.worker, lease.expiry)
+            self.check_expiry(lease.worker_id, lease.expiry)
         } else {
-            self.disbelieve(lease.worker, lease.expiry)
+            self.disbelieve(lease.worker_id, lease.expiry)
         }
     }
 
@@ -144,8 +143,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         }
         let from = self.state.change(|state, _| state.end_of(former));
         let Ok(from) = from else { return };
-        let Lease { datacenter, worker, token, .. } = *former;
-        let ask = RequestBody::Release { datacenter, worker, token, from };
+        let Lease { datacenter, worker_id, token, .. } = *former;
+        let ask = RequestBody::Release { datacenter, worker_id, token, from };
         let released = if self.is_of_registry(former) {
             self.ask(ask)
         } else if former.origin.is_none() {
@@ -159,15 +158,15 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             Err(StepError::Registry(error)) => error.to_string(),
             Err(StepError::None(none)) => none.to_string(),
         };
-        self.host.record(LeaseEvent::NotReleased(worker, &why));
+        self.host.record(LeaseEvent::NotReleased(worker_id, &why));
     }
 
     /// Extends the lease, or notices that the lease is lost.
     pub(super) fn renew(&mut self, lease: &Lease, entry: &Entry) -> Result<LeaseStep, StepError> {
-        let ask = RequestBody::Renew { worker: lease.worker, token: lease.token, entry: entry.clone() };
+        let ask = RequestBody::Renew { worker_id: lease.worker_id, token: lease.token, entry: entry.clone() };
         let ResponseBody::Renewed(expiry) = self.ask(ask)? else { return Ok(LeaseStep::Again) };
         if let Some(expiry) = expiry {
-            self.check_expiry(lease.worker, expiry)?;
+            self.check_expiry(lease.worker_id, expiry)?;
         }
         let origin = self.origin();
         let lost = self.state.change(|state, _| {
@@ -201,7 +200,7 @@ impl Plan {
     /// this plan does not allow such worker ids.
     fn widened(&self) -> Option<Self> {
         let capacity = self.choice.all.filter(|_| self.may_widen)?;
-        Some(Self { choice: WorkerRange { capacity, all: None, ..self.choice }, ..self.clone() })
+        Some(Self { choice: WorkerIdRange { capacity, all: None, ..self.choice }, ..self.clone() })
     }
 
     fn request(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {
@@ -218,20 +217,18 @@ impl Plan {
     }
 
     fn lease_of(&self, choice: &Choice, expiry: UnixMicros, origin: Option<Origin>) -> Lease {
-        let worker = choice.worker();
-        let held = self.lease.as_ref().filter(|lease| lease.worker == worker);
-        let (start, since) = match (choice, held) {
-            (Choice::Own(_), Some(lease)) => (lease.start, lease.since),
-            (Choice::New { .. }, Some(lease)) if lease.is_chosen() => (lease.start, lease.since),
+        let worker_id = choice.worker_id();
+        let held = self.lease.as_ref().filter(|lease| lease.worker_id == worker_id);
+        let since = match (choice, held) {
+            (Choice::Own(_), Some(lease)) => lease.since,
+            (Choice::New { .. }, Some(lease)) if lease.is_chosen() => lease.since,
             (Choice::Own(row), None) if holds(Guard::PendingTokenStart) => {
-                (self.layout.position_after(row.leased), Some(row.leased.plus_micros(1)))
+                self.layout.instant_of(self.layout.position_after(row.leased))
             }
-            (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => {
-                (self.layout.position_at(row.expiry), Some(row.expiry))
-            }
-            _ => (Position::ZERO, None),
+            (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => row.expiry,
+            _ => UnixMicros(0),
         };
         let token = self.entry.token;
-        Lease { datacenter: self.entry.datacenter, worker, token, start, since, expiry, origin }
+        Lease { datacenter: self.entry.datacenter, worker_id, token, since, expiry, origin }
     }
 }

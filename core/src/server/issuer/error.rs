@@ -32,13 +32,13 @@ pub enum IssuerError {
         hint = "Try again, or set snowflake_ids.worker_id to a number that no other server has and restart the server."
     )]
     NoWorkerId,
-    #[error("the lease of worker id {worker} has ended")]
+    #[error("the lease of worker id {worker_id} has ended")]
     #[explain(
         NotReady,
         detail = "The worker id was leased until {expiry}, and the registry has not renewed the lease.",
         hint = "See the server's log for the reason. To bridge longer outages of the registry, raise snowflake_ids.lease_duration."
     )]
-    LeaseEnded { worker: u32, expiry: UnixMicros },
+    LeaseEnded { worker_id: u32, expiry: UnixMicros },
     #[error(transparent)]
     Misfit(IdError),
     #[error(transparent)]

@@ -48,7 +48,7 @@ pub trait StateStore {
     /// Returns the state file's content and the file's identity; None if there is no file.
     fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>>;
     /// Returns true if the marker file exists.
-    fn is_witnessed(&self) -> io::Result<bool>;
+    fn has_marker_file(&self) -> io::Result<bool>;
     /// Creates an empty file under the temporary name, and returns its identity.
     fn create(&self) -> io::Result<(Self::NewFile, FileIdentity)>;
     /// Writes the new file's content.

@@ -35,7 +35,7 @@ pub enum Accepted {
     /// Ids follow the clock, and by this clock the lease of the worker id has ended.
     LeaseEnded {
         /// The worker id.
-        worker: u32,
+        worker_id: u32,
     },
     /// Nothing was changed. The worker id is leased from a remote registry, so this server's clock must first be
     /// compared with the registry's clock. If the two clocks agree, [`Issuer::compare`] makes ids follow this server's
@@ -117,11 +117,11 @@ impl<H: Host> Issuer<'_, H> {
         })
     }
 
-    /// Returns the current state, if it can be read. Fails for a state of a newer release, because such a state must
+    /// Returns the current state, if it can be read. Fails for a state of an unknown form, because such a state must
     /// not be replaced.
     fn former(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         match self.read() {
-            Err(error @ IssuerError::Untrusted(StateError::Newer(_))) => Err(error),
+            Err(error @ IssuerError::Untrusted(StateError::UnknownForm(_))) => Err(error),
             read => Ok(read.ok().flatten()),
         }
     }
@@ -164,7 +164,7 @@ impl<H: Host> Issuer<'_, H> {
         let former = (self.shared.clock_reference(&now), ahead.swap(0, Relaxed));
         self.shared.set_clock_reference(now.wall, now.since_boot);
         let ended = state.lease.as_ref().filter(|lease| state.node.is_some() && lease.expiry <= now.wall);
-        let ended = ended.map(|lease| lease.worker);
+        let ended = ended.map(|lease| lease.worker_id);
         state.seen = now.wall;
         state.clock = now;
         let stored = if state.node.is_some() && ended.is_none() {
@@ -178,7 +178,7 @@ impl<H: Host> Issuer<'_, H> {
             ahead.store(former.1, Relaxed);
             return Err(error);
         }
-        Ok(ended.map_or(Accepted::Followed, |worker| Accepted::LeaseEnded { worker }))
+        Ok(ended.map_or(Accepted::Followed, |worker_id| Accepted::LeaseEnded { worker_id }))
     }
 
     /// Compares the clock with a registry's clock. If this server's clock has jumped ahead and agrees with the registry's

@@ -86,8 +86,8 @@ impl<H: Host> Issuer<'_, H> {
         if layout.check(Field::Datacenter, datacenter.into()).is_err() {
             return Err(no_room(Field::Datacenter, datacenter).into());
         }
-        let worker = state.node_in(layout).map_or(0, |node| node.worker);
-        if layout.check(Field::Worker, worker.into()).is_ok() {
+        let worker_id = state.node_in(layout).map_or(0, |node| node.worker_id);
+        if layout.check(Field::Worker, worker_id.into()).is_ok() {
             return Ok(());
         }
         let settings = self.host.settings();
@@ -99,7 +99,7 @@ impl<H: Host> Issuer<'_, H> {
         if leased && *layout != self.shared.layout && state.want(layout, self.believed_now()) {
             self.write(state)?;
         }
-        Err(no_room(Field::Worker, worker).into())
+        Err(no_room(Field::Worker, worker_id).into())
     }
 
     /// Records the present time for each slot whose next position has changed since the last observation.

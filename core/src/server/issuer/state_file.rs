@@ -16,8 +16,8 @@ impl<H: Host> Issuer<'_, H> {
         if let Some((text, file)) = self.host.read().map_err(IssuerError::Unreadable)? {
             return Ok(Some((State::from_text(&text)?, file)));
         }
-        let witnessed = self.host.is_witnessed().map_err(IssuerError::Unreadable)?;
-        if witnessed && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
+        let is_marked = self.host.has_marker_file().map_err(IssuerError::Unreadable)?;
+        if is_marked && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
     }
 
     /// Reads and opens the state. The first call since the server's start also writes the changes of the state that a
@@ -61,7 +61,7 @@ impl<H: Host> Issuer<'_, H> {
         }
         // The marker file is written last, because a crash could otherwise leave a marker file without a state file,
         // which would look like a lost state.
-        if self.host.is_witnessed()? { Ok(()) } else { self.host.marker_file() }
+        if self.host.has_marker_file()? { Ok(()) } else { self.host.marker_file() }
     }
 
     /// Copies the values for the status view into shared memory.

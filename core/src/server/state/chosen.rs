@@ -67,10 +67,10 @@ impl State {
         if !self.alone {
             return None;
         }
-        if self.blocks_all_workers(now) {
+        if self.blocks_all_worker_ids(now) {
             return Some(false);
         }
-        self.name_worker();
+        self.name_worker_id();
         let Some(lease) = self.take_free(here, datacenter, now) else { return Some(false) };
         self.forget_lease();
         self.lease = Some(lease);
@@ -78,16 +78,16 @@ impl State {
         Some(true)
     }
 
-    /// Switches to another worker id if the server issues ids under `worker` and has no registry. Returns true if the
+    /// Switches to another worker id if the server issues ids under `worker_id` and has no registry. Returns true if the
     /// server switched.
-    pub fn leave_worker(
+    pub fn leave_worker_id(
         &mut self,
         here: &Here,
         now: UnixMicros,
         datacenter: u32,
-        worker: u32,
+        worker_id: u32,
     ) -> Result<bool, LeaseError> {
-        if !self.node.is_some_and(|node| node.is_of(datacenter, worker)) {
+        if !self.node.is_some_and(|node| node.is_of(datacenter, worker_id)) {
             return Ok(false);
         }
         match self.take_another(here, now) {
@@ -105,7 +105,7 @@ impl State {
                 lease.expiry = Lease::NO_END;
             }
             _ => {
-                self.name_worker();
+                self.name_worker_id();
                 self.forget_lease();
                 let usable = self.believed(here).plus(here.max_drift);
                 self.lease = self.take_free(here, datacenter, usable);
@@ -114,15 +114,15 @@ impl State {
     }
 
     fn take_free(&mut self, here: &Here, datacenter: u32, at: UnixMicros) -> Option<Lease> {
-        let (used, most) = (self.used_workers(datacenter), capacity(&here.layout));
+        let (used, most) = (self.used_worker_ids(datacenter), capacity(&here.layout));
         let is_first = self.first.is_none()
             && (self.is_copied() || used.is_empty() && self.timeline == 1 && !self.is_installed);
         let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(here.policy) };
-        let worker = free_worker(&used, most, preferred, here.policy, at)?;
+        let worker_id = free_worker_id(&used, most, preferred, here.policy, at)?;
         if is_first {
-            self.first = Some(First { worker, timeline: self.timeline });
+            self.first = Some(First { worker_id, timeline: self.timeline });
         }
-        Some(Lease::chosen(datacenter, worker, here.token))
+        Some(Lease::chosen(datacenter, worker_id, here.token))
     }
 
     /// Chooses a worker id for a layout with fewer worker ids than the server's own layout. The first choice is the
@@ -136,22 +136,22 @@ impl State {
         let Some(node) = self.node.filter(|_| self.alone) else { return false };
         let capacity = capacity(layout);
         let mut used = BTreeMap::new();
-        for (worker, end) in self.used_workers(node.datacenter) {
-            if worker != node.worker {
-                let known = used.entry(worker % capacity).or_insert(end);
+        for (worker_id, end) in self.used_worker_ids(node.datacenter) {
+            if worker_id != node.worker_id {
+                let known = used.entry(worker_id % capacity).or_insert(end);
                 *known = end.max(*known);
             }
         }
-        let begin = node.worker % capacity;
+        let begin = node.worker_id % capacity;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
         let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
         // If the clock is behind the ids of all these worker ids, the server uses the first choice, and the call waits for
         // the clock.
-        let worker = free_worker(&used, capacity, preferred, policy, at)
+        let worker_id = free_worker_id(&used, capacity, preferred, policy, at)
             .or(Some(begin).filter(|_| is_ours))
             .or_else(|| beyond_share(&used, preferred, capacity));
-        self.others.get_mut(layout, at).worker = worker;
-        worker.is_some()
+        self.others.get_mut(layout, at).worker_id = worker_id;
+        worker_id.is_some()
     }
 
     /// Takes over the rows of one database's table, in which each server records the first worker id that it chose. The
@@ -167,8 +167,8 @@ impl State {
             self.first = self.first.or(ours.map(|row| row.first));
         }
         for Chosen { datacenter, first, .. } in rows.iter().filter(|row| row.home != here.home.identity) {
-            if !self.node.is_some_and(|node| node.is_of(*datacenter, first.worker)) {
-                let node = Node { datacenter: *datacenter, worker: first.worker, rollback: 0 };
+            if !self.node.is_some_and(|node| node.is_of(*datacenter, first.worker_id)) {
+                let node = Node { datacenter: *datacenter, worker_id: first.worker_id, rollback: 0 };
                 self.own.set(node, OF_ANOTHER);
             }
         }
@@ -183,7 +183,7 @@ impl State {
     /// Returns the reason why no worker id is free.
     pub fn none_free(&self, here: &Here) -> LeaseError {
         let (Identity::Leased { datacenter } | Identity::Fixed { datacenter, .. }) = here.identity;
-        let (capacity, used) = (capacity(&here.layout), self.used_workers(datacenter));
+        let (capacity, used) = (capacity(&here.layout), self.used_worker_ids(datacenter));
         let preferred = self.of_timeline(here.policy);
         let may = if preferred.only {
             let of_share = listed(preferred.of_share(capacity));
@@ -206,20 +206,20 @@ impl State {
 
     /// Records a high-water mark for the current worker id, so that the server does not choose this worker id again
     /// later.
-    pub(super) fn name_worker(&mut self) {
-        let Some(Lease { datacenter, worker, .. }) = self.lease else { return };
-        let node = Node { datacenter, worker, rollback: 0 };
+    pub(super) fn name_worker_id(&mut self) {
+        let Some(Lease { datacenter, worker_id, .. }) = self.lease else { return };
+        let node = Node { datacenter, worker_id, rollback: 0 };
         self.own.set(node, self.high_water_mark(node));
     }
 
     /// Returns the datacenter's worker ids that have a high-water mark, each with the instant from which the worker id
     /// may be used.
-    fn used_workers(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
+    fn used_worker_ids(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
         let mut used = BTreeMap::new();
         let marks = self.marks().filter(|(_, mark)| mark.node.datacenter == datacenter);
         for (layout, mark) in marks.filter(|_| holds(Guard::UsedNamed)) {
             let end = if mark.is_of_another() { OF_OTHERS } else { layout.instant_above(mark.position) };
-            let known = used.entry(mark.node.worker).or_insert(end);
+            let known = used.entry(mark.node.worker_id).or_insert(end);
             *known = end.max(*known);
         }
         used
@@ -231,13 +231,13 @@ impl State {
     fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {
         let preferred = Preferred::of_home(self.system_identifier, &self.home.told_apart(), most);
         let shares = Preferred::shares(most);
-        let is_used = |share: &u32| used.keys().any(|worker| worker % shares == *share);
+        let is_used = |share: &u32| used.keys().any(|worker_id| worker_id % shares == *share);
         let left: Vec<u32> = (0..shares).filter(|share| !is_used(share)).collect();
-        let turn = usize::try_from(preferred.worker).unwrap_or(0).checked_rem(left.len());
+        let turn = usize::try_from(preferred.worker_id).unwrap_or(0).checked_rem(left.len());
         match turn {
             Some(turn) if shares > 1 => {
-                let worker = preferred.worker - preferred.worker % shares + left[turn];
-                Preferred { worker, shares, ..preferred }
+                let worker_id = preferred.worker_id - preferred.worker_id % shares + left[turn];
+                Preferred { worker_id, shares, ..preferred }
             }
             _ => preferred,
         }
@@ -252,7 +252,7 @@ impl State {
         let (id, home) = (self.system_identifier, &self.home.identity);
         let preferred = match self.first {
             Some(first) => {
-                let share = first.worker.wrapping_add(self.timeline).wrapping_sub(first.timeline);
+                let share = first.worker_id.wrapping_add(self.timeline).wrapping_sub(first.timeline);
                 Preferred::in_share(share.into(), id, home, most)
             }
             None => Preferred::alone(id, self.timeline, home, most),
@@ -276,9 +276,9 @@ impl State {
         }
         let other = self.others.get(layout);
         let rollback = other.map_or(0, |other| other.rollback);
-        let has_room = layout.check(Field::Worker, node.worker.into()).is_ok();
-        let instead = other.and_then(|other| other.worker).filter(|_| self.alone && !has_room);
-        Some(Node { worker: instead.unwrap_or(node.worker), rollback, ..node })
+        let has_room = layout.check(Field::Worker, node.worker_id.into()).is_ok();
+        let instead = other.and_then(|other| other.worker_id).filter(|_| self.alone && !has_room);
+        Some(Node { worker_id: instead.unwrap_or(node.worker_id), rollback, ..node })
     }
 }
 
@@ -287,13 +287,15 @@ impl State {
 fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
     (1..preferred.shares).find_map(|back| {
         let share = (preferred.share() + preferred.shares - back) % preferred.shares;
-        Preferred { worker: share, ..preferred }.of_share(capacity).find(|worker| !used.contains_key(worker))
+        Preferred { worker_id: share, ..preferred }
+            .of_share(capacity)
+            .find(|worker_id| !used.contains_key(worker_id))
     })
 }
 
 /// Returns an unused worker id. If all worker ids are used and the policy allows reuse, returns the worker id whose ids
 /// the clock passed earliest.
-fn free_worker(
+fn free_worker_id(
     used: &BTreeMap<u32, UnixMicros>,
     capacity: u32,
     preferred: Preferred,
@@ -301,9 +303,9 @@ fn free_worker(
     at: UnixMicros,
 ) -> Option<u32> {
     let policy = if policy == Policy::Disposable { policy } else { Policy::Queue };
-    let row = |(&worker, &expiry)| LeaseRow { worker, token: None, expiry, leased: expiry };
+    let row = |(&worker_id, &expiry)| LeaseRow { worker_id, token: None, expiry, leased: expiry };
     let rows: Vec<LeaseRow> = used.iter().map(row).collect();
     let search =
         Search { policy, own: [None; 2], except: &[], preferred, capacity, now: at, former_leases: None };
-    search.choose(&rows).map(|choice| choice.worker())
+    search.choose(&rows).map(|choice| choice.worker_id())
 }

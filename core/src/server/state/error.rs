@@ -3,7 +3,7 @@
 use super::stored::DataDirectory;
 use crate::error::Explain;
 use crate::ids::layout::Layout;
-use crate::server::form::Newer;
+use crate::server::form::UnknownForm;
 
 /// The reason why a server must not issue ids from a state.
 #[expect(missing_docs, reason = "each message names its figures")]
@@ -19,9 +19,9 @@ pub enum StateError {
     #[error("the state file of snowflake_ids is damaged")]
     #[explain(Damaged, detail = "{reason}.", hint = "{RESET}")]
     Damaged { reason: String },
-    #[error("the state file of snowflake_ids was written by a newer version")]
+    #[error("the state file of snowflake_ids has an unknown format")]
     #[explain(NotReady, detail = "{0}", hint_with = _0.hint())]
-    Newer(Newer),
+    UnknownForm(UnknownForm),
     #[error("the state file of snowflake_ids belongs to another cluster")]
     #[explain(
         Damaged,
@@ -42,7 +42,7 @@ pub enum StateError {
     /// administrator restored the state file from a copy. A restored state file does not record ids that were issued
     /// after the copy was made. `homes` are the data directory recorded in the state, and the current data directory.
     #[error("{}", said_of_copy(homes))]
-    #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker), for_others = elsewhere(homes))]
+    #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker_id), for_others = elsewhere(homes))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {
         "To continue above the current time, SELECT snowflake_ids.state_adopt(). If the server that the copy comes from \
          runs elsewhere, set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the \
@@ -51,7 +51,7 @@ pub enum StateError {
         "Set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the server. \
          If the other server is gone for good, SELECT snowflake_ids.state_adopt() to continue with its worker id."
     })]
-    Copy { homes: Box<[DataDirectory; 2]>, datacenter: u32, worker: u32 },
+    Copy { homes: Box<[DataDirectory; 2]>, datacenter: u32, worker_id: u32 },
 }
 
 const RESET: &str = "If the file cannot be restored, SELECT snowflake_ids.state_reset() creates a new file; ids then start above \
@@ -65,8 +65,8 @@ fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {
     }
 }
 
-fn issued_there(homes: &[DataDirectory; 2], datacenter: u32, worker: u32) -> String {
-    let ids = format!("Ids of datacenter {datacenter}, worker {worker}");
+fn issued_there(homes: &[DataDirectory; 2], datacenter: u32, worker_id: u32) -> String {
+    let ids = format!("Ids of datacenter {datacenter}, worker {worker_id}");
     if homes[0].is_in(&homes[1]) {
         return format!("{ids} may have been issued since that copy was made, and could be issued again.");
     }

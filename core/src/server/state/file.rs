@@ -1,7 +1,7 @@
 //! The text of the state file, with a checksum.
 //!
 //! The envelope (`version`, `release`, `checksum`, `state`) is the same in all forms (versions of the file format). The
-//! content of `state` depends on the form. Form 3 is the only form of released versions.
+//! content of `state` depends on the form.
 
 use super::error::StateError;
 use super::stored::State;
@@ -18,7 +18,7 @@ pub const FILE: &str = "snowflake_ids.state.json";
 /// copy would lack the end of the file, and the copied server could not issue ids after a promotion.
 const LENGTH: usize = 1024;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 1;
 
 /// The envelope, which every release can read.
 #[derive(Serialize, Deserialize)]
@@ -56,11 +56,11 @@ impl State {
     /// Parses a file's content.
     pub fn from_text(text: &[u8]) -> Result<Self, StateError> {
         let sealed: serde_json::Result<Sealed<'_>> = serde_json::from_slice(text);
-        if let Some(newer) = form::newer(text, VERSION) {
+        if let Some(unknown) = form::unknown(text, VERSION) {
             // Another release may compute the checksum in another way. But if the file names this release, the checksum
-            // must be right: a damaged `version` must not look like a newer form.
-            if newer.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
-                return Err(StateError::Newer(newer));
+            // must be right: a damaged `version` must not look like an unknown form.
+            if unknown.release != RELEASE || sealed.as_ref().is_ok_and(Sealed::is_whole) {
+                return Err(StateError::UnknownForm(unknown));
             }
         }
         let sealed = sealed.map_err(|error| unread("Its content could not be read as a state", &error))?;
@@ -70,10 +70,7 @@ impl State {
                 reason: format!("Its checksum is {found}, and should be {right}"),
             });
         }
-        let state = match sealed.version {
-            VERSION => serde_json::from_str(sealed.state.get()),
-            other => Err(serde::de::Error::custom(format!("format {other} does not exist"))),
-        };
+        let state = serde_json::from_str(sealed.state.get());
         state.map_err(|error| unread("Its content does not match the format that it names", &error))
     }
 }

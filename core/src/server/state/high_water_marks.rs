@@ -44,10 +44,8 @@ impl NodeHighWaterMark {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeHighWaterMarks {
     /// The high-water marks of single nodes.
-    #[serde(rename = "marks")]
     pub high_water_marks: Vec<NodeHighWaterMark>,
     /// The position from which all nodes without a high-water mark begin.
-    #[serde(rename = "floor")]
     pub minimum: Position,
 }
 
@@ -100,14 +98,12 @@ pub struct OtherLayout {
     /// The layout.
     pub layout: Layout,
     /// The worker id that this server has chosen for the layout; None if the server's worker id fits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub worker: Option<u32>,
+    pub worker_id: Option<u32>,
     /// The rollback value of the node that issues ids of the layout.
     pub rollback: u32,
     /// The time of the last call for ids of the layout.
     pub used: UnixMicros,
     /// The high-water marks of nodes in the layout.
-    #[serde(flatten)]
     pub of: NodeHighWaterMarks,
 }
 
@@ -115,7 +111,7 @@ impl OtherLayout {
     /// Returns a layout without any known ids. Every node begins at or above `minimum`.
     pub(super) fn new(layout: Layout, minimum: UnixMicros, at: UnixMicros) -> Self {
         let of = NodeHighWaterMarks { high_water_marks: Vec::new(), minimum: layout.position_from(minimum) };
-        Self { layout, worker: None, rollback: 0, used: at, of }
+        Self { layout, worker_id: None, rollback: 0, used: at, of }
     }
 
     /// Returns an instant after all ids that may have been issued in the layout.
@@ -128,10 +124,8 @@ impl OtherLayout {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Others {
     /// The layouts whose high-water marks are kept.
-    #[serde(rename = "others")]
     pub layouts: Vec<OtherLayout>,
     /// The instant from which every node begins in a layout without an entry.
-    #[serde(rename = "others_floor")]
     pub minimum: UnixMicros,
 }
 

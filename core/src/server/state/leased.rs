@@ -29,20 +29,20 @@ impl State {
 
     /// Sets the node that issues ids. Keeps the rollback value if the worker id is unchanged.
     fn set_node(&mut self, identity: Identity) {
-        let (datacenter, worker) = match identity {
-            Identity::Fixed { datacenter, worker } => {
+        let (datacenter, worker_id) = match identity {
+            Identity::Fixed { datacenter, worker_id } => {
                 self.forget_lease();
-                (datacenter, Some(worker))
+                (datacenter, Some(worker_id))
             }
             Identity::Leased { datacenter } => {
                 // The pending token stays, because the registry may still grant the pending request.
                 self.lease = self.lease.take().filter(|lease| lease.datacenter == datacenter);
-                (datacenter, self.lease.as_ref().map(|lease| lease.worker))
+                (datacenter, self.lease.as_ref().map(|lease| lease.worker_id))
             }
         };
-        self.node = worker.map(|worker| {
-            let same = self.node.filter(|node| node.is_of(datacenter, worker));
-            same.unwrap_or(Node { datacenter, worker, rollback: 0 })
+        self.node = worker_id.map(|worker_id| {
+            let same = self.node.filter(|node| node.is_of(datacenter, worker_id));
+            same.unwrap_or(Node { datacenter, worker_id, rollback: 0 })
         });
     }
 
@@ -50,16 +50,16 @@ impl State {
         self.lease = None;
         self.former = None;
         self.pending_token = None;
-        self.others.layouts.iter_mut().for_each(|other| other.worker = None);
+        self.others.layouts.iter_mut().for_each(|other| other.worker_id = None);
     }
 
     /// Starts to use a lease: the server issues ids under the lease's worker id from now on.
     pub fn take_up(&mut self, lease: Lease) {
-        let (datacenter, worker) = (lease.datacenter, lease.worker);
+        let (datacenter, worker_id) = (lease.datacenter, lease.worker_id);
         self.forget_lease();
         self.lease = Some(lease);
         self.set_node(Identity::Leased { datacenter });
-        debug_assert!(self.node.is_some_and(|node| node.worker == worker));
+        debug_assert!(self.node.is_some_and(|node| node.worker_id == worker_id));
     }
 
     /// Records the database through which worker ids are leased from now on. `origin` is the registry if other servers
@@ -129,7 +129,7 @@ impl State {
     /// tick of this server's ids.
     pub fn end_of(&self, lease: &Lease) -> UnixMicros {
         let end_in = |(layout, of): (&Layout, &NodeHighWaterMarks)| {
-            let start = if *layout == self.layout { lease.start } else { Position::ZERO };
+            let start = if *layout == self.layout { lease.start_in(layout) } else { Position::ZERO };
             let marks = of.high_water_marks.iter().filter(|mark| lease.is_of(mark.node));
             // The minimum counts, too, because the high-water mark of one of the lease's nodes may have been dropped.
             let last = marks.map(|mark| mark.position).fold(start.max(of.minimum), Position::max);
@@ -142,31 +142,39 @@ impl State {
 
     /// Returns the datacenter's worker ids that this server has used and cannot use now. The clock has not passed the
     /// high-water marks of these worker ids, or another server has them.
-    pub fn blocked_workers(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
+    pub fn blocked_worker_ids(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
         let marked = self.marks().filter(|(layout, mark)| mark.position > layout.position_after(at));
         let marked = marked.map(|(_, mark)| mark.node).filter(|node| node.datacenter == datacenter);
         let now = self.layout.position_after(at);
-        let leased = self.lease.iter().filter(|lease| lease.datacenter == datacenter && lease.start > now);
-        let leased = leased.map(|lease| lease.worker);
-        let workers: BTreeSet<u32> = marked.map(|node| node.worker).chain(leased).collect();
+        let leased = self
+            .lease
+            .iter()
+            .filter(|lease| lease.datacenter == datacenter && lease.start_in(&self.layout) > now);
+        let leased = leased.map(|lease| lease.worker_id);
+        let workers: BTreeSet<u32> = marked.map(|node| node.worker_id).chain(leased).collect();
         workers.into_iter().collect()
     }
 
     /// Returns the worker ids that this server's registry must not lease to the server with these tokens: the worker id
     /// under which this server issues ids, and worker ids whose ids the clock has not passed. Returns None if one of
     /// the tokens is this server's own token, because a server may lease its worker id from its own registry.
-    pub fn taken_workers(&self, here: &Here, datacenter: u32, tokens: [Option<i64>; 2]) -> Option<Vec<u32>> {
+    pub fn taken_worker_ids(
+        &self,
+        here: &Here,
+        datacenter: u32,
+        tokens: [Option<i64>; 2],
+    ) -> Option<Vec<u32>> {
         let own = [self.lease.as_ref().map(|lease| lease.token), self.pending_token];
         if own.iter().any(|token| token.is_some() && tokens.contains(token)) {
             return None;
         }
-        let issuing = self.node.filter(|node| node.datacenter == datacenter).map(|node| node.worker);
-        let blocked = self.blocked_workers(datacenter, here.clock.wall);
+        let issuing = self.node.filter(|node| node.datacenter == datacenter).map(|node| node.worker_id);
+        let blocked = self.blocked_worker_ids(datacenter, here.clock.wall);
         Some(issuing.into_iter().chain(blocked).collect())
     }
 
     /// Returns the largest worker id that fits all layouts in use.
-    pub fn worker_limit(&self, at: UnixMicros) -> u32 {
+    pub fn worker_id_limit(&self, at: UnixMicros) -> u32 {
         let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
         let in_use = self.others.layouts.iter().filter(|other| other.used.plus(IN_USE) > at);
         in_use.map(|other| most(&other.layout)).fold(most(&self.layout), u32::min)

@@ -60,11 +60,11 @@ impl State {
             self.rise_above_lost(is_shared, here);
         }
         // A copied server must not issue ids under a configured worker id that the original server has used.
-        if let (Identity::Fixed { datacenter, worker }, Some(of)) = (here.identity, &self.copy_of)
-            && self.marks().any(|(_, mark)| mark.is_of_another() && mark.node.is_of(datacenter, worker))
+        if let (Identity::Fixed { datacenter, worker_id }, Some(of)) = (here.identity, &self.copy_of)
+            && self.marks().any(|(_, mark)| mark.is_of_another() && mark.node.is_of(datacenter, worker_id))
         {
             let homes = Box::new([of.clone(), here.home.clone()]);
-            return Err(StateError::Copy { homes, datacenter, worker });
+            return Err(StateError::Copy { homes, datacenter, worker_id });
         }
         self.home = here.home.clone();
         if here.starts && matches!(here.identity, Identity::Leased { .. }) {
@@ -79,7 +79,7 @@ impl State {
     /// registry, because another node may have that worker id.
     fn start(&mut self, here: &Here) {
         if here.policy == Policy::Disposable {
-            self.name_worker();
+            self.name_worker_id();
             self.forget_lease();
         }
         if self.moving_to.is_some() && self.alone {
@@ -93,7 +93,7 @@ impl State {
     fn promote(&mut self, here: &Here) {
         self.timeline = here.timeline;
         if holds(Guard::PromotionForgets) {
-            self.name_worker();
+            self.name_worker_id();
             self.forget_lease();
         }
         self.succeed(here);
@@ -168,7 +168,7 @@ impl State {
         }
         self.copy_of = Some(self.home.clone());
         self.first = self.first.filter(|_| self.home.is_in(&here.home));
-        self.name_worker();
+        self.name_worker_id();
         self.forget_lease();
         self.marks_mut().for_each(|mark| mark.position = OF_ANOTHER);
         if let Some(node) = self.node {
@@ -232,7 +232,7 @@ impl State {
     /// allowed the change. The previous layout's high-water marks are kept, and ids of the new layout begin above all
     /// of them.
     fn change_layout(&mut self, here: &Here) {
-        let has_room = |lease: &Lease| u64::from(lease.worker) <= here.layout.max(Field::Worker);
+        let has_room = |lease: &Lease| u64::from(lease.worker_id) <= here.layout.max(Field::Worker);
         if !self.is_of_cluster(here) {
             return;
         }
@@ -259,16 +259,13 @@ impl State {
         if !self.lease.as_ref().is_none_or(has_room) {
             self.forget_lease();
         }
-        if let Some(lease) = &mut self.lease {
-            lease.start = lease.start_in(&here.layout, &former);
-        }
         let rollback = self.node.map_or(0, |node| node.rollback);
         let of = std::mem::replace(&mut self.own, next.of);
         self.node = self.node.map(|node| Node { rollback: next.rollback, ..node });
         self.layout = here.layout;
         self.told = Position::ZERO;
         self.next_layout = None;
-        let former = OtherLayout { layout: former, worker: None, rollback, used: UnixMicros(0), of };
+        let former = OtherLayout { layout: former, worker_id: None, rollback, used: UnixMicros(0), of };
         self.others.put(former, here.clock.wall);
     }
 }

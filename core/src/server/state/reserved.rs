@@ -70,15 +70,15 @@ impl State {
     /// begins at or above this position.
     pub fn high_water_mark_in(&self, layout: &Layout, node: Node) -> Position {
         let lease = self.lease.as_ref().filter(|lease| lease.is_of(node));
-        let (high_water_mark, start) = if *layout == self.layout {
-            (self.own.of(node), lease.map(|lease| lease.start))
+        let is_own = *layout == self.layout;
+        let high_water_mark = if is_own {
+            self.own.of(node)
         } else {
             let unknown = || layout.position_from(self.others.minimum);
-            let lease = lease.filter(|_| holds(Guard::OthersStart));
-            let high_water_mark = self.others.get(layout).map_or_else(unknown, |other| other.of.of(node));
-            (high_water_mark, lease.map(|lease| lease.start_in(layout, &self.layout)))
+            self.others.get(layout).map_or_else(unknown, |other| other.of.of(node))
         };
-        high_water_mark.max(start.unwrap_or_default())
+        let lease = lease.filter(|_| is_own || holds(Guard::OthersStart));
+        high_water_mark.max(lease.map(|lease| lease.start_in(layout)).unwrap_or_default())
     }
 
     /// Sets a node's high-water mark in a layout. `at` is the time of the last call for ids of the layout.
@@ -115,7 +115,7 @@ impl State {
 
     /// Returns true if the ids of every worker id begin ahead of the clock. A switch to another worker id then does not
     /// help.
-    pub fn blocks_all_workers(&self, at: UnixMicros) -> bool {
+    pub fn blocks_all_worker_ids(&self, at: UnixMicros) -> bool {
         self.begins_above(&self.layout) > self.layout.position_after(at)
             || self.tables().any(|(layout, of)| of.minimum > layout.position_after(at))
     }

@@ -34,32 +34,25 @@ pub struct State {
     /// The node that issues ids, or that issued ids last.
     pub node: Option<Node>,
     /// The high-water marks of nodes in the server's own layout.
-    #[serde(flatten)]
     pub own: NodeHighWaterMarks,
     /// An upper bound of the safe positions that readers may have received, in the server's own layout; 0 if there are
     /// no readers. Every term begins at or above this bound.
-    #[serde(default, skip_serializing_if = "Position::is_zero")]
     pub told: Position,
     /// The high-water marks of nodes in other layouts.
-    #[serde(flatten)]
     pub others: Others,
     /// The lease of the worker id.
     pub lease: Option<Lease>,
     /// A lease that was given up because another registry replaced the lease's registry. The server shows this lease to
     /// the new registry.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub former: Option<Lease>,
     /// The lease token that the registry may have recorded although the server has no answer: of a request for a lease or
     /// a renewal, or of a lease that was given up.
-    #[serde(rename = "claim")]
     pub pending_token: Option<i64>,
     /// The OID of the database through which worker ids are leased. The database uses or is a registry.
     pub registry: Option<u32>,
     /// True if no database of this server uses or is a registry, so the server chooses its worker id itself.
-    #[serde(default)]
     pub alone: bool,
     /// True if a database had the extension before a worker id was chosen.
-    #[serde(default)]
     pub is_installed: bool,
     /// The first worker id that the server chose; None if this worker id is unknown, or if the server has chosen no
     /// worker id.
@@ -68,11 +61,9 @@ pub struct State {
     /// yet.
     pub moving_to: Option<u32>,
     /// The identity of the registry that `moving_to` joins.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub moving_with: Option<String>,
     /// The identity of the registry from which this server and other servers lease worker ids. This is a shared
     /// registry, or the server's own registry if the server's own registry has leased worker ids to other servers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leases_with: Option<String>,
 }
 
@@ -143,7 +134,7 @@ impl DataDirectory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First {
     /// The worker id.
-    pub worker: u32,
+    pub worker_id: u32,
     /// The timeline of the cluster when the server chose the worker id.
     pub timeline: u32,
 }
@@ -169,7 +160,7 @@ pub enum Identity {
         /// The datacenter id: 0 to the layout's largest datacenter id.
         datacenter: u32,
         /// The worker id: 0 to the layout's largest worker id.
-        worker: u32,
+        worker_id: u32,
     },
     /// A worker id that a registry leases, or that the server chooses if it has no registry.
     Leased {

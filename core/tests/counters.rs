@@ -458,7 +458,7 @@ fn a_layout_without_room_for_the_node_is_refused() {
 }
 
 #[test]
-fn a_leased_worker_id_without_room_is_noted_and_another_asked_for() {
+fn a_leased_worker_id_without_room_is_recorded_and_another_asked_for() {
     let machine = Machine::new(NOW);
     let server = Server::start(&machine, own(), LEASED, 4);
     let issuer = server.issuer();

@@ -265,7 +265,7 @@ fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
         slot.request.ask();
         let task = world.tasks().remove(0);
         let reserved = world.reserve(&task);
-        assert_eq!(reserved.pace, Pace { step: 100, multiplier: 1 }, "it is not hungry, and its step stays");
+        assert_eq!(reserved.pace, Pace { step: 100, multiplier: 1 }, "it is not busy, and its step stays");
         assert!(task.put_out(&world.memory, &reserved, Duration::ZERO));
         task.supplied();
         grants.push(reserved.supply.range.count);

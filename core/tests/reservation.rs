@@ -86,7 +86,7 @@ fn their_number_follows_from_the_pace() {
 }
 
 #[test]
-fn a_wish_may_say_how_many_at_most() {
+fn a_demand_may_say_how_many_at_most() {
     let most = |most| reserved(&row(DEFINITION), &Demand { most: Some(most), ..demand() }).supply.range;
     assert_eq!([0, 1, 7, 100, u32::MAX].map(most), [1, 1, 7, 100, 100].map(|count| range(501, count)));
 }
@@ -538,7 +538,7 @@ proptest! {
 
     /// No row and no demand make a calculation overflow; reserved ids are within the limits.
     #[test]
-    fn any_row_and_any_wish_are_safe(
+    fn any_row_and_any_demand_are_safe(
         numbers in any::<[i64; 8]>(),
         until: i64,
         pace: (u32, u32),

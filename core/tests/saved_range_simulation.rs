@@ -39,8 +39,8 @@ macro_rules! without {
 without! {
     versions_that_are_counted_repeat_ids: NewVersion;
     what_was_rolled_back_and_not_noted_comes_again: HighWaterMarkSaved;
-    a_high_water_mark_of_another_life_keeps_a_tag_from_going_back: HighWaterMarkOfGeneration;
-    what_is_rolled_back_and_noted_nowhere_comes_again: OwnHighWaterMark;
+    a_high_water_mark_of_another_generation_keeps_a_tag_from_going_back: HighWaterMarkOfGeneration;
+    what_is_rolled_back_and_recorded_nowhere_comes_again: OwnHighWaterMark;
     what_a_transaction_hands_out_and_does_not_write_comes_again: OwnWritten;
     buffers_that_are_left_when_a_tag_is_changed_repeat_ids: OwnCloses;
 }

@@ -97,7 +97,7 @@ fn record<T>(of: Name, what: T) -> SavedRecord<T> {
 const HIGH_WATER_MARK: HighWaterMark = HighWaterMark { tag_generation: 4, day: 0, id: 50 };
 
 #[test]
-fn at_a_stop_what_is_in_use_counts_and_what_was_noted_of_all_else() {
+fn at_a_stop_what_is_in_use_counts_and_what_was_recorded_of_all_else() {
     let names = ["used up", "left", "looked at", "unused"].map(|tag| name(1, tag));
     let gone = name(2, "of a dropped database");
     let all = || names.iter().chain([&gone]).cloned();

@@ -103,7 +103,7 @@ fn a_registry_knows_which_worker_ids_its_own_server_has() {
     let mut parted = state;
     parted.give_up();
     parted.pending_token = Some(12);
-    assert_eq!(parted.taken_worker_ids(&later, 0, [None, Some(12)]), None, "it claims one");
+    assert_eq!(parted.taken_worker_ids(&later, 0, [None, Some(12)]), None, "it has a pending one");
     assert_eq!(parted.taken_worker_ids(&later, 0, [None; 2]), Some(vec![]));
 }
 
@@ -307,7 +307,7 @@ fn a_lease_of_another_datacenter_or_beside_a_number_is_forgotten() {
 }
 
 #[test]
-fn a_claim_outlives_a_restart() {
+fn a_pending_token_outlives_a_restart() {
     let pending = State { pending_token: Some(5), ..State::fresh(&here(LEASED)) };
     assert_eq!(pending.open(&here(LEASED)).unwrap().pending_token, Some(5));
 }

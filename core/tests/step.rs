@@ -70,7 +70,7 @@ fn hunger_doubles_the_depth_and_it_goes_back_by_halves() {
 }
 
 #[test]
-fn a_hungry_tag_is_never_deeper_than_the_largest_segment_needs() {
+fn a_busy_tag_reserves_at_most_the_largest_segment() {
     let waited_lately = |from| pace(from, 64).next(BOUNDS, Some(TARGET), TARGET, true);
     assert_eq!(waited_lately(3_000), pace(3_000, 4));
     assert_eq!(waited_lately(3_000).ids(BOUNDS), 10_000);

@@ -4,18 +4,18 @@
 //!
 //! The **cursor** is `generation << 32 | offset`. Each published range gets the next generation, and the parity of the
 //! generation selects one of the two buffers. A taker is a process that takes ids. The taker loads the cursor, reads
-//! the buffer of the cursor's generation, and claims ids with one compare-and-swap of the cursor. The same
+//! the buffer of the cursor's generation, and takes ids with one compare-and-swap of the cursor. The same
 //! compare-and-swap moves the cursor to the next buffer, if this buffer is used up and the next generation is
 //! published.
 //!
-//! A claim fails if the values that the taker has read were outdated. There are two cases:
+//! A take fails if the values that the taker has read were outdated. There are two cases:
 //!
 //! - *An old cursor and a new range.* A buffer is overwritten only while the other buffer is in use. The cursor then has
-//!   another generation, and a claim against the old cursor fails. Generations only grow, so the cursor never returns to
+//!   another generation, and a take against the old cursor fails. Generations only grow, so the cursor never returns to
 //!   an earlier value.
 //! - *A slot that another tag has taken.* The **slot generation** identifies the owner of the buffers. The slot
 //!   generation changes first, and the cursor moves afterwards. A taker reads the cursor before the slot generation. A
-//!   taker that sees the new cursor therefore sees the new slot generation, and the claim of any other taker fails.
+//!   taker that sees the new cursor therefore sees the new slot generation, and the take of any other taker fails.
 //!
 //! Only one process at a time may publish a range, clear the buffers or hand them over; the callers of these functions
 //! hold a lock. Takers need no lock, and never wait for a lock.
@@ -164,7 +164,7 @@ const fn low(number: u64) -> u32 {
     (number & OFFSETS) as u32
 }
 
-/// Returns the next generation. Generations repeat after four thousand million ranges. No claim takes that long.
+/// Returns the next generation. Generations repeat after four thousand million ranges. No take lasts that long.
 const fn after(generation: u64) -> u64 {
     (generation + 1) & OFFSETS
 }
@@ -206,10 +206,10 @@ impl Segment {
                 continue;
             };
             let count = want.get().min(supply.range.count - used);
-            let claimed = cursor(generation, used + count);
-            // Release: the buffer is read before the claim becomes visible. Acquire: after a lost race, the next read sees
+            let taken = cursor(generation, used + count);
+            // Release: the buffer is read before the take becomes visible. Acquire: after a lost race, the next read sees
             // the range at the new cursor.
-            match self.cursor.0.compare_exchange_weak(seen, claimed, Ordering::AcqRel, Ordering::Acquire) {
+            match self.cursor.0.compare_exchange_weak(seen, taken, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => {
                     debug_assert!(
                         count > 0 && used + count <= supply.range.count,
@@ -247,7 +247,7 @@ impl Segment {
         if stamp != self.stamp() || supply.range.count == 0 {
             return false;
         }
-        // Acquire: sessions that claimed ids of the old range have read the buffer before it is overwritten.
+        // Acquire: sessions that taken ids of the old range have read the buffer before it is overwritten.
         let (current, _) = split(self.cursor.0.load(Ordering::Acquire));
         let next = after(current);
         let buffer = self.buffer(next);
@@ -308,7 +308,7 @@ impl Segment {
         loop {
             let seen = self.cursor.0.load(Ordering::Acquire);
             let buffer_states = self.buffer_states_at(seen);
-            // This read-modify-write acts as a fence, like a taker's claim: the loads above cannot see values of a later
+            // This read-modify-write acts as a fence, like a taker's take: the loads above cannot see values of a later
             // cursor.
             if split(self.cursor.0.fetch_add(0, Ordering::AcqRel)).0 == split(seen).0 {
                 return buffer_states;

@@ -27,7 +27,7 @@ macro_rules! without {
 
 without! {
     a_registry_that_was_set_back_repeats_ids: Received issues_twice;
-    what_is_handed_out_before_it_is_noted_comes_again: ReceivedFirst issues_twice;
+    what_is_handed_out_before_it_is_recorded_comes_again: ReceivedFirst issues_twice;
     a_former_primary_repeats_ids: Timeline issues_twice;
     a_registry_made_of_a_dump_repeats_ids: Identity issues_twice;
     rows_that_are_no_shares_repeat_ids: Share issues_twice;

@@ -212,7 +212,7 @@ fn a_holder_below_the_end_of_the_lease_before_repeats_ids() {
 }
 
 #[test]
-fn a_lease_found_by_its_claim_begins_where_it_was_leased() {
+fn a_lease_found_by_its_pending_token_begins_where_it_was_leased() {
     needs(Guard::PendingTokenStart, |seed| succeeds_one_cut_off(seed, true));
 }
 
@@ -368,12 +368,12 @@ fn taken_by_one_that_ends(seed: u64) -> u64 {
 }
 
 #[test]
-fn a_claim_drawn_anew_costs_a_worker_id() {
+fn a_pending_token_drawn_anew_costs_a_worker_id() {
     needs(Guard::KeepPendingToken, |seed| taken_by_one_that_ends(seed) > 1);
 }
 
 #[test]
-fn a_claim_that_is_not_written_first_costs_a_worker_id() {
+fn a_pending_token_that_is_not_written_first_costs_a_worker_id() {
     needs(Guard::PendingTokenFirst, |seed| taken_by_one_that_ends(seed) > 1);
 }
 

@@ -10,9 +10,9 @@
 pub mod calls;
 pub mod database;
 mod databases;
+pub mod generations;
 mod held;
 pub mod judge;
-pub mod lives;
 pub mod load;
 mod processes;
 pub mod story;

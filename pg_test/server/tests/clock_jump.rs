@@ -195,7 +195,7 @@ fn an_accepted_clock_ends_a_lease_and_another_is_leased() -> Result<()> {
 }
 
 #[test]
-fn a_clock_that_could_not_be_noted_is_not_followed() -> Result<()> {
+fn a_clock_that_could_not_be_recorded_is_not_followed() -> Result<()> {
     let (server, mut client) = builder().with_session()?;
     let mut taken = vec![next(&mut client)?];
     server.set_clock("+2y")?;

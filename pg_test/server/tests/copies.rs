@@ -233,14 +233,14 @@ fn a_backup_put_back_under_auto_leases_another_id_at_once() -> Result<()> {
     let backup = server.keep()?;
     server.start_again()?;
     let worker_before = worker(&mut server.connect("postgres")?, taken[0])?;
-    for life in 0..3 {
+    for round in 0..3 {
         taken.extend(take(&mut server.connect("postgres")?, 2000)?);
         server.stop(Shutdown::Fast)?;
         server.put_back(&backup, true, |_| From::Old)?;
         server.start_again()?;
         let mut client = server.connect("postgres")?;
         let first = wait_for_id(&mut client)?;
-        assert_ne!(worker(&mut client, first)?, worker_before, "life {life}");
+        assert_ne!(worker(&mut client, first)?, worker_before, "round {round}");
         taken.push(first);
     }
     ids::unique(taken)

@@ -313,13 +313,13 @@ fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
     assert_eq!(refused, [5, 6, 7, 8]);
     let message = "no slot is free for another layout of this database";
     client.explained("select snowflake_nextval('g8')", &SqlState::CONFIGURATION_LIMIT_EXCEEDED, message)?;
-    for (database, place) in [("shop", 4), ("bank", 5), ("post", 6), ("mall", 7)] {
+    for (database, slot) in [("shop", 4), ("bank", 5), ("post", 6), ("mall", 7)] {
         server.create_database(database)?;
         let mut other = server.connect(database)?;
-        create(&mut other, "web", &layout(20 + place))?;
+        create(&mut other, "web", &layout(20 + slot))?;
         other.one::<i64>("select snowflake_nextval('web')")?;
-        let found = other.one::<i32>("select place from snowflake_ids.generator_status")?;
-        assert_eq!(usize::try_from(found)?, place);
+        let found = other.one::<i32>("select slot from snowflake_ids.generator_status")?;
+        assert_eq!(usize::try_from(found)?, slot);
     }
     // No slot is left, so a new database takes a slot from the database with the most slots.
     server.create_database("late")?;

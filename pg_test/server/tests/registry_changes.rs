@@ -183,7 +183,7 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     changer.run(&format!("begin; select snowflake_ids.use_registry('{NAME}')"))?;
     client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
     let (taken, _) = refused_with(&mut client, "t", &["its ids cannot be recorded here"])?;
-    assert!(taken.is_empty(), "ids go on although none can be noted");
+    assert!(taken.is_empty(), "ids go on although none can be recorded");
     let lost = registry.one::<i64>(max_id)? - before;
     assert!(lost <= 20, "{lost} ids");
     changer.run("rollback")?;
@@ -196,7 +196,7 @@ fn while_a_node_is_being_changed_its_calls_use_up_no_ids_of_the_registry(
     let (before, began) = (registry.one::<i64>(max_id)?, Instant::now());
     client.run("set snowflake_ids.segment_wait_timeout = '2s'")?;
     let refused = |_| client.error("select segment_nextval('t')").is_ok();
-    assert!((0..100).any(refused), "ids go on although none can be noted");
+    assert!((0..100).any(refused), "ids go on although none can be recorded");
     let lost = registry.one::<i64>(max_id)? - before;
     let most = 40 + 10 * i64::try_from(began.elapsed().as_secs())?;
     assert!(lost <= most, "{lost} ids of {most}");

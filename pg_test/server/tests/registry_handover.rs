@@ -41,7 +41,7 @@ fn local_tags_are_handed_over_with_their_terms_and_go_on_above_their_ids(
         if !["behind", "ahead"].contains(&tag) {
             assert_eq!(row::<String>(&mut at_registry, tag, DEFINITION)?, definition?, "{tag}");
         }
-        assert!(received(&mut client, tag)? >= taken[taken.len() - 1], "{tag}: not noted as received");
+        assert!(received(&mut client, tag)? >= taken[taken.len() - 1], "{tag}: not recorded as received");
         assert!(row::<i64>(&mut at_registry, tag, "max_id")? >= taken[taken.len() - 1], "{tag}");
     }
     assert!(next(&mut client, "ahead")? > 5000);

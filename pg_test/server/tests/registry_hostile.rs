@@ -46,9 +46,9 @@ fn lease(host: &str, token: u32, except: &str, layout: &str, capacity: u32) -> S
     ))
 }
 
-fn reserve(floor: &str, share: &str) -> String {
+fn reserve(high_water_mark: &str, share: &str) -> String {
     question(&format!(
-        r#"{{"Reserve":[{{"tag":"t","create":false,"demand":{{"saved_range":null,"pace":{{"step":0,"multiplier":1}},"lasted":null,"target":{{"secs":900,"nanos":0}},"waited_lately":false,"prefetch":50,"floor":{floor},"received":null,"share":{share}}}}}]}}"#
+        r#"{{"Reserve":[{{"tag":"t","create":false,"demand":{{"saved_range":null,"pace":{{"step":0,"multiplier":1}},"lasted":null,"target":{{"secs":900,"nanos":0}},"waited_lately":false,"prefetch":50,"high_water_mark":{high_water_mark},"received":null,"share":{share}}}}}]}}"#
     ))
 }
 
@@ -108,7 +108,7 @@ fn what_no_server_asks_is_refused_and_changes_nothing(server: &mut Server) -> Re
     // The end of bigint is refused too, but by a response with the reason.
     let told = ask(&mut shard, &reserve("[0,9223372036854775806]", "null"))?
         .map_err(|error| anyhow::anyhow!("{error:?}"))?;
-    assert!(told.contains("Floor"), "{told}");
+    assert!(told.contains("HighWaterMark"), "{told}");
     assert_eq!(content(&mut client)?, before);
     let error = shard.error("select snowflake_ids.registry_take_over('{}')")?;
     assert_eq!(error.code(), &denied, "{error:?}");

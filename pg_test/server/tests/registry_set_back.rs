@@ -202,14 +202,14 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
     let mut client = cluster.session()?;
     take(&mut client, "t", 5)?;
     settled(&mut client, "t")?;
-    let noted = |client: &mut Client, period: &str| {
+    let recorded = |client: &mut Client, period: &str| {
         client
             .batch_execute(&format!("update snowflake_ids.received set period = {period}, max_id = 1000000"))
     };
     // These days are over, or have not begun, in every time zone of the test.
-    noted(&mut client, "current_date - 3")?;
+    recorded(&mut client, "current_date - 3")?;
     client.run(JOIN)?;
-    noted(&mut client, "current_date + 3")?;
+    recorded(&mut client, "current_date + 3")?;
     refused(
         &cluster.registry,
         &mut client,
@@ -217,7 +217,7 @@ fn days_count_as_they_do_for_a_reservation() -> Result<()> {
         "t",
         &["Ids of a later period, up to 1000000, were received"],
     )?;
-    noted(&mut client, "null")?;
+    recorded(&mut client, "null")?;
     refused(&cluster.registry, &mut client, JOIN, "t", &["The tag now starts over each day, month or year"])?;
     client.run("delete from snowflake_ids.received")?;
     client.run(JOIN)?;

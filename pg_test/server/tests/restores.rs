@@ -69,22 +69,22 @@ fn all() -> Vec<Mix> {
 }
 
 /// A server, and all snowflake ids that it has issued, with whichever files.
-struct Lives {
+struct Course {
     server: Server,
     snowflakes: HashSet<i64>,
 }
 
-impl Lives {
+impl Course {
     fn begin(builder: Builder) -> Result<Self> {
         let builder =
             builder.false_clock().set("snowflake_ids.layout", LAYOUT).set("snowflake_ids.max_drift", "2h");
         let (server, mut client) = builder.with_session()?;
         create(&mut client, "orders", "")?;
         client.run("create table orders (id bigint primary key)")?;
-        let mut lives = Self { server, snowflakes: HashSet::new() };
-        lives.live()?;
-        lives.server.set_clock(CLOCK)?;
-        Ok(lives)
+        let mut course = Self { server, snowflakes: HashSet::new() };
+        course.live()?;
+        course.server.set_clock(CLOCK)?;
+        Ok(course)
     }
 
     /// Takes snowflake ids and ids of a tag.
@@ -150,9 +150,9 @@ fn follow_errors(client: &mut Client) -> Result<()> {
 }
 
 fn go_through(builder: Builder, mixes: &[Mix]) -> Result<()> {
-    let mut lives = Lives::begin(builder)?;
+    let mut course = Course::begin(builder)?;
     for mix in mixes {
-        lives.go_through(*mix).with_context(|| format!("{mix:?}"))?;
+        course.go_through(*mix).with_context(|| format!("{mix:?}"))?;
     }
     Ok(())
 }

@@ -23,25 +23,25 @@ fn one_of_the_same_oid_shares_no_id_with_the_dropped_one() -> Result<()> {
     server.create_database("shop")?;
     create(&mut server.connect("shop")?, "orders", "")?;
     create(&mut server.connect("shop")?, "bills", "")?;
-    for life in 0..2 {
-        client.run(&format!("create database life oid = {OID} template shop"))?;
-        let mut inside = server.connect("life")?;
+    for round in 0..2 {
+        client.run(&format!("create database again oid = {OID} template shop"))?;
+        let mut inside = server.connect("again")?;
         let mut taken = take(&mut inside, "orders", 1500)?;
-        ensure!(taken[0] == 1, "life {life} begins with {}", taken[0]);
+        ensure!(taken[0] == 1, "round {round} begins with {}", taken[0]);
         taken.extend(take(&mut inside, "orders", 5000)?);
         ids::unique(taken)?;
         // A rolled-back transaction in the dropped database does not raise the ids of the new database either.
-        if life == 0 {
+        if round == 0 {
             inside.run("begin; select snowflake_ids.segment_set('bills', 5000)")?;
             next(&mut inside, "bills")?;
             inside.run("rollback")?;
-            ensure!(next(&mut inside, "bills")? > 5000, "the floor holds in its own life");
+            ensure!(next(&mut inside, "bills")? > 5000, "the high-water mark holds in its own database");
         } else {
             let first = next(&mut inside, "bills")?;
-            ensure!(first == 1, "bills of life {life} begin with {first}");
+            ensure!(first == 1, "bills of round {round} begin with {first}");
         }
         drop(inside);
-        client.run("drop database life with (force)")?;
+        client.run("drop database again with (force)")?;
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use snowflake_ids_server_tests::segments::{create, take};
 use snowflake_ids_server_tests::{Server, sql::Session};
 
 #[test]
-fn the_extension_dropped_and_created_again_gives_nothing_of_its_former_life() -> Result<()> {
+fn the_extension_dropped_and_created_again_gives_nothing_of_before() -> Result<()> {
     let server = Server::builder().start()?;
     create(&mut server.session()?, "t", "step => 10")?;
     let mut clients = server.sessions("postgres", 3)?;

@@ -107,9 +107,7 @@ fn under_load(
     Ok(taken.concat())
 }
 
-fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives(
-    server: &mut Server,
-) -> Result<()> {
+fn a_tag_dropped_and_created_again_and_again_gives_nothing_of_before(server: &mut Server) -> Result<()> {
     create(&mut server.session()?, "t", "step => 10")?;
     let taken = under_load(server, Worker::HeldUp, |client, round| {
         let again = format!(
@@ -161,7 +159,7 @@ fn ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again(
 #[test]
 fn changes_again_and_again_repeat_nothing() -> Result<()> {
     Server::builder().cases(cases![
-        a_tag_dropped_and_created_again_and_again_gives_nothing_of_its_former_lives,
+        a_tag_dropped_and_created_again_and_again_gives_nothing_of_before,
         altering_a_tag_again_and_again_repeats_no_id,
         ids_of_changes_that_are_committed_or_rolled_back_by_turns_do_not_come_again
     ])

@@ -1,12 +1,12 @@
 //! The databases of the test, their contents, and the generations of their tags.
 
-use super::lives::Lives;
+use super::generations::Generations;
 use anyhow::Result;
 use postgres::{Client, Config, NoTls};
 use snowflake_ids_server_tests::Server;
 use std::sync::atomic::AtomicUsize;
 
-/// Tags whose ids are collected, in the order of [`Database::lives`]: the tag of a table that keeps all rows, a tag that is
+/// Tags whose ids are collected, in the order of [`Database::generations`]: the tag of a table that keeps all rows, a tag that is
 /// dropped and set back, an attached table's tag, and a dated tag.
 pub const TAGS: [&str; 4] = ["t", "u", "public.a", "d"];
 pub const T: usize = 0;
@@ -46,7 +46,7 @@ pub const UNSURE: usize = usize::MAX;
 pub struct Database {
     pub number: usize,
     pub name: String,
-    pub lives: [Lives; TAGS.len()],
+    pub generations: [Generations; TAGS.len()],
     /// The scope within which the database's ids may not repeat. A scope may belong to one database or to several. During changes
     /// the scope is [`UNSURE`].
     pub scope: AtomicUsize,
@@ -61,27 +61,34 @@ impl Database {
         // Sessions wait only briefly for locks and ids.
         config.options("-c lock_timeout=2s -c statement_timeout=0 -c snowflake_ids.segment_wait_timeout=2s -c client_min_messages=warning");
         let (name, scope) = (name.to_owned(), AtomicUsize::new(number));
-        Self { number, name, lives: Default::default(), scope, scope_changes: AtomicUsize::new(0), config }
+        Self {
+            number,
+            name,
+            generations: Default::default(),
+            scope,
+            scope_changes: AtomicUsize::new(0),
+            config,
+        }
     }
 
     /// Declares that new generations of these tags may begin at any moment.
     pub fn open(&self, tags: &[usize]) {
         for tag in tags {
-            self.lives[*tag].open();
+            self.generations[*tag].open();
         }
     }
 
     /// Declares that the new generations have begun.
     pub fn confirm(&self, tags: &[usize]) {
         for tag in tags {
-            self.lives[*tag].confirm();
+            self.generations[*tag].confirm();
         }
     }
 
     /// Declares that the new generations have not begun, and will not begin.
     pub fn retract(&self, tags: &[usize]) {
         for tag in tags {
-            self.lives[*tag].retract();
+            self.generations[*tag].retract();
         }
     }
 

@@ -93,14 +93,14 @@ impl World {
                 };
             }
             Held::Prepared { database, name, begins } => {
-                let lives = Arc::clone(&self.databases[database]);
+                let generations = Arc::clone(&self.databases[database]);
                 let begins = begins && how == "commit";
                 if begins {
-                    lives.open(&[U]);
+                    generations.open(&[U]);
                 }
                 self.must(&self.name(database), &format!("{how} prepared '{name}'"))?;
                 if begins {
-                    lives.confirm(&[U]);
+                    generations.confirm(&[U]);
                 }
             }
             Held::Closed { database } => {

@@ -2,8 +2,8 @@
 
 use super::calls;
 use super::database::{Database, TAGS, UNSURE};
+use super::generations::{self, Given};
 use super::judge::{describe, is_expected};
-use super::lives::{self, Given};
 use anyhow::bail;
 use postgres::{Client, Error};
 use snowflake_ids_server_tests::load::Taken as Ids;
@@ -111,7 +111,7 @@ impl All {
     /// Checks that no id was given twice.
     pub fn unique(&self) -> anyhow::Result<()> {
         println!("{} segment ids, {} snowflake ids", self.segments.len(), self.snowflakes.ids.len());
-        lives::unique(&self.segments)?;
+        generations::unique(&self.segments)?;
         self.of_one.values().try_for_each(Ids::unique)?;
         self.snowflakes.unique()
     }
@@ -164,7 +164,7 @@ impl Session {
 
     fn call(&mut self, client: &mut Client) -> Result<(), Error> {
         let earliest: [u32; TAGS.len()] =
-            std::array::from_fn(|tag| self.orders.database.lives[tag].earliest());
+            std::array::from_fn(|tag| self.orders.database.generations[tag].earliest());
         let database = Arc::clone(&self.orders.database);
         let changes = database.scope_changes.load(Ordering::SeqCst);
         let scope = database.scope.load(Ordering::SeqCst);
@@ -180,7 +180,7 @@ impl Session {
             ids.extend(taken.ids);
             return Ok(());
         };
-        let (at, latest) = (self.now(), self.orders.database.lives[tag].latest());
+        let (at, latest) = (self.now(), self.orders.database.generations[tag].latest());
         let (session, database) = (self.orders.number, scope);
         if !is_sure {
             return Ok(());

@@ -132,7 +132,7 @@ impl World {
         match took {
             Ok(ids) => {
                 self.story.tell(format!("{name}: begin; {change}; took {ids:?}; rollback"));
-                let given = |id| super::lives::Given { id, ..before };
+                let given = |id| super::generations::Given { id, ..before };
                 self.own.extend(ids.into_iter().map(given));
             }
             Err(error) => drop(self.became::<()>(&format!("{name}: {change}, ids, rollback"), Err(error))?),

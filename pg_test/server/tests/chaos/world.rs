@@ -1,9 +1,9 @@
 //! The server, its sessions, things left open, and the outcomes of actions.
 
 use super::database::{ALL, CONTENTS, D, Database, U};
+use super::generations::Given;
 use super::held::Held;
 use super::judge::{describe, is_expected};
-use super::lives::Given;
 use super::load::{Load, Orders};
 use super::story::Story;
 use anyhow::{Result, bail};
@@ -161,15 +161,15 @@ impl World {
         tags: &[usize],
         what: impl FnOnce(&mut Self) -> Result<Outcome>,
     ) -> Result<Outcome> {
-        let lives = Arc::clone(&self.databases[database]);
-        lives.open(tags);
+        let generations = Arc::clone(&self.databases[database]);
+        generations.open(tags);
         let outcome = what(self)?;
         match outcome {
             Outcome::Done => {
-                lives.confirm(tags);
+                generations.confirm(tags);
                 self.use_up(database)?;
             }
-            Outcome::Refused => lives.retract(tags),
+            Outcome::Refused => generations.retract(tags),
             Outcome::Unknown => self.replace(database)?,
         }
         Ok(outcome)
@@ -182,7 +182,7 @@ impl World {
         }
         let took = self.databases[database].connect().and_then(|mut client| {
             client.batch_execute("insert into t (note) select 'many' from generate_series(1, 1500)")?;
-            let earliest = self.databases[database].lives[U].earliest();
+            let earliest = self.databases[database].generations[U].earliest();
             let rows = client.query("select segment_nextvals('u', 500)", &[])?;
             rows.iter()
                 .map(|row| Ok(Given { earliest, ..self.given(database, U, row.try_get(0)?) }))
@@ -200,15 +200,15 @@ impl World {
         self.release_all(Some(database))?;
         let name = self.name(database);
         let tags = &ALL;
-        let lives = Arc::clone(&self.databases[database]);
-        lives.open(tags);
+        let generations = Arc::clone(&self.databases[database]);
+        generations.open(tags);
         for what in [
             format!("drop database if exists {name} with (force)"),
             format!("create database {name} template tpl"),
         ] {
             self.must("postgres", &what)?;
         }
-        lives.confirm(tags);
+        generations.confirm(tags);
         Ok(())
     }
 
@@ -228,14 +228,14 @@ impl World {
     /// Records an id that a session of the test itself got.
     pub fn given(&self, database: usize, tag: usize, id: i64) -> Given {
         debug_assert!(tag < D);
-        let lives = &self.databases[database].lives[tag];
+        let generations = &self.databases[database].generations[tag];
         let at = u64::try_from(self.story.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         Given {
             database,
             tag,
             id,
-            earliest: lives.earliest(),
-            latest: lives.latest(),
+            earliest: generations.earliest(),
+            latest: generations.latest(),
             session: usize::MAX,
             at,
         }

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The generations of a tag in a database, numbered from 0.
 #[derive(Debug, Default)]
-pub struct Lives {
+pub struct Generations {
     /// The earliest generation from which a session may now get ids.
     earliest: AtomicU32,
     /// The latest generation from which a session may now get ids.
     latest: AtomicU32,
 }
 
-impl Lives {
+impl Generations {
     /// Declares that a new generation may begin at any moment.
     pub fn open(&self) {
         self.latest.fetch_add(1, Ordering::SeqCst);
@@ -60,7 +60,7 @@ pub struct Given {
 impl Display for Given {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { database, tag, id, earliest, latest, session, at } = self;
-        write!(f, "{id} of {} in d{database}, life {earliest} to {latest}, ", TAGS[*tag])?;
+        write!(f, "{id} of {} in d{database}, generation {earliest} to {latest}, ", TAGS[*tag])?;
         match session {
             &usize::MAX => write!(f, "to the test itself at {at} ms"),
             _ => write!(f, "to session {session} at {at} ms"),
@@ -86,9 +86,9 @@ pub fn unique(given: &[Given]) -> Result<()> {
 fn apart(given: &mut [Given]) -> bool {
     given.sort_by_key(|one| one.latest);
     let mut taken = Vec::with_capacity(given.len());
-    given.iter().all(|one| match (one.earliest..=one.latest).find(|life| !taken.contains(life)) {
-        Some(life) => {
-            taken.push(life);
+    given.iter().all(|one| match (one.earliest..=one.latest).find(|generation| !taken.contains(generation)) {
+        Some(generation) => {
+            taken.push(generation);
             true
         }
         None => false,
@@ -96,7 +96,7 @@ fn apart(given: &mut [Given]) -> bool {
 }
 
 #[test]
-fn ids_of_one_life_are_told_from_those_of_two() {
+fn ids_of_one_generation_are_told_from_those_of_two() {
     let given = |earliest, latest| Given { database: 0, tag: 0, id: 7, earliest, latest, session: 0, at: 0 };
     assert!(unique(&[given(0, 0), given(1, 1)]).is_ok());
     assert!(unique(&[given(0, 1), given(0, 1)]).is_ok());

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # release-trees.sh FOLDER: makes the repositories FOLDER/apt and FOLDER/yum of the packages in FOLDER, for a host that serves
-# FOLDER at RELEASE_URL. RELEASE_KEY names the gpg key that signs them and FOLDER/SHA256SUMS. A client needs only the file
-# snowflake_ids.sources or snowflake_ids.repo in them. Skipped without RELEASE_KEY.
+# FOLDER at RELEASE_URL. Without RELEASE_URL, this machine's apt and dnf can use FOLDER itself. RELEASE_KEY names the gpg key that
+# signs them and FOLDER/SHA256SUMS. A client needs only the file snowflake_ids.sources or snowflake_ids.repo in them. Skipped
+# without RELEASE_KEY.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
 source "$(dirname "$0")/demo-lib.sh"
@@ -11,7 +12,7 @@ if [[ -z ${RELEASE_KEY-} ]]; then
   echo "repositories: skipped, RELEASE_KEY names no key"
   exit 0
 fi
-url=${RELEASE_URL:-https://example.org/snowflake_ids}
+url=${RELEASE_URL:-file://$(realpath "$folder")}
 title='snowflake_ids, ids for PostgreSQL'
 
 sign() { gpg --batch --yes --quiet --local-user "$RELEASE_KEY" --armor "$@"; }

@@ -298,7 +298,7 @@ fn layouts_that_have_no_place_left_are_refused() -> Result<()> {
 
 /// The limit holds for any number of layouts and any number of attempts.
 #[test]
-fn a_database_that_asks_for_all_places_leaves_some_to_others() -> Result<()> {
+fn a_database_that_asks_for_all_slots_leaves_some_to_others() -> Result<()> {
     let server = Server::builder().set("snowflake_ids.max_generators", "8").start()?;
     let layout = |number: usize| format!("41/0/10/12 epoch=2020-01-{number:02}");
     let mut client = server.session()?;

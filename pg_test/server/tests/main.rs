@@ -86,7 +86,7 @@ mod segment_extension;
 mod segment_extension_live;
 mod segment_format;
 mod segment_full;
-mod segment_high_water_mark;
+mod segment_marks;
 mod segment_locked;
 mod segment_mixed;
 mod segment_own;

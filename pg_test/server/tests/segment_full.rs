@@ -43,7 +43,7 @@ fn slots(client: &mut Client, column: &str) -> Result<i64> {
 /// A tag that loses its slot loses about as many ids as it used. If each of 1,000 tags lost a whole step, a million ids would be
 /// lost.
 #[test]
-fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> Result<()> {
+fn a_thousand_tags_share_sixteen_slots_without_an_error_and_lose_few_ids() -> Result<()> {
     const SLOTS: i64 = 16;
     const STEP: i64 = 1_000;
     let (server, mut client) = with_slots(16)?;
@@ -72,7 +72,7 @@ fn a_thousand_tags_share_sixteen_places_without_an_error_and_lose_few_ids() -> R
     assert!(reserved <= most, "{reserved} ids are reserved for {given}");
 
     assert_eq!(slots(&mut client, "slots")?, SLOTS);
-    assert!(slots(&mut client, "places_in_use")? <= SLOTS);
+    assert!(slots(&mut client, "slots_in_use")? <= SLOTS);
     let [hits, misses, evictions] =
         ["hits", "misses", "evictions"].map(|column| slots(&mut client, &format!("slot_{column}_total")));
     let (hits, misses, evictions) = (hits?, misses?, evictions?);
@@ -110,7 +110,7 @@ fn a_login_that_calls_thousands_of_tags_in_turns_disturbs_no_other() -> Result<(
 }
 
 #[test]
-fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
+fn calls_that_wait_hold_no_slots_that_others_want() -> Result<()> {
     const HELD: usize = 2 * TAGS;
     let server = &mut Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = server.session()?;
@@ -133,12 +133,12 @@ fn calls_that_wait_hold_no_places_that_others_want() -> Result<()> {
         }
     }
     // Each waiting call keeps its slot until the call ends.
-    assert!(slots(&mut client, "places_in_use")? >= i64::try_from(HELD)?);
+    assert!(slots(&mut client, "slots_in_use")? >= i64::try_from(HELD)?);
     locker.run("rollback")?;
     for call in calls {
         assert_eq!(call.ended()?, 1);
     }
-    assert!(slots(&mut client, "places_in_use")? <= i64::try_from(TAGS)?);
+    assert!(slots(&mut client, "slots_in_use")? <= i64::try_from(TAGS)?);
     Ok(())
 }
 
@@ -168,7 +168,7 @@ fn a_bound_sequence_with_an_increment_gets_its_run_without_a_free_place() -> Res
 }
 
 #[test]
-fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<()> {
+fn a_dropped_tag_and_a_dropped_database_leave_their_slots_at_once() -> Result<()> {
     let server = Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = full(&server)?;
     client.run("select snowflake_ids.segment_drop('t2')")?;
@@ -176,7 +176,7 @@ fn a_dropped_tag_and_a_dropped_database_leave_their_places_at_once() -> Result<(
     for name in ["t0", "t1", "t3", "t4"] {
         client.run(&format!("select snowflake_ids.segment_drop('{name}')"))?;
     }
-    assert_eq!(slots(&mut client, "places_in_use")?, 0);
+    assert_eq!(slots(&mut client, "slots_in_use")?, 0);
     server.create_database("a")?;
     {
         let mut in_a = server.connect("a")?;
@@ -213,7 +213,7 @@ fn tags_that_take_turns_on_one_place_go_on_where_they_were() -> Result<()> {
 
 /// The server records the ids of rolled-back transactions for at least 1,024 tags. These records take no slot.
 #[test]
-fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()> {
+fn notes_of_rollbacks_take_no_slots_and_one_too_many_is_told_of() -> Result<()> {
     const NOTES: usize = 1_024;
     let server = &mut Server::builder().set("snowflake_ids.max_tags", &TAGS.to_string()).start()?;
     let mut client = server.session()?;
@@ -239,7 +239,7 @@ fn notes_of_rollbacks_take_no_places_and_one_too_many_is_told_of() -> Result<()>
         "could not save the high-water mark of segment tag \"t1024\"",
     )?;
     rolled_back.run("rollback")?;
-    assert_eq!(slots(&mut client, "places_in_use")?, 0);
+    assert_eq!(slots(&mut client, "slots_in_use")?, 0);
     assert_eq!(next(&mut client, &format!("t{}", NOTES + 2))?, 1);
     for number in [0, 1, 500, NOTES - 1] {
         assert_eq!(next(&mut client, &format!("t{number}"))?, 102);

@@ -52,7 +52,7 @@ with_version() {
     dpkg-deb --raw-extract "$package" "$unpacked"
     sed -i "/^Version: /$expression" "$unpacked/DEBIAN/control"
     scripts=$unpacked/usr/share/postgresql/$major/extension
-    if grep -qx "Version: $before-1" "$unpacked/DEBIAN/control" && [[ -d $scripts ]]; then
+    if grep -qx "Version: $before-1" "$unpacked/DEBIAN/control" && [[ -d $scripts && -n $older_sql ]]; then
       # The package has this library, but the SQL of the release before.
       sed -i "s/^default_version = .*/default_version = '$before'/" "$scripts/snowflake_ids.control"
       rm "$scripts"/snowflake_ids--*.sql
@@ -133,7 +133,11 @@ echo "made in $((SECONDS - started)) seconds, $(as_root du -sm "$work/chroot" | 
 
 say "repositories"
 need_packages apt-utils createrepo-c gpg gpg-agent rpm
-before=$(find sql -maxdepth 1 -name 'snowflake_ids--*--*.sql' | sort --version-sort | tail -n 1 | sed -E 's/.*--(.*)--.*/\1/')
+# Git has the install script of the last release. Before the first one, the older package has this SQL, too.
+version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' Cargo.toml)
+older_sql=$(git ls-files 'sql/install/snowflake_ids--*.sql' | sed -E 's/.*--(.*)\.sql/\1/' | { grep -vxF "$version" || true; } |
+  sort --version-sort | tail -n 1)
+before=${older_sql:-0.9}
 make_key
 "$here/package-rpm.sh" "$built" "$folder"
 mkdir "$work/files"
@@ -157,4 +161,4 @@ say "installing into it"
 # Servers in the root end with this process.
 as_root unshare --mount --pid --ipc --fork --kill-child --mount-proc="$work/chroot/proc" \
   chroot "$work/chroot" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-  bash /packages/inside.sh "$major" "$before"
+  bash /packages/inside.sh "$major" "$before" "${older_sql:-$version}"

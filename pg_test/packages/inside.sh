@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# inside.sh MAJOR OLDER: devtools/test-packages.sh runs this script in the fresh root. /packages/files is what the host of a
-# release serves: repositories, and an archive. The apt repository also has the release OLDER. /packages/later has the same files, and
-# the next revision of the packages. README's first example is in /packages.
+# inside.sh MAJOR OLDER SQL: devtools/test-packages.sh runs this script in the fresh root. /packages/files is what the host of a
+# release serves: repositories, and an archive. The apt repository also has an older package of version OLDER, whose extension has
+# the version SQL. /packages/later has the same files, and the next revision of the packages. README's first example is in /packages.
 set -euo pipefail
 
-major=$1 older=$2
+major=$1 older=$2 older_sql=$3
 files=/packages/files
 name=postgresql-$major-snowflake-ids
 
@@ -124,19 +124,20 @@ query --command='INSERT INTO upgraded DEFAULT VALUES'
 [[ $(query --command="SELECT max(id) > $last, count(*) = count(DISTINCT n) FROM upgraded") == 't|t' ]] || fail "ids do not go on"
 ok "installed again, ids go on above the former ones"
 
-# Installs the release OLDER with its own database, and upgrades again.
+# Installs the package OLDER with a database of its own, and upgrades again.
 quietly apt-get install -q -y --allow-downgrades "$name=$older-1"
 server restart || fail "the server does not start with $older's package"
 query --command='CREATE DATABASE grown'
 query --dbname=grown --command='CREATE EXTENSION snowflake_ids' \
   --command='CREATE TABLE kept (id bigint PRIMARY KEY DEFAULT snowflake_nextval())' --command='INSERT INTO kept DEFAULT VALUES'
-[[ $(query --dbname=grown --command="SELECT extversion FROM pg_extension WHERE extname = 'snowflake_ids'") == "$older" ]] ||
+[[ $(query --dbname=grown --command="SELECT extversion FROM pg_extension WHERE extname = 'snowflake_ids'") == "$older_sql" ]] ||
   fail "the package of $older has another version of the extension"
 quietly apt-get upgrade -q -y
 server restart || fail "the server does not start after the upgrade from $older"
 query --dbname=grown --command='ALTER EXTENSION snowflake_ids UPDATE' --command='INSERT INTO kept DEFAULT VALUES' 2>>/packages/log ||
   fail "inserts after the upgrade from $older"
-[[ $(query --dbname=grown --command="SELECT count(*), (SELECT extversion <> '$older' FROM pg_extension WHERE extname = 'snowflake_ids') FROM kept") == '2|t' ]] ||
+[[ $(query --dbname=grown --command="SELECT count(*), (SELECT extversion = default_version FROM pg_extension JOIN pg_available_extensions ON name = extname
+    WHERE extname = 'snowflake_ids') FROM kept") == '2|t' ]] ||
   fail "the upgrade from $older"
 ok "apt upgrade from $older, and ALTER EXTENSION UPDATE"
 

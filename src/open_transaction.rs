@@ -53,7 +53,8 @@ fn record() {
     }
     let first = shared.own_transaction().and_then(OpenTransaction::first);
     if let (Some(first), Some(xid)) = (first, transaction::xid()) {
-        shared.ended.write().record(EndedTransaction { xid, first, database: server::database() });
+        let ended = EndedTransaction { xid, first, database: server::database() };
+        shared.ended.record(&mut shared.next_record.write(), ended);
     }
 }
 

@@ -111,19 +111,17 @@ fn find(
         snowflake::skip_at_once(shared);
     }
     let next = shared.frontier.publish(&shared.generator);
-    if !shared.ended.read().is_kept() {
-        let next_xid = snapshot::next_xid();
-        shared.ended.write().keep_from(next_xid);
+    if !shared.ended.is_kept() {
+        shared.ended.keep_from(snapshot::next_xid());
     }
     // Announcements are read before records, because an ending transaction is recorded before its announcement is
     // cleared.
     let database = server::database();
     let open = shared.open.iter().filter_map(|open| open.first_in(database)).min();
-    let mut found = snapshot.room();
-    let (recorded, dropped) = shared.ended.read().unseen_by(snapshot, database, &mut found);
+    let Some(unseen) = shared.ended.unseen_by(snapshot, database) else { return Ok(None) };
     let is_known = |xid: &u64| snapshot::runs_in_process(*xid) || snapshot::was_rolled_back(*xid);
-    let is_complete = snapshot.unknown(dropped, &found).is_some_and(|unknown| unknown.iter().all(is_known));
-    let position = [open, recorded].into_iter().flatten().fold(next.position, Position::min);
+    let is_complete = snapshot.unknown(&unseen).is_some_and(|unknown| unknown.iter().all(is_known));
+    let position = [open, unseen.lowest].into_iter().flatten().fold(next.position, Position::min);
     let safe = || Safe {
         id: next.least_id(&shared.layout, position).cast_signed(),
         time: shared.layout.instant_of(position),

@@ -97,6 +97,8 @@ pub enum Guard {
     ToldKept,
     /// When the record of ended transactions drops one, it remembers that transactions may be missing.
     DroppedKnown,
+    /// A reader uses the record of an ended transaction only if no commit changed the record during the copy.
+    WholeRecord,
     /// All calls with one snapshot get the same safe position.
     OneAnswer,
 

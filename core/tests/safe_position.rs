@@ -2,20 +2,33 @@
 
 use super::rules::needs::needs;
 use snowflake_ids_core::generator::safe_position::{
-    Answers, EndedTransaction, EndedTransactions, Frontier, SnapshotTooOld, SnapshotXids,
+    Answers, EndedTransaction, EndedTransactions, Frontier, NextRecord, Record, SnapshotTooOld, SnapshotXids,
 };
 use snowflake_ids_core::generator::snowflake::NextPosition;
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::{Generator, Layout, NodeBits, Position, Rules, SequenceStart, UnixMicros};
 use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 const DATABASE: u32 = 5;
 
-/// A record of up to `room` transactions. The position that each transaction announced is a tenth of its xid.
+/// Empty records of up to `room` transactions.
+fn records(room: usize) -> EndedTransactions {
+    EndedTransactions::new((0..room).map(|_| Record::default()).collect::<Vec<_>>().leak())
+}
+
+/// A committed transaction. Its announced position is a tenth of its xid.
+fn transaction(xid: u64) -> EndedTransaction {
+    EndedTransaction { xid, first: Position(xid / 10), database: DATABASE }
+}
+
+/// Records of up to `room` transactions.
 fn recorded(room: usize, xids: impl IntoIterator<Item = u64>) -> EndedTransactions {
-    let mut ended = EndedTransactions::new(vec![EndedTransaction::default(); room].leak());
+    let (ended, mut next) = (records(room), NextRecord::default());
     for xid in xids {
-        ended.record(EndedTransaction { xid, first: Position(xid / 10), database: DATABASE });
+        ended.record(&mut next, transaction(xid));
     }
     ended
 }
@@ -30,9 +43,8 @@ fn unseen(
     snapshot: &SnapshotXids,
     database: u32,
 ) -> (Option<Position>, Option<Vec<u64>>) {
-    let mut found = snapshot.room();
-    let (lowest, dropped) = ended.unseen_by(snapshot, database, &mut found);
-    (lowest, snapshot.unknown(dropped, &found))
+    let unseen = ended.unseen_by(snapshot, database).unwrap();
+    (unseen.lowest, snapshot.unknown(&unseen))
 }
 
 #[test]
@@ -62,15 +74,66 @@ fn a_transaction_that_was_dropped_may_be_one_that_the_snapshot_does_not_see() {
 
 #[test]
 fn transactions_that_began_before_the_first_reader_are_unknown_unless_they_are_recorded() {
-    let mut ended = recorded(8, []);
-    assert!(!ended.is_kept());
+    let ended = recorded(8, [110]);
     ended.keep_from(120);
     assert!(ended.is_kept());
-    ended.record(EndedTransaction { xid: 110, first: Position(11), database: DATABASE });
     assert_eq!(
         unseen(&ended, &snapshot(130, &[50, 110, 125]), DATABASE),
         (Some(Position(11)), Some(vec![50]))
     );
+}
+
+/// Before the first reader has said which transactions are missing, a commit may already find a reader, and drop a record.
+#[test]
+fn transactions_are_kept_from_the_first_reader_on_even_if_records_were_dropped_before() {
+    let ended = recorded(2, [100, 110, 120]);
+    assert!(!ended.is_kept());
+    ended.keep_from(200);
+    assert!(ended.is_kept());
+    assert_eq!(
+        unseen(&ended, &snapshot(150, &[130]), DATABASE).1,
+        Some((150..=199).fold(vec![130], |mut all, xid| {
+            all.push(xid);
+            all
+        }))
+    );
+}
+
+/// Commits replace all records again and again while readers copy them. Fails if a reader gets a mixture of two records, or misses a
+/// transaction that it can neither see nor knows to be dropped.
+#[test]
+fn readers_beside_commits_copy_whole_records() {
+    const COMMITS: u64 = 200_000;
+    let ended = &records(64);
+    let (next, committed) = (&Mutex::new(NextRecord::default()), &AtomicU64::new(10));
+    let commits = || {
+        for _ in 0..COMMITS / 8 {
+            let mut next = next.lock().unwrap();
+            let xid = committed.load(Ordering::Relaxed) + 10;
+            ended.record(&mut next, transaction(xid));
+            committed.store(xid, Ordering::Release);
+        }
+    };
+    let (reads, failed) = thread::scope(|scope| {
+        let writers: Vec<_> = (0..8).map(|_| scope.spawn(commits)).collect();
+        let (mut reads, mut failed) = (0, 0);
+        while !writers.iter().all(thread::ScopedJoinHandle::is_finished) || reads < 100 {
+            let last = committed.load(Ordering::Acquire);
+            let since = last.saturating_sub(300).max(1);
+            reads += 1;
+            let Some(unseen) = ended.unseen_by(&snapshot(since, &[]), DATABASE) else {
+                failed += 1;
+                continue;
+            };
+            let lowest = unseen.found.iter().min().map(|xid| Position(xid / 10));
+            assert_eq!(unseen.lowest, lowest, "{unseen:?}");
+            for xid in (since..=last).filter(|xid| xid.is_multiple_of(10) && *xid >= 20) {
+                assert!(unseen.found.contains(&xid) || xid <= unseen.dropped, "{xid} is missing: {unseen:?}");
+            }
+        }
+        (reads, failed)
+    });
+    assert!(failed * 100 <= reads, "{failed} of {reads} reads failed");
 }
 
 fn answer(answers: &mut Answers<i32>, snapshot: &SnapshotXids, new: i32) -> Result<i32, SnapshotTooOld> {

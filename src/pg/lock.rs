@@ -38,8 +38,8 @@ pub enum For {
     Sweep,
     /// The high-water marks of tags, for ids of transactions that have not committed.
     HighWaterMarks,
-    /// The transactions that ended last.
-    EndedTransactions,
+    /// The record that the next ended transaction is written to.
+    NextRecord,
 }
 
 /// Requests the locks. Call only while the server computes the size of shared memory.

@@ -9,7 +9,7 @@ use crate::settings;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::error::NotReadyError;
 use snowflake_ids_core::generator::safe_position::{
-    EndedTransaction, EndedTransactions, OpenTransaction, RECORDED,
+    EndedTransactions, NextRecord, OpenTransaction, RECORDED, Record,
 };
 use snowflake_ids_core::server::issuer::{self, GeneratorSlot, Issuing, Occupancy};
 use snowflake_ids_core::{Clock, UnixMicros};
@@ -25,8 +25,10 @@ pub struct Shared {
     pub named_changes: AtomicU64,
     /// The announcements of all processes' transactions.
     pub open: &'static [OpenTransaction],
-    /// The transactions that ended last.
-    pub ended: RwLock<LwLock, EndedTransactions>,
+    /// The transactions that ended last. Readers take no lock.
+    pub ended: EndedTransactions,
+    /// The record of `ended` that the next commit writes. Only commits take this lock.
+    pub next_record: RwLock<LwLock, NextRecord>,
     /// The state lock, and the data that it guards.
     pub state_lock: RwLock<LwLock, Issuing>,
 }
@@ -60,10 +62,8 @@ fn make(rest: &mut Rest) -> Option<Shared> {
         tallies: rest.array(server::max_processes(), Tally::default),
         named_changes: AtomicU64::new(0),
         open: rest.array(server::max_processes(), OpenTransaction::default),
-        ended: RwLock::from_raw(
-            rest.lock(For::EndedTransactions),
-            EndedTransactions::new(rest.array(RECORDED, EndedTransaction::default)),
-        ),
+        ended: EndedTransactions::new(rest.array(RECORDED, Record::default)),
+        next_record: RwLock::from_raw(rest.lock(For::NextRecord), NextRecord::default()),
         state_lock: RwLock::from_raw(rest.lock(For::State), Issuing::new(occupancies)),
     })
 }

@@ -28,9 +28,12 @@
 //! the transaction's announcement or its record. A record counts if the reader's snapshot does not see the record's
 //! xid. Rolled-back transactions need no record, because they have no rows.
 //!
-//! *Dropping.* Shared memory has room for a fixed number of records, so a new record replaces the oldest one. While an
-//! old snapshot or a prepared transaction needs a dropped record, there is no safe position. The reader then gets no
-//! rows.
+//! *Dropping.* Shared memory has a fixed number of records, so a new record replaces the oldest one. While an old
+//! snapshot or a prepared transaction needs a dropped record, there is no safe position. The reader then gets no rows.
+//!
+//! *Copying.* Writers take turns under a lock for the few stores of one record. Readers take no lock: each record has a
+//! sequence number that is odd while the record changes, and a reader copies the record until the number is even and the
+//! same before and after. A number for the whole ring would starve readers on a busy server.
 //!
 //! *Other nodes.* The term of another node begins in a later tick than all published positions, also after a restart:
 //! see [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
@@ -40,7 +43,7 @@ use crate::generator::snowflake::{Generator, NextPosition};
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, pause};
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -141,71 +144,127 @@ pub struct EndedTransaction {
     pub database: u32,
 }
 
-/// The number of transactions for which the record has room: 96 KiB, which a busy server fills in some seconds.
+/// The number of transactions for which there is a record: 128 KiB, which a busy server fills in some seconds.
 pub const RECORDED: usize = 4_096;
+
+/// How often a reader tries to copy a record that is being written.
+const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
+
+/// The record of an ended transaction. Readers copy the record without a lock, so no commit waits for a reader.
+#[derive(Debug, Default)]
+pub struct Record {
+    /// A number that grows with each change. The number is odd while a writer changes the record.
+    sequence: AtomicU64,
+    /// The transaction id with its epoch; 0 if the record is unused.
+    xid: AtomicU64,
+    first: AtomicU64,
+    database: AtomicU64,
+}
+
+impl Record {
+    /// Writes the record. The caller holds the writers' lock, and neither waits nor fails between the odd and the even number.
+    fn write(&self, ended: EndedTransaction) {
+        let sequence = self.sequence.load(Ordering::Relaxed);
+        self.sequence.store(sequence + 1, Ordering::Relaxed);
+        // Release: a reader that sees one of the new values also sees the odd number.
+        self.xid.store(ended.xid, Ordering::Release);
+        self.first.store(ended.first.0, Ordering::Release);
+        self.database.store(ended.database.into(), Ordering::Release);
+        // Release: a reader that sees the even number also sees the new values.
+        self.sequence.store(sequence + 2, Ordering::Release);
+    }
+
+    /// Copies the record. Returns None if writers kept changing the record.
+    fn read(&self) -> Option<EndedTransaction> {
+        for attempt in 0..TRIES {
+            let before = self.sequence.load(Ordering::Acquire);
+            // Acquire: the number is read again after these values.
+            let (xid, first) = (self.xid.load(Ordering::Acquire), self.first.load(Ordering::Acquire));
+            let database = self.database.load(Ordering::Acquire);
+            let is_whole = before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before;
+            if is_whole || !holds(Guard::WholeRecord) {
+                let database = u32::try_from(database).unwrap_or_default();
+                return Some(EndedTransaction { xid, first: Position(first), database });
+            }
+            pause(attempt);
+        }
+        None
+    }
+}
+
+/// The number of the record that is written next. Writers share this number under a lock that no reader takes.
+#[derive(Debug, Default)]
+pub struct NextRecord(usize);
 
 /// The transactions that ended last.
 #[derive(Debug)]
 pub struct EndedTransactions {
-    /// A ring of transactions. The entry at `oldest` is overwritten next. An unused entry has xid 0.
-    recorded: &'static mut [EndedTransaction],
-    oldest: usize,
-    /// The highest xid that may be missing from the record; 0 before the first reader.
-    dropped: u64,
+    /// A ring of records. A new record replaces the oldest record.
+    records: &'static [Record],
+    /// The highest xid that may be missing from the records.
+    dropped: AtomicU64,
+    /// 1 since the first reader, otherwise 0.
+    kept: AtomicU64,
 }
 
 /// The largest number of xids from a snapshot's `xmax` to the highest dropped xid. A snapshot with more such xids has
 /// no safe position.
 const MAX_LATER: u16 = 64;
 
+/// The recorded transactions that a snapshot does not see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// The lowest announcement of these transactions in the reader's database.
+    pub lowest: Option<Position>,
+    /// The xids of these transactions.
+    pub found: Vec<u64>,
+    /// The highest xid that may be missing from the records.
+    pub dropped: u64,
+}
+
 impl EndedTransactions {
-    /// Returns an empty record.
-    pub fn new(room: &'static mut [EndedTransaction]) -> Self {
-        Self { recorded: room, oldest: 0, dropped: 0 }
+    /// Returns empty records.
+    pub fn new(records: &'static [Record]) -> Self {
+        Self { records, dropped: AtomicU64::new(0), kept: AtomicU64::new(0) }
     }
 
     /// Returns true if transactions are recorded, which begins with the first reader.
     pub fn is_kept(&self) -> bool {
-        self.dropped > 0
+        // Acquire: `dropped` is at least what `keep_from` has set.
+        self.kept.load(Ordering::Acquire) != 0
     }
 
     /// Begins to record transactions. Transactions with an xid below `next_xid` may be missing.
-    pub fn keep_from(&mut self, next_xid: u64) {
-        self.dropped = self.dropped.max(next_xid.saturating_sub(1));
+    pub fn keep_from(&self, next_xid: u64) {
+        self.dropped.fetch_max(next_xid.saturating_sub(1), Ordering::AcqRel);
+        self.kept.store(1, Ordering::Release);
     }
 
-    /// Records a transaction, before its announcement is cleared.
-    pub fn record(&mut self, ended: EndedTransaction) {
-        let room = self.recorded.len();
-        if let Some(entry) = self.recorded.get_mut(self.oldest) {
-            if holds(Guard::DroppedKnown) {
-                self.dropped = self.dropped.max(entry.xid);
-            }
-            *entry = ended;
-            self.oldest = (self.oldest + 1) % room;
+    /// Records a transaction, before its announcement is cleared. The caller holds the writers' lock, which guards `next`.
+    pub fn record(&self, next: &mut NextRecord, ended: EndedTransaction) {
+        let Some(record) = self.records.get(next.0) else { return };
+        // The xid is known to be dropped before it is overwritten.
+        if holds(Guard::DroppedKnown) {
+            self.dropped.fetch_max(record.xid.load(Ordering::Relaxed), Ordering::AcqRel);
         }
+        record.write(ended);
+        next.0 = (next.0 + 1) % self.records.len();
     }
 
-    /// Looks up the recorded transactions that a snapshot does not see. `found` gets the xids of these transactions
-    /// that are at or below the highest dropped xid. `found` never grows beyond its capacity, because nothing may be
-    /// allocated under the record's lock. Returns the lowest announcement of the transactions that are in `database`,
-    /// and the highest dropped xid.
-    pub fn unseen_by(
-        &self,
-        snapshot: &SnapshotXids,
-        database: u32,
-        found: &mut Vec<u64>,
-    ) -> (Option<Position>, u64) {
-        let mut lowest = None;
-        for ended in self.recorded.iter().filter(|ended| snapshot.is_running(ended.xid)) {
-            if ended.database == database {
-                lowest = Some(lowest.map_or(ended.first, |lowest: Position| lowest.min(ended.first)));
-            }
-            if ended.xid <= self.dropped && found.len() < found.capacity() {
+    /// Looks up the recorded transactions that a snapshot does not see. Returns None if a record could not be copied. Takes no
+    /// lock. A record that is replaced meanwhile counts as dropped, because the highest dropped xid is read last.
+    pub fn unseen_by(&self, snapshot: &SnapshotXids, database: u32) -> Option<Unseen> {
+        let (mut lowest, mut found) = (None, Vec::new());
+        for record in self.records {
+            let ended = record.read()?;
+            if snapshot.is_running(ended.xid) {
                 found.push(ended.xid);
+                if ended.database == database {
+                    lowest = Some(lowest.map_or(ended.first, |lowest: Position| lowest.min(ended.first)));
+                }
             }
         }
-        (lowest, self.dropped)
+        Some(Unseen { lowest, found, dropped: self.dropped.load(Ordering::Acquire) })
     }
 }
 
@@ -232,15 +291,11 @@ impl SnapshotXids {
         xid >= self.xmax || self.running.binary_search(&xid).is_ok()
     }
 
-    /// Returns an empty vector with room for the xids that [`EndedTransactions::unseen_by`] finds.
-    pub fn room(&self) -> Vec<u64> {
-        Vec::with_capacity(self.running.len() + usize::from(MAX_LATER))
-    }
-
-    /// Returns the xids that the snapshot does not see and that may have been dropped from the record. Returns None if
+    /// Returns the xids that the snapshot does not see and that may have been dropped from the records. Returns None if
     /// these xids are too many. A safe position exists only if each transaction with such an xid was rolled back, or
     /// still runs in a process that has an announcement.
-    pub fn unknown(&self, dropped: u64, found: &[u64]) -> Option<Vec<u64>> {
+    pub fn unknown(&self, Unseen { found, dropped, .. }: &Unseen) -> Option<Vec<u64>> {
+        let dropped = *dropped;
         if dropped >= self.xmax + u64::from(MAX_LATER) {
             return None;
         }

@@ -90,7 +90,9 @@ fn what_no_server_asks_is_refused_and_changes_nothing(server: &mut Server) -> Re
         (&denied, question(r#"{"Tags":{"after":null}}"#)),
         (
             &denied,
-            question(r#"{"HandOver":{"rows":[{"tag":"t","max_id":9223372036854775807}],"received":[],"share":null}}"#),
+            question(
+                r#"{"HandOver":{"rows":[{"tag":"t","max_id":9223372036854775807}],"received":[],"share":null}}"#,
+            ),
         ),
     ] {
         let refusal =

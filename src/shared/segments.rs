@@ -17,7 +17,15 @@ use snowflake_ids_core::tag::directory::{DatabaseShare, Directory, DirectoryEntr
 use snowflake_ids_core::tag::high_water_marks::HighWaterMarks;
 use snowflake_ids_core::tag::request_bitmap::{self, RequestBitmap};
 use snowflake_ids_core::tag::slot::Trouble;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
+
+/// The number of entries of the directory that a reader copies under one lock. Calls for ids, and workers that publish ids, wait
+/// for this lock.
+const PIECE: usize = 64;
+
+/// How often the counts of all tags are summed up if slots were given to other tags meanwhile.
+const SUMS: usize = 8;
 
 /// The least number of tags for which high-water marks can be kept, even if `max_tags` is lower.
 const HIGH_WATER_MARKS: usize = 1_024;
@@ -52,8 +60,12 @@ pub struct Segments {
     pub logged: RwLock<LwLock, LogLimit>,
     /// The last generation that was assigned to a slot. Each time a slot gets another tag, the slot gets a new generation.
     slot_generations: AtomicU64,
+    /// A number that grows as a slot begins to be given to another tag, to an odd number, and again as it ends.
+    hand_overs: AtomicU64,
     /// The sum of the statistics of tags that have no slot any more. Changed with the directory locked for writing.
     former: CountsCell,
+    /// The last sums that [`Self::counts_in_all`] has returned.
+    told: CountsCell,
 }
 
 pub static SEGMENTS: Shmem<Segments> = Shmem::new(c"snowflake_ids segments", make);
@@ -93,26 +105,46 @@ impl Segments {
         if slot.wanted.swap(0, Relaxed) > 0 {
             self.awaited.fetch_sub(1, Relaxed);
         }
+        self.hand_overs.fetch_add(1, AcqRel);
         self.former.add(slot.hand_over(self.new_slot_generation()));
+        self.hand_overs.fetch_add(1, AcqRel);
     }
 
-    /// Returns the statistics of all tags since server start, summed up, and the number of tags that have a slot.
-    pub fn counts_in_all(&self) -> (TagCounts, usize) {
-        let directory = self.directory.read();
-        let present =
-            directory.iter().filter_map(|(slot_index, _)| Some(self.slots.get(slot_index)?.counts_in_all()));
-        let counts: Vec<_> = present.chain([self.former.get()]).collect();
-        let in_use = counts.len() - 1;
-        (counts.into_iter().sum(), in_use)
+    /// Returns all tags that have a slot, with the indexes of their slots. Copies the tags in pieces, so tags that get or lose
+    /// their slots meanwhile may be missing.
+    pub fn tags(&self) -> impl Iterator<Item = (usize, TagKey)> {
+        (0..self.slots.len()).step_by(PIECE).flat_map(|from| {
+            let mut piece = Vec::with_capacity(PIECE);
+            let directory = self.directory.read();
+            let tag = |slot_index| Some((slot_index, *directory.get(slot_index)?));
+            piece.extend((from..from + PIECE).filter_map(tag));
+            piece
+        })
+    }
+
+    /// Returns the statistics of all tags since server start, summed up. Takes no lock. The sums never fall. While slots are
+    /// given to other tags all the time, returns the last sums.
+    pub fn counts_in_all(&self) -> TagCounts {
+        for _ in 0..SUMS {
+            let before = self.hand_overs.load(Acquire);
+            let counts = self.slots.iter().map(|slot| slot.counts_in_all());
+            let sum = counts.chain([self.former.get()]).sum();
+            fence(Acquire);
+            if before.is_multiple_of(2) && self.hand_overs.load(Relaxed) == before {
+                return self.told.raise(sum);
+            }
+        }
+        self.told.get()
     }
 
     /// Resets the statistics of the tags for which `is_meant` returns true.
     pub fn reset_counts(&self, is_meant: impl Fn(&TagKey) -> bool) {
-        let directory = self.directory.read();
-        let meant = directory.iter().filter(|(_, key)| is_meant(key));
-        meant
-            .filter_map(|(slot_index, _)| self.slots.get(slot_index))
-            .for_each(|slot| slot.reset_counts(SystemClock.now()));
+        for (slot_index, slot) in self.slots.iter().enumerate() {
+            let directory = self.directory.read();
+            if directory.get(slot_index).is_some_and(&is_meant) {
+                slot.reset_counts(SystemClock.now());
+            }
+        }
     }
 
     pub fn slot_of(&self, slot: &Slot) -> usize {
@@ -148,7 +180,9 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         crowded: AtomicBool::new(false),
         logged: RwLock::from_raw(rest.lock(For::LogLimit), LogLimit::default()),
         slot_generations: AtomicU64::new(0),
+        hand_overs: AtomicU64::new(0),
         former: CountsCell::default(),
+        told: CountsCell::default(),
     })
 }
 

@@ -105,7 +105,8 @@ fn segment_totals() -> Result<
     ErrorReport,
 > {
     let segments = SEGMENTS.ready("snowflake_ids_internal.segment_totals")?;
-    let (counts, in_use) = segments.counts_in_all();
+    let counts = segments.counts_in_all();
+    let in_use = segments.directory.read().len();
     let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let (misses, evictions) = (segments.misses.load(Relaxed), segments.evictions.load(Relaxed));
     Ok(TableIterator::once((

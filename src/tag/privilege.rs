@@ -68,11 +68,9 @@ fn permit(
 /// only to roles that may see all activity.
 pub fn visible(segments: &'static Segments) -> impl Iterator<Item = (TagKey, &'static Slot)> {
     let (here, all) = (server::database(), server::may_see_all_activity());
-    segments.slots.iter().enumerate().filter_map(move |(slot_index, slot)| {
-        // The lock is released before the rights are checked, because the check may fail.
-        let key = segments.directory.read().get(slot_index).copied()?;
+    segments.tags().filter_map(move |(slot_index, key)| {
         let is_seen = || key.database == here && matches!(allows(&key.tag, Action::Look), Ok(true));
-        (all || is_seen()).then_some((key, slot))
+        (all || is_seen()).then_some((key, segments.slots.get(slot_index)?))
     })
 }
 

@@ -96,7 +96,7 @@ fn is_known(tag: &Tag) -> Result<Option<bool>, Unseen> {
 
 /// Frees the slots and high-water marks of dropped databases, even if they were used recently.
 pub fn forget_dropped_databases(segments: &Segments, exists: fn(u32) -> bool) {
-    let mut known: BTreeSet<u32> = segments.directory.read().iter().map(|(_, key)| key.database).collect();
+    let mut known: BTreeSet<u32> = segments.tags().map(|(_, key)| key.database).collect();
     known.extend(segments.high_water_marks.read().iter().map(|(key, _)| key.database));
     for database in known.into_iter().filter(|database| !exists(*database)) {
         leave_all(database, None);

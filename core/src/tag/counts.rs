@@ -69,6 +69,12 @@ impl CountsCell {
         self.0.iter().zip(counts.to_array()).for_each(|(cell, count)| cell.store(count, Relaxed));
     }
 
+    /// Raises each count that is lower than the given count, and returns the counts.
+    pub fn raise(&self, counts: TagCounts) -> TagCounts {
+        let counts = counts.to_array();
+        TagCounts::of_array(std::array::from_fn(|n| self.0[n].fetch_max(counts[n], Relaxed).max(counts[n])))
+    }
+
     /// Adds to the counts. Only one process may call this function at a time.
     pub fn add(&self, counts: TagCounts) {
         self.set([self.get(), counts].into_iter().sum());

@@ -9,7 +9,10 @@ use crate::tag::reservation::Reserved;
 use crate::tag::segment::{BufferStates, Segment};
 use crate::tag::step::{Pace, SlowStart};
 use crate::tag::tickets::{Answer, Tickets};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU32, AtomicU64,
+    Ordering::{Acquire, Relaxed},
+};
 use std::time::Duration;
 
 /// Reason why the last refill failed.
@@ -96,7 +99,7 @@ impl SlotState {
     /// generation that no session knows. The directory must be locked for writing.
     pub fn hand_over(&self, slot_generation: u64, now: UnixMicros) -> TagCounts {
         let left = self.segment.hand_over(slot_generation);
-        let counts = self.counts_beside(left);
+        let counts = self.counts_beside(self.published.load(Relaxed), left);
         // A session that requested ids of the previous tag gets this answer, finds that the slot has another tag, and
         // searches for a slot again.
         if let Some(ticket) = self.request.pending() {
@@ -251,15 +254,17 @@ impl SlotState {
         self.trouble.store(kind | u64::from(code.cast_unsigned()) << 32, Relaxed);
     }
 
-    /// Returns the counts since the tag got the slot.
+    /// Returns the counts since the tag got the slot. Without the directory's lock, ids may be missing that are published or
+    /// discarded meanwhile: `published` is read first, and `lost` last.
     pub fn counts_in_all(&self) -> TagCounts {
-        self.counts_beside(self.segment.buffer_states())
+        let published = self.published.load(Acquire);
+        self.counts_beside(published, self.segment.buffer_states())
     }
 
-    fn counts_beside(&self, left: BufferStates) -> TagCounts {
-        let gone = self.lost.load(Relaxed).saturating_add(left.left());
+    fn counts_beside(&self, published: u64, left: BufferStates) -> TagCounts {
+        let gone = left.left().saturating_add(self.lost.load(Acquire));
         TagCounts {
-            issued: self.published.load(Relaxed).saturating_sub(gone),
+            issued: published.saturating_sub(gone),
             refills: self.refills.load(Relaxed),
             refill_time: self.refill_time.load(Relaxed),
             waits: self.waits.load(Relaxed),

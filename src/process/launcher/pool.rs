@@ -84,9 +84,9 @@ impl Pool {
     /// requests, the status views would keep showing errors after their cause is gone. Skips tags whose refill could not
     /// begin, because the server would log each attempt.
     pub fn retry(&mut self) {
-        let directory = self.segments.directory.read();
-        let tag_slots = directory
-            .iter()
+        let tag_slots = self
+            .segments
+            .tags()
             .filter_map(|(slot_index, key)| Some((key.database, self.segments.slots.get(slot_index)?)));
         let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
         let in_trouble: Vec<_> =
@@ -138,9 +138,10 @@ impl Pool {
     }
 
     fn asked(&self) -> Vec<(u32, &'static Slot)> {
-        let directory = self.segments.directory.read();
-        let one =
-            |slot_index| Some((directory.get(slot_index)?.database, self.segments.slots.get(slot_index)?));
+        let one = |slot_index| {
+            let database = self.segments.directory.read().get(slot_index)?.database;
+            Some((database, self.segments.slots.get(slot_index)?))
+        };
         self.segments.pending().into_iter().filter_map(one).collect()
     }
 

@@ -32,13 +32,12 @@ impl Samples {
     }
 }
 
-/// Reads the counters under the directory's lock in shared mode. The lock does not block calls that look up a tag. A worker
-/// that publishes ids waits for the lock.
+/// Reads the counters.
 fn reading(shared: &Shared, segments: &Segments, now: Duration) -> CounterReading {
     let snapshot = shared.generator.snapshot();
     let at = SystemClock.now();
     let drift = snapshot.last.map(|last| shared.layout.instant_of(last).since(at));
-    let (tags, _) = segments.counts_in_all();
+    let tags = segments.counts_in_all();
     CounterReading {
         at: at.0,
         uptime: micros(now),

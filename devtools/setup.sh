@@ -7,14 +7,14 @@ source "$(dirname "$0")/lib.sh"
 
 check_only() { [[ $mode == --check ]]; }
 
-# Prints the version that Cargo.toml asks for, such as rust-version = "1.95" or pgrx = "=0.19.3".
+# Prints the version that Cargo.toml asks for, such as rust-of-make = "1.95" or pgrx = "=0.19.3".
 wanted() { sed -nE "s/^$1 = .*\"=?([0-9.]+)\".*/\1/p" Cargo.toml; }
 
 is_older() { [[ $1 != "$2" && $(printf '%s\n' "$1" "$2" | sort -V | head -n 1) == "$1" ]]; }
 
 need_rust() {
   local found want
-  want=$(wanted rust-version)
+  want=$(wanted rust-of-make)
   found=$(rustc --version 2>/dev/null | cut -d' ' -f2) || true
   if [[ -z $found ]] || ! command -v cargo >/dev/null; then
     fail "Rust is missing. Install Rust $want or newer, so that cargo and rustc are in PATH or in ~/.cargo/bin."

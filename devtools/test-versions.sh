@@ -65,7 +65,7 @@ test_all() {
 
 test_smoke() {
   local suite
-  # `make test` has already built most of what this profile needs.
+  # `make test` builds most of what this profile needs.
   step install PROFILE=dev PACKAGE="$TARGET/versions/packages/$major" || { failed+=("$version install"); return; }
   for suite in installcheck isolationcheck; do step "$suite" || failed+=("$version $suite"); done
   step test-server FILTER="$smoke" || failed+=("$version test-server")

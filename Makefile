@@ -29,8 +29,8 @@ PROFILE ?= release
 # test-versions.sh sets other folders. A build for tests is never installed for use.
 PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
-SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/*.sql) \
-  $(shell find src core/src core/Cargo.toml core/explain -type f)
+SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/install/*.sql sql/upgrade/*.sql) \
+  $(shell find src core/src core/Cargo.toml core/explain devtools/install-script -type f)
 
 # The builds that packages are made of, and their folder.
 SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)
@@ -54,7 +54,7 @@ $(LIBRARY): $(SOURCES)
 	@devtools/setup.sh --check
 	rm -rf $(PACKAGE)
 	cargo pgrx package --profile $(PROFILE) $(FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
-	@devtools/install-script.sh --arrange $(PACKAGE)
+	@devtools/install-script.sh --make $(PACKAGE)
 
 setup: ## install what building and testing need and this machine does not have
 	@devtools/setup.sh
@@ -150,7 +150,7 @@ check-arm64: ## type-check for arm64; skipped without the standard library's sou
 
 test-core: ## test the algorithms, without PostgreSQL
 	@echo '== core: unit, property and thread tests, and the simulation'
-	devtools/nextest.sh run -p snowflake_ids_core -p snowflake_ids_explain --features guards
+	devtools/nextest.sh run -p snowflake_ids_core -p snowflake_ids_explain -p snowflake_ids_install_script --features guards
 
 loom: ## test the lock-free parts of the core, under every interleaving
 	@echo '== core: loom'
@@ -236,9 +236,10 @@ test-pgdog: ## run the checks of docs/pgdog.md behind a real PgDog: PGDOG='host=
 	@echo '== PgDog'
 	@pg_test/pgdog/check.sh "$(PGDOG)"
 
-test-upgrade: install ## upgrade the last release's library under load to this one, and back; then a registry and its nodes one after another. Builds that release once; not part of `make test`
-	@echo '== upgrade from the last release'
-	@devtools/test-upgrade.sh
+test-upgrade: install ## test upgrade scripts: from each release to this version, and from this version to a made-up next one; part of `make test-server`
+	@echo '== upgrades'
+	cargo test -p snowflake_ids_install_script
+	@devtools/test-server.sh -E 'test(/^upgrade::/)'
 
 test-pg-upgrade: ## run pg_upgrade of a cluster that uses the extension: FROM=/path/to/pg_config TO=/path/to/pg_config; not part of `make test`
 	@echo '== pg_upgrade'
@@ -248,12 +249,12 @@ restores: install ## test data directories with parts from an earlier moment, in
 	@echo '== restores'
 	@devtools/test-server.sh --profile long --run-ignored only -E 'test(/^restores::/)'
 
-install-script-check: $(LIBRARY) ## check that the committed install script is the one that the sources generate
+install-script-check: $(LIBRARY) ## check the install and upgrade scripts, and that scripts of releases have not changed
 	@echo '== install script'
 	@devtools/install-script.sh --check $(PACKAGE)
 
-install-script: $(LIBRARY) ## write the install script to sql/install
-	@devtools/install-script.sh --update $(PACKAGE)
+install-script: $(LIBRARY) ## write the install script to sql/install, for the commit of a release
+	@devtools/install-script.sh --release $(PACKAGE)
 
 reference: install ## write docs/reference again: functions, settings, views and errors, as the catalog and the sources have them
 	SNOWFLAKE_IDS_WRITE=1 cargo test -p snowflake_ids_layers --test errors
@@ -314,9 +315,8 @@ release-files: package-deb package-rpm package-tar reproducible
 	@[[ $(PG_MAJOR) -lt 18 ]] || $(MAKE) --no-print-directory package-image
 	@devtools/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR) $(TARGET)/release-files
 
-next-version: ## begin VERSION=0.3.0 after a release: in all files that name the version, with an upgrade script; commits nothing
+next-version: ## begin VERSION=1.1.0 after a release, in all files that name the version; commits nothing; TRY=1 before the tag
 	@devtools/next-version.sh "$(VERSION)"
-	@$(MAKE) --no-print-directory install-script
 
 ## Measure
 

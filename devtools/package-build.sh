@@ -28,3 +28,4 @@ mkdir -p "$TARGET/shipped"
 rm -rf "$folder"
 CARGO_TARGET_DIR=$TARGET/shipped cargo pgrx package --no-default-features --features "pg$major" \
   --pg-config "$PGRX_PG_CONFIG_PATH" --out-dir "$folder"
+"$here/install-script.sh" --make "$folder"

@@ -4,16 +4,12 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 umask 022
-version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' Cargo.toml)
 major=$(pg version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/')
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 
 # Prints the time of the commit in FORMAT, as date(1) writes it.
 commit_time() { LC_ALL=C date --utc --date="@$SOURCE_DATE_EPOCH" "$@"; }
-
-# A version is released once its heading in the changelog has a date: ## 1.0.0 (2026-11-23)
-is_released() { grep -qE "^## ${version//./\\.} \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" CHANGELOG.md; }
 
 # Packages of an unreleased version sort below the release and by commit: 1.0.0~20261123020053.
 package_version() {
@@ -25,7 +21,6 @@ package_revision() { echo "${PACKAGE_REVISION:-1}"; }
 maintainer() { echo "${DEBFULLNAME:-the snowflake_ids authors} <${DEBEMAIL:-$(git log -1 --format=%ae)}>"; }
 
 # stage BUILT LIBRARY SCRIPTS: copies the extension built below BUILT to LIBRARY and SCRIPTS, wherever PG_CONFIG's folders are.
-# The install script is the committed one, after a check that the generated script is the same. pgrx does not promise an order.
 stage() {
   local built=$1 library=$2 scripts=$3 staged
   "$here/install-script.sh" --check "$built"
@@ -35,7 +30,6 @@ stage() {
   strip --strip-unneeded "$library/snowflake_ids.so"
   install -d "$scripts"
   install -m 644 "$staged$(pg sharedir)"/extension/snowflake_ids* "$scripts"
-  install -m 644 "sql/install/snowflake_ids--$version.sql" "$scripts"
   rm -rf "$staged"
 }
 

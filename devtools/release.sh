@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # release.sh check: checks whether the last commit may be released. Nothing may be uncommitted. Cargo.toml, META.json, the control
-# file, the changelog, the install and upgrade scripts and the tag must have the same version. Prints everything that is wrong at
+# file, the changelog, the install script and the tag must have the same version. Prints everything that is wrong at
 # once.
 # release.sh files PACKAGES IMAGE FOLDER: puts the release's files into FOLDER: packages, the folders of an image, the plain SQL
 # for pg_tle, the sources, a list of the built-in crates (SBOM) and checksums. Files of other major versions stay there.
@@ -12,8 +12,6 @@ source "$(dirname "$0")/package-lib.sh"
 wrong=()
 later() { if [[ -n ${TRY-} ]]; then echo "not yet: $1"; else wrong+=("$1"); fi; }
 
-released_versions() { git tag --list 'v[0-9]*' --sort=version:refname | sed 's/^v//' | grep -vxF "$version" || true; }
-
 check_tag() {
   if [[ $(git rev-parse --quiet --verify "v$version^{commit}" || true) != "$(git rev-parse HEAD)" ]]; then
     later "the last commit has no tag v$version: git tag --annotate v$version"
@@ -21,17 +19,12 @@ check_tag() {
   is_released || later "CHANGELOG.md has no date for it: ## $version ($(date --utc +%F))"
 }
 
-# Scripts of released versions never change, and the last released version has an upgrade script to this version.
+# Scripts of released versions never change, and later versions make their upgrade scripts from this one's install script.
 check_scripts() {
-  local older script last=
-  while IFS= read -r older; do
-    while IFS= read -r script; do
-      git diff --quiet "v$older" -- "$script" || wrong+=("$script is not the one that was released")
-    done < <(git ls-tree --name-only "v$older" sql/ sql/install/ | grep '\.sql$')
-    last=$older
-  done < <(released_versions)
-  [[ -z $last || -e sql/snowflake_ids--$last--$version.sql ]] ||
-    wrong+=("sql/snowflake_ids--$last--$version.sql is missing: the upgrade from the version before")
+  local file
+  while IFS= read -r file; do wrong+=("$file is not the one that was released"); done < <("$here/install-script.sh" --changed)
+  [[ -e sql/install/snowflake_ids--$version.sql ]] ||
+    later "sql/install has no install script of it: make install-script"
 }
 
 check() {

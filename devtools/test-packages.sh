@@ -134,7 +134,6 @@ echo "made in $((SECONDS - started)) seconds, $(as_root du -sm "$work/chroot" | 
 say "repositories"
 need_packages apt-utils createrepo-c gpg gpg-agent rpm
 # Git has the install script of the last release. Before the first one, the older package has this SQL, too.
-version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' Cargo.toml)
 older_sql=$(git ls-files 'sql/install/snowflake_ids--*.sql' | sed -E 's/.*--(.*)\.sql/\1/' | { grep -vxF "$version" || true; } |
   sort --version-sort | tail -n 1)
 before=${older_sql:-0.9}

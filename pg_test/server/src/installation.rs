@@ -79,14 +79,24 @@ impl Installation {
         programs::output(install.env("TARGET", self.root.path())).map(drop)
     }
 
-    /// Adds the install scripts of all released versions, because creating an old version needs its own script.
-    pub fn put_released_scripts(&self) -> Result<()> {
-        let extension = self.folder("sharedir")?.join("extension");
-        for version in released()? {
-            let name = format!("snowflake_ids--{version}.sql");
-            fs::copy(checkout().join("sql/install").join(&name), extension.join(name))?;
+    /// A script of the extension, by the part of its name that says for which versions it is.
+    pub fn script(&self, versions: &str) -> Result<String> {
+        let file = self.file_of_script(versions)?;
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
+    }
+
+    /// Adds a script of the extension.
+    pub fn put_script(&self, versions: &str, script: &str) -> Result<()> {
+        let file = self.file_of_script(versions)?;
+        // Files of the copy are links to those of the original.
+        if file.is_symlink() {
+            fs::remove_file(&file)?;
         }
-        Ok(())
+        Ok(fs::write(file, script)?)
+    }
+
+    fn file_of_script(&self, versions: &str) -> Result<PathBuf> {
+        Ok(self.folder("sharedir")?.join(format!("extension/snowflake_ids--{versions}.sql")))
     }
 
     /// Adds an extension with this script.
@@ -111,21 +121,16 @@ pub fn of_pg_upgrade(which: &str) -> Result<Installation> {
     Installation::of(variable("")?, &Version::Packaged(variable("_PACKAGE")?.into()))
 }
 
-/// The release before this version, as `make test-upgrade` built it.
-pub fn last_release() -> Result<Version> {
-    let folder = env::var_os("SNOWFLAKE_IDS_RELEASED")
-        .context("give make test-upgrade: it builds the last release")?;
-    Ok(Version::Packaged(folder.into()))
-}
-
-/// The released versions: those that have an install script, except the present one.
-pub fn released() -> Result<Vec<String>> {
+/// The released versions before this one, and their install scripts.
+pub fn released() -> Result<Vec<(String, String)>> {
     let mut versions = Vec::new();
-    for file in fs::read_dir(checkout().join("sql/install"))? {
-        let name = file?.file_name();
-        let version =
-            name.to_str().and_then(|name| name.strip_prefix("snowflake_ids--")?.strip_suffix(".sql"));
-        versions.extend(version.filter(|version| *version != env!("CARGO_PKG_VERSION")).map(str::to_owned));
+    let Ok(files) = fs::read_dir(checkout().join("sql/install")) else { return Ok(versions) };
+    for file in files {
+        let file = file?.path();
+        let name = file.file_stem().and_then(|name| name.to_str()?.strip_prefix("snowflake_ids--"));
+        if let Some(version) = name.filter(|version| *version != env!("CARGO_PKG_VERSION")) {
+            versions.push((version.to_owned(), fs::read_to_string(&file)?));
+        }
     }
     versions.sort();
     Ok(versions)

@@ -22,6 +22,7 @@
 //! | [`citus`] | a stand-in for Citus, and a cluster of servers with the stand-in |
 //! | [`catalog`] | the catalog's properties of the extension, for comparisons |
 //! | [`upgrades`] | a database with all sources of ids, for upgrades |
+//! | [`next`] | a made-up next version of the extension |
 //! | [`bouncer`] | a pooler between clients and a server |
 
 pub mod bouncer;
@@ -40,6 +41,7 @@ pub mod ids;
 mod initdb;
 pub mod installation;
 pub mod load;
+pub mod next;
 pub mod owner;
 mod pause;
 mod pg_upgrade;

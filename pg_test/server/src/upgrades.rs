@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 /// Tags, series, generators, bound sequences, attached tables, partitions, identity columns, rights, and objects that users build
-/// on the extension. All these objects exist in 0.2.0.
+/// on the extension.
 const OBJECTS: &str = "
     create role clerk;
     grant create, usage on schema public to clerk;
@@ -15,9 +15,9 @@ const OBJECTS: &str = "
     select snowflake_ids.segment_create('payments', owner => 'clerk');
     select snowflake_ids.segment_create('yearly', reset => 'year', format => '{YYYY}-{n:6}');
     select snowflake_ids.series_create('invoices');
-    select snowflake_ids.series_create('versions', 'dense', step => 20);
-    select snowflake_ids.series_create('messages', 'dense', 'uuid');
-    select snowflake_ids.series_create('tickets', 'dense', 'text');
+    select snowflake_ids.series_create('versions');
+    select snowflake_ids.series_create('messages', key_type => 'uuid');
+    select snowflake_ids.series_create('tickets', key_type => 'text');
     select snowflake_ids.series_create('positions', 'monotonic');
     select snowflake_ids.series_grant('versions', 'clerk', 'USAGE');
     create table customer (id bigserial primary key, name text);
@@ -74,10 +74,9 @@ pub const SOURCES: [Source; 17] = [
     dense("select next_of_clerk()"),
     dense("select segment_nextval('yearly')"),
     dense("select series_nextval('invoices', 7)"),
-    // These calls reserve numbers in advance. A later version continues above all numbers reserved so far.
-    growing("select series_nextval('versions', 7)"),
-    growing("select series_nextval('messages', '019ab1c8-7000-7000-8000-000000000000'::uuid)"),
-    growing("select series_nextval('tickets', 'a key'::text)"),
+    dense("select series_nextval('versions', 7)"),
+    dense("select series_nextval('messages', '019ab1c8-7000-7000-8000-000000000000'::uuid)"),
+    dense("select series_nextval('tickets', 'a key'::text)"),
     growing("select series_nextval('positions', 7)"),
     growing("insert into customer (name) values ('c') returning id"),
     dense("insert into parcel (name) values ('p') returning id"),
@@ -95,17 +94,10 @@ pub const BOUND: &str = "select nextval('bound')";
 #[derive(Debug, Default)]
 pub struct Drawn(Vec<Vec<i64>>);
 
-/// Creates all objects in a database with the extension. Since 0.3, dense series are refused, and dense series of earlier
-/// versions are gapless. The dense series of this database become gapless too.
+/// Creates all objects in a database with the extension.
 #[track_caller]
 pub fn create(client: &mut Client) -> Result<()> {
-    let has_dense = "select string_to_array(extversion, '.')::int[] < '{0, 3}' from pg_extension where extname = 'snowflake_ids'";
-    let objects = if client.one::<bool>(has_dense)? {
-        OBJECTS.to_owned()
-    } else {
-        OBJECTS.replace("'dense', step => 20", "'gapless'").replace("'dense'", "'gapless'")
-    };
-    client.batch_execute(&objects).context("the objects of an upgrade")
+    client.batch_execute(OBJECTS).context("the objects of an upgrade")
 }
 
 impl Drawn {

@@ -4,7 +4,6 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::installation::{Installation, released};
 use snowflake_ids_server_tests::{Server, sql::Session};
 
 /// A function of the extension.
@@ -396,21 +395,5 @@ fn no_server_is_an_internal_error() -> Result<()> {
     let mut client = prepare(&bare)?;
     check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
     check_server(&bare);
-    Ok(())
-}
-
-/// A newly installed library runs the former version's SQL until `ALTER EXTENSION ... UPDATE`.
-#[test]
-fn no_argument_of_an_older_version_is_an_internal_error() -> Result<()> {
-    let installation = Installation::new()?;
-    installation.put_released_scripts()?;
-    for version in released()? {
-        let server = Server::builder().installation(&installation).start()?;
-        let create = format!("create extension snowflake_ids version '{version}'");
-        server.connect("postgres")?.batch_execute(&create).with_context(|| create)?;
-        let mut client = prepare(&server)?;
-        check(&mut client, "postgres", true, |call| undone(&format!("select {call}")))?;
-        check_server(&server);
-    }
     Ok(())
 }

@@ -1,22 +1,21 @@
-//! `ALTER EXTENSION snowflake_ids UPDATE` from every released version, in databases that use the extension. The present library
-//! runs the SQL of each version. One test covers the part of `pg_upgrade` that needs only one server.
+//! `ALTER EXTENSION snowflake_ids UPDATE`, from each release and to a made-up next version, in databases that use the extension.
+//! Until then, the library runs the former version's SQL. One test covers the part of `pg_upgrade` that needs only one server.
 
 use anyhow::{Context, Result, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::catalog::{self, Told};
-use snowflake_ids_server_tests::installation::{Installation, released};
-use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::installation::Installation;
+use snowflake_ids_server_tests::next::{self, FORMER, NEXT, Upgrade};
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql::Session};
 use std::collections::BTreeSet;
 
-const UPDATE: &str = "alter extension snowflake_ids update";
-
-fn server() -> Result<Server> {
+/// A server with the scripts of all upgrades.
+fn server() -> Result<(Server, Vec<Upgrade>)> {
     let installation = Installation::new()?;
-    installation.put_released_scripts()?;
-    builder().installation(&installation).start()
+    let upgrades = next::put_upgrades(&installation)?;
+    Ok((builder().installation(&installation).start()?, upgrades))
 }
 
 fn builder() -> Builder {
@@ -27,21 +26,25 @@ fn builder() -> Builder {
 fn database(server: &Server, name: &str, version: &str) -> Result<Client> {
     server.connect("postgres")?.run(&format!("create database {name}"))?;
     let mut client = server.connect(name)?;
-    let create = format!("create extension snowflake_ids version '{version}'");
-    client.batch_execute(&create).with_context(|| create)?;
+    create(&mut client, version)?;
     Ok(client)
 }
 
-/// The catalog's properties of an extension that was created in the present version.
-fn fresh(server: &Server) -> Result<BTreeSet<Told>> {
-    catalog::objects(&mut database(server, "fresh", env!("CARGO_PKG_VERSION"))?)
+fn create(client: &mut Client, version: &str) -> Result<()> {
+    let create = format!("create extension snowflake_ids version '{version}'");
+    client.batch_execute(&create).context(create)
+}
+
+fn update(client: &mut Client, version: &str) -> Result<()> {
+    let update = format!("alter extension snowflake_ids update to '{version}'");
+    client.batch_execute(&update).context(update)
 }
 
 fn ensure_equal(upgraded: &BTreeSet<Told>, fresh: &BTreeSet<Told>) -> Result<()> {
     let found = catalog::differences(("upgraded", upgraded), ("new", fresh));
     ensure!(
         found.is_empty(),
-        "upgraded is not as created: sql/snowflake_ids--*.sql or the sources miss {} things:\n{}",
+        "upgraded is not as created: sql/upgrade misses {} things:\n{}",
         found.len(),
         found.join("\n")
     );
@@ -49,144 +52,141 @@ fn ensure_equal(upgraded: &BTreeSet<Told>, fresh: &BTreeSet<Told>) -> Result<()>
 }
 
 #[test]
-fn a_database_of_each_version_is_upgraded_to_what_a_new_one_is_and_its_ids_go_on() -> Result<()> {
-    let versions = released()?;
-    ensure!(!versions.is_empty(), "there is no install script of a released version");
-    for version in versions {
-        let server = server()?;
-        let fresh = fresh(&server)?;
-        let mut client = database(&server, "upgraded", &version)?;
+fn an_upgraded_database_is_what_a_new_one_is_and_its_ids_go_on() -> Result<()> {
+    let (server, upgrades) = server()?;
+    for (number, Upgrade { from, to }) in upgrades.iter().enumerate() {
+        let fresh = catalog::objects(&mut database(&server, &format!("fresh_{number}"), to)?)?;
+        let name = format!("upgraded_{number}");
+        let mut client = database(&server, &name, from)?;
         let mut drawn = Drawn::default();
+        client.run("drop role if exists clerk")?;
         upgrades::create(&mut client)?;
-        client.run(
-            "set snowflake_ids.new_columns = 'snowflake'; create table before (id bigserial); drop table before;
-             reset snowflake_ids.new_columns",
-        )?;
-        // Until somebody runs UPDATE, the new library runs the old SQL.
-        drawn.go_on(&mut client, true)?;
+        // Until somebody runs UPDATE, the new library runs the former SQL.
         drawn.go_on(&mut client, true)?;
         let rows = upgrades::rows(&mut client)?;
-        client.batch_execute(UPDATE).context(version)?;
+        update(&mut client, to)?;
         ensure_equal(&catalog::objects(&mut client)?, &fresh)?;
         assert_eq!(upgrades::rows(&mut client)?, rows);
         drawn.go_on(&mut client, true)?;
         // A session that connects later works as well as the old session.
-        drawn.go_on(&mut server.connect("upgraded")?, true)?;
+        drawn.go_on(&mut server.connect(&name)?, true)?;
+        client.run("drop owned by clerk cascade")?;
     }
     Ok(())
 }
 
-/// Until somebody runs UPDATE, the table of leases has the columns of the older version.
+/// Covers rights that administrators granted and revoked, and those of roles that administer a part of the extension.
 #[test]
-fn a_server_leases_its_worker_id_from_a_table_of_an_older_version() -> Result<()> {
-    for version in released()? {
-        let server = server()?;
-        let mut client = database(&server, "older", &version)?;
-        let before = wait_for_id(&mut client)?;
-        client.batch_execute(UPDATE).context(version)?;
-        ensure!(wait_for_id(&mut client)? > before);
-    }
-    Ok(())
-}
-
-/// Covers rights that users granted and revoked.
-#[test]
-fn what_users_did_to_the_objects_of_an_older_version_outlives_an_upgrade() -> Result<()> {
-    for version in released()? {
-        let server = server()?;
-        let mut client = database(&server, "used", &version)?;
+fn rights_that_administrators_changed_survive_an_upgrade() -> Result<()> {
+    let (server, upgrades) = server()?;
+    server.connect("postgres")?.run("create role web; create role clerk")?;
+    for (number, Upgrade { from, to }) in upgrades.iter().enumerate() {
+        let mut client = database(&server, &format!("used_{number}"), from)?;
         client.run(
-            "create role web;
-             revoke execute on function snowflake_nextval() from public;
+            "revoke execute on function snowflake_nextval() from public;
              grant execute on function snowflake_nextval() to web;
-             select snowflake_ids.administration_grant('tags', 'web')",
+             revoke select on snowflake_ids.segment_status from public;
+             grant select on snowflake_ids.segment to web with grant option;
+             select snowflake_ids.administration_grant('tags', 'clerk')",
         )?;
         let rights = "select has_function_privilege('web', 'snowflake_nextval()', 'execute')
                 and not has_function_privilege('pg_monitor', 'snowflake_nextval()', 'execute')
-                and has_function_privilege('web', (select p.oid from pg_proc as p where p.proname = 'segment_create'), 'execute')
-                and has_table_privilege('web', 'snowflake_ids.segment', 'update')";
-        ensure!(client.one::<bool>(rights)?, "{version}: the rights were not there before");
-        client.batch_execute(UPDATE).with_context(|| version.clone())?;
-        ensure!(client.one::<bool>(rights)?, "{version}: the rights are gone");
-        client.run("set role web; select snowflake_ids.segment_create('webs'); reset role")?;
+                and not has_table_privilege('web', 'snowflake_ids.segment_status', 'select')
+                and has_table_privilege('web', 'snowflake_ids.segment', 'select with grant option')
+                and has_function_privilege('clerk', (select p.oid from pg_proc as p where p.proname = 'segment_create'), 'execute')
+                and has_table_privilege('clerk', 'snowflake_ids.segment', 'update')";
+        ensure!(client.one::<bool>(rights)?, "{from}: the rights were not there before");
+        update(&mut client, to)?;
+        ensure!(client.one::<bool>(rights)?, "{from}: the rights are gone");
+        client.run("set role clerk; select snowflake_ids.segment_create('theirs'); reset role")?;
     }
+    let mut client = server.connect("used_0")?;
+    let new = "select has_function_privilege('clerk', 'snowflake_ids_internal.trial_tag()', 'execute')
+            and not has_function_privilege('web', 'snowflake_ids_internal.trial_tag()', 'execute')
+            and has_function_privilege('web', 'snowflake_ids.trial_new()', 'execute')
+            and not has_function_privilege('web', 'snowflake_ids.trial_default(integer)', 'execute')
+            and has_table_privilege('web', 'snowflake_ids.trial_added', 'select')";
+    ensure!(client.one::<bool>(new)?, "rights on new objects");
     Ok(())
 }
 
 /// The extension is trusted, so each role that may create it may also upgrade it.
 #[test]
 fn the_owner_of_a_database_upgrades_it_without_being_a_superuser() -> Result<()> {
-    let server = server()?;
+    let (server, upgrades) = server()?;
     server.connect("postgres")?.run("create role landlord login")?;
-    let as_landlord = |name: &str, create: &str| -> Result<Client> {
+    let as_landlord = |name: &str, version: &str| -> Result<Client> {
         server.connect("postgres")?.run(&format!("create database {name} owner landlord"))?;
         let mut client = server.config(name).user("landlord").connect(NoTls)?;
-        client.run(create)?;
+        create(&mut client, version)?;
         Ok(client)
     };
-    let fresh = catalog::objects(&mut as_landlord("fresh", "create extension snowflake_ids")?)?;
-    for (number, version) in released()?.iter().enumerate() {
-        let create = format!("create extension snowflake_ids version '{version}'");
-        let mut client = as_landlord(&format!("theirs_{number}"), &create)?;
-        client.batch_execute(UPDATE).with_context(|| version.clone())?;
+    for (number, Upgrade { from, to }) in upgrades.iter().enumerate() {
+        let fresh = catalog::objects(&mut as_landlord(&format!("fresh_{number}"), to)?)?;
+        let mut client = as_landlord(&format!("theirs_{number}"), from)?;
+        update(&mut client, to)?;
         ensure_equal(&catalog::objects(&mut client)?, &fresh)?;
         ensure!(!client.one::<bool>("select rolsuper from pg_roles where rolname = current_user")?);
     }
     Ok(())
 }
 
-/// In earlier versions, a role that managed tags could write a binding for anybody's sequence.
+/// What the made-up next version changes, before and after.
 #[test]
-fn a_binding_that_was_planted_before_an_upgrade_counts_no_more() -> Result<()> {
-    let server = server()?;
-    server.connect("postgres")?.run("create role clerk")?;
-    // Later versions allow no role to write such a binding.
-    for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
-        let mut client = database(&server, &format!("planted_{number}"), version)?;
-        let next = "select nextval('taken')";
-        client.run(
-            "create sequence taken; create sequence bound; select nextval('taken');
-             select snowflake_ids.bind_sequence('bound', 'segment', 'evil');
-             select snowflake_ids.administration_grant('tags', 'clerk');
-             grant delete on snowflake_ids.sequence_binding to public;
-             set role clerk;
-             insert into snowflake_ids.sequence_binding (sequence, tag, last_number) values ('taken', 'evil', 0);
-             reset role",
-        )?;
-        client.batch_execute(UPDATE).with_context(|| version.clone())?;
-        ensure!(client.one::<i64>(next)? == 2, "{version}");
-        client.run("alter sequence taken restart")?;
-        ensure!(client.one::<i64>(next)? == 1, "{version}");
-        let bound = "select string_agg(sequence::text, ' ') from snowflake_ids.sequence_status";
-        ensure!(client.one::<String>(bound)? == "bound", "{version}");
-        client.run("set role clerk")?;
-        for change in ["insert", "update", "delete", "truncate"] {
-            let may = format!("select has_table_privilege('snowflake_ids.sequence_binding', '{change}')");
-            ensure!(!client.one::<bool>(&may)?, "{version}: {change}");
-        }
+fn the_library_runs_the_former_sql_until_an_upgrade_changes_it() -> Result<()> {
+    let (server, _) = server()?;
+    let mut client = database(&server, "made_up", FORMER)?;
+    client.run(
+        "insert into snowflake_ids.trial values (1, 7);
+         create view told as select g.* from snowflake_ids.trial_grown as g",
+    )?;
+    let body = "select snowflake_ids.trial_body(7)";
+    let (dropped, symbol) = ("select snowflake_ids.trial_dropped()", "select snowflake_ids.trial_symbol()");
+    ensure!(client.one::<String>(body)? == "former 7");
+    ensure!(client.one::<i32>(dropped)? == 7);
+    ensure!(client.one::<i64>(symbol)? > 0);
+    ensure!(
+        client
+            .one::<i32>("select snowflake_ids.trial_renamed(number => 7) + snowflake_ids.trial_default()")?
+            == 14
+    );
+
+    update(&mut client, NEXT)?;
+    ensure!(client.one::<String>(body)? == "next 7");
+    for gone in [dropped, symbol, "select snowflake_ids.trial_default()"] {
+        client.fails(gone, &SqlState::UNDEFINED_FUNCTION)?;
     }
+    ensure!(client.one::<i32>("select snowflake_ids.trial_renamed(value => 7)")? == 7);
+    // The step filled the new column after the functions were replaced.
+    ensure!(client.one::<String>("select note from snowflake_ids.trial_grown")? == "next 7");
+    // A user's view keeps the columns that it was created with.
+    ensure!(client.one::<String>("select told::text from told")? == "(1,7)");
+    ensure!(
+        client.one::<String>("select pg_typeof(number)::text from snowflake_ids.trial_retyped")? == "bigint"
+    );
     Ok(())
 }
 
+/// Postgres cannot change the type of a column that another view uses. Nothing is dropped that users made: the upgrade names
+/// their view, and changes nothing.
 #[test]
-fn owners_of_sequences_move_the_tags_that_they_alone_use_after_an_upgrade() -> Result<()> {
-    let server = server()?;
-    server.connect("postgres")?.run("create role app; create role tenant")?;
-    // Later versions grant this right to the owner without an upgrade.
-    for (number, version) in released()?.iter().filter(|version| *version == "0.2.0").enumerate() {
-        let mut client = database(&server, &format!("moved_{number}"), version)?;
-        client.run(
-            "create sequence own; create sequence first; create sequence second;
-             alter sequence own owner to app; alter sequence first owner to tenant;
-             select snowflake_ids.bind_sequence('own', 'segment', 'own'), snowflake_ids.bind_sequence('first', 'segment', 'shared'),
-                 snowflake_ids.bind_sequence('second', 'segment', 'shared')",
-        )?;
-        client.batch_execute(UPDATE).with_context(|| version.clone())?;
-        client.run("select nextval('own'), nextval('own'); set role app; alter sequence own restart")?;
-        ensure!(client.one::<i64>("select nextval('own')")? == 1, "{version}");
-        client.run("set role tenant")?;
-        client.fails("alter sequence first restart", &SqlState::INSUFFICIENT_PRIVILEGE)?;
-    }
+fn an_upgrade_that_retypes_a_column_waits_for_the_users_of_the_view() -> Result<()> {
+    let (server, _) = server()?;
+    let mut client = database(&server, "with_view", FORMER)?;
+    client.run(
+        "insert into snowflake_ids.trial values (1, 7);
+         create view mine as select r.number from snowflake_ids.trial_retyped as r",
+    )?;
+    let before = catalog::objects(&mut client)?;
+    let refused = client.batch_execute(&format!("alter extension snowflake_ids update to '{NEXT}'"));
+    let refused = refused.err().and_then(|error| error.as_db_error().cloned()).context("not refused")?;
+    ensure!(*refused.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST, "{refused:?}");
+    ensure!(refused.detail().is_some_and(|detail| detail.contains("view public.mine")), "{refused:?}");
+    ensure_equal(&catalog::objects(&mut client)?, &before)?;
+    client.run("drop view mine")?;
+    update(&mut client, NEXT)?;
+    client.run("create view mine as select r.number from snowflake_ids.trial_retyped as r")?;
+    ensure!(client.one::<i64>("select number from mine")? == 7);
     Ok(())
 }
 

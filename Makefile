@@ -315,7 +315,7 @@ release-files: package-deb package-rpm package-tar reproducible
 	@[[ $(PG_MAJOR) -lt 18 ]] || $(MAKE) --no-print-directory package-image
 	@devtools/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR) $(TARGET)/release-files
 
-next-version: ## begin VERSION=1.1.0 after a release, in all files that name the version; commits nothing; TRY=1 before the tag
+next-version: ## begin VERSION=1.1.0 after a release, in all files that name the version; commits nothing
 	@devtools/next-version.sh "$(VERSION)"
 
 ## Measure

@@ -6,11 +6,9 @@
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-# The version of this checkout.
+# The version of this checkout, for scripts that source this.
+# shellcheck disable=SC2034
 version=$(sed -nE '0,/^version = /s/^version = "(.*)"/\1/p' "$here/../Cargo.toml")
-
-# A version is released once its heading in the changelog has a date: ## 1.0.0 (2026-11-23)
-is_released() { grep -qE "^## ${version//./\\.} \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" "$here/../CHANGELOG.md"; }
 
 say() { printf '\n== %s\n' "$*"; }
 

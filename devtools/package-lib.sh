@@ -11,6 +11,9 @@ export SOURCE_DATE_EPOCH
 # Prints the time of the commit in FORMAT, as date(1) writes it.
 commit_time() { LC_ALL=C date --utc --date="@$SOURCE_DATE_EPOCH" "$@"; }
 
+# A version is released once its heading in the changelog has a date: ## 1.0.0 (2026-11-23)
+is_released() { grep -qE "^## ${version//./\\.} \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$" CHANGELOG.md; }
+
 # Packages of an unreleased version sort below the release and by commit: 1.0.0~20261123020053.
 package_version() {
   if is_released; then echo "$version"; else echo "$version~$(commit_time +%Y%m%d%H%M%S)"; fi

@@ -26,6 +26,9 @@ export PGRX_HOME := $(TARGET)/no-pgrx-home
 export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND := 1
 
 PROFILE ?= release
+# The features of a build for tests, which shares its dependencies with `cargo pgrx test`.
+PACKAGE_FEATURES = $(FEATURES)$(if $(filter-out release,$(PROFILE)),$(COMMA)same_dependencies)
+COMMA := ,
 # test-versions.sh sets other folders. A build for tests is never installed for use.
 PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
@@ -53,7 +56,7 @@ all: $(LIBRARY) ## build the extension for PG_CONFIG, optimised, packaged below 
 $(LIBRARY): $(SOURCES)
 	@devtools/setup.sh --check
 	rm -rf $(PACKAGE)
-	cargo pgrx package --profile $(PROFILE) $(FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
+	cargo pgrx package --profile $(PROFILE) $(PACKAGE_FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
 	@devtools/install-script.sh --make $(PACKAGE)
 
 setup: ## install what building and testing need and this machine does not have

@@ -32,7 +32,10 @@ unsafe extern "C-unwind" fn on_access(
     }
     let is_watched = match class {
         pg_sys::DatabaseRelationId => true,
-        pg_sys::TypeRelationId => access == pg_sys::ObjectAccessType::OAT_DROP,
+        pg_sys::TypeRelationId => access == pg_sys::ObjectAccessType::OAT_DROP || utility::TYPES.get(),
+        pg_sys::ConstraintRelationId => {
+            access == pg_sys::ObjectAccessType::OAT_POST_CREATE && utility::TYPES.get()
+        }
         pg_sys::RelationRelationId => match access {
             pg_sys::ObjectAccessType::OAT_POST_CREATE => utility::CREATES.get(),
             pg_sys::ObjectAccessType::OAT_POST_ALTER => part == 0 && utility::ALTERS.get(),
@@ -58,6 +61,8 @@ extern "C-unwind" fn notify(
         (pg_sys::DatabaseRelationId, Access::OAT_POST_CREATE) => (watch.database_created)(object.to_u32()),
         (pg_sys::DatabaseRelationId, Access::OAT_DROP) => (watch.database_dropped)(object.to_u32()),
         (pg_sys::TypeRelationId, Access::OAT_DROP) => extension::keep_columns_of(object),
+        (pg_sys::TypeRelationId, Access::OAT_POST_CREATE | Access::OAT_POST_ALTER)
+        | (pg_sys::ConstraintRelationId, _) => utility::record_type(class, object),
         (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {
             (watch.sequence_dropped)(object);
         }

@@ -3,7 +3,7 @@
 use super::report::{new_report, not_ready, raise};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{IntoDatum, PgSqlErrorCode, Spi, pg_sys};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_char};
 
 /// Returns the error for a drop of the extension during a call.
 #[cold]
@@ -104,34 +104,97 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
         types = format_args!("{}::pg_catalog.oid", pg_sys::TypeRelationId.to_u32()),
         relations = format_args!("{}::pg_catalog.oid", pg_sys::RelationRelationId.to_u32()),
     );
-    let sql = CString::new(sql).unwrap_or_default();
-    // SAFETY: the caller is within a transaction. An error aborts the transaction, and releases the pushed snapshot. The snapshot
-    // is a copy of the latest one, because DROP also sees commits since the statement began. The snapshot's command id is that
-    // of the statement's start, so the query still sees rows that this statement has deleted.
-    let columns = unsafe {
-        let began = if pg_sys::ActiveSnapshotSet() { (*pg_sys::GetActiveSnapshot()).curcid } else { 0 };
-        pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
-        (*pg_sys::GetActiveSnapshot()).curcid = began;
-        // `SPI_execute` is called directly, because pgrx would choose `read_only` itself. With a false `read_only`, SPI would
-        // take another snapshot.
-        let columns = Spi::connect(|_| {
-            pg_sys::SPI_execute(sql.as_ptr(), true, 1);
-            (pg_sys::SPI_processed > 0).then(|| {
-                let rows = pg_sys::SPI_tuptable;
-                CStr::from_ptr(pg_sys::SPI_getvalue(*(*rows).vals, (*rows).tupdesc, 1))
-                    .to_string_lossy()
-                    .into_owned()
-            })
-        });
-        pg_sys::PopActiveSnapshot();
-        columns
-    };
-    if let Some(columns) = columns {
+    // The command id is that of the statement's start, so the query still sees rows that this statement has deleted.
+    // SAFETY: the caller is within a transaction.
+    let began =
+        unsafe { if pg_sys::ActiveSnapshotSet() { (*pg_sys::GetActiveSnapshot()).curcid } else { 0 } };
+    if let Some(columns) = latest(sql, Some(began)) {
         let code = PgSqlErrorCode::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
         let message = "cannot drop type snowflake_id because columns depend on it";
         let report = new_report(code, message)
             .set_detail(columns)
             .set_hint("First change these columns to bigint: ALTER TABLE ... ALTER COLUMN ... TYPE bigint;");
         raise(report);
+    }
+}
+
+/// Returns the text in the first column of the first row of a query on catalogs; None if there is no row. All names in the query
+/// are qualified, because the caller's `search_path` is in effect. The query sees the latest commits, because DDL sees them too.
+fn latest(sql: String, command: Option<pg_sys::CommandId>) -> Option<String> {
+    let sql = CString::new(sql).unwrap_or_default();
+    // SAFETY: the caller is within a transaction. An error aborts the transaction, and releases the pushed snapshot, which is a
+    // copy of the latest one.
+    unsafe {
+        pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
+        if let Some(command) = command {
+            (*pg_sys::GetActiveSnapshot()).curcid = command;
+        }
+        // `SPI_execute` is called directly, because pgrx would choose `read_only` itself. With a false `read_only`, SPI would
+        // take another snapshot.
+        let found = Spi::connect(|_| {
+            pg_sys::SPI_execute(sql.as_ptr(), true, 1);
+            (pg_sys::SPI_processed > 0).then(|| {
+                let rows = pg_sys::SPI_tuptable;
+                let value = pg_sys::SPI_getvalue(*(*rows).vals, (*rows).tupdesc, 1);
+                CStr::from_ptr(value).to_string_lossy().into_owned()
+            })
+        });
+        pg_sys::PopActiveSnapshot();
+        found
+    }
+}
+
+/// Makes a domain, a range type or a domain's constraint depend on the casts of `snowflake_id`, if it uses this type. Without these
+/// rows of `pg_depend`, `pg_dump` for `pg_upgrade` would write the domain before the casts that the domain's default, its
+/// constraints or the range's operator class need. The transaction sees the changes of the current statement.
+pub fn record_casts(class: pg_sys::Oid, object: pg_sys::Oid) {
+    if class == pg_sys::TypeRelationId {
+        // SAFETY: the caller is within a transaction.
+        let kind = unsafe { pg_sys::get_typtype(object) }.cast_unsigned();
+        // `pg_dump` writes arrays and multiranges together with the type that they are made of.
+        if ![pg_sys::TYPTYPE_DOMAIN, pg_sys::TYPTYPE_RANGE].contains(&kind) {
+            return;
+        }
+    }
+    let Some(extension) = find() else { return };
+    // The query follows all dependencies of the object: on the types that its type consists of, and on functions that its
+    // expressions call. A composite type's columns are dependencies of its relation.
+    let sql = format!(
+        "WITH RECURSIVE used (class, object) AS (
+            SELECT {class}::pg_catalog.oid, {object}::pg_catalog.oid
+            UNION SELECT next.class, next.object FROM used AS u CROSS JOIN LATERAL (
+                SELECT d.refclassid, d.refobjid FROM pg_catalog.pg_depend AS d
+                WHERE d.classid OPERATOR(pg_catalog.=) u.class AND d.objid OPERATOR(pg_catalog.=) u.object
+                    AND d.deptype OPERATOR(pg_catalog.<>) 'e'
+                UNION ALL SELECT {relations}, t.typrelid FROM pg_catalog.pg_type AS t
+                WHERE u.class OPERATOR(pg_catalog.=) {types} AND t.oid OPERATOR(pg_catalog.=) u.object
+                    AND t.typrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid) AS next (class, object))
+        SELECT t.oid FROM used AS u, pg_catalog.pg_type AS t, pg_catalog.pg_depend AS d
+        WHERE u.class OPERATOR(pg_catalog.=) {types} AND t.oid OPERATOR(pg_catalog.=) u.object
+            AND t.typname OPERATOR(pg_catalog.=) 'snowflake_id' AND d.classid OPERATOR(pg_catalog.=) {types}
+            AND d.objid OPERATOR(pg_catalog.=) t.oid AND d.deptype OPERATOR(pg_catalog.=) 'e'
+            AND d.refobjid OPERATOR(pg_catalog.=) {extension}::pg_catalog.oid",
+        class = class.to_u32(),
+        object = object.to_u32(),
+        extension = extension.to_u32(),
+        types = format_args!("{}::pg_catalog.oid", pg_sys::TypeRelationId.to_u32()),
+        relations = format_args!("{}::pg_catalog.oid", pg_sys::RelationRelationId.to_u32()),
+    );
+    let Some(id) = latest(sql, None).and_then(|id| id.parse().ok()).map(pg_sys::Oid::from_u32) else {
+        return;
+    };
+    let ids = [pg_sys::INT8OID, pg_sys::INT4OID, pg_sys::INT2OID].map(|number| (number, id));
+    let this = pg_sys::ObjectAddress { classId: class, objectId: object, objectSubId: 0 };
+    // SAFETY: the caller is within a transaction; the functions change and read catalogs only. Rows of earlier calls are replaced.
+    unsafe {
+        pg_sys::deleteDependencyRecordsForClass(class, object, pg_sys::CastRelationId, 'n' as c_char);
+        for (from, to) in ids.into_iter().chain([(id, pg_sys::INT8OID)]) {
+            let cast = pg_sys::get_cast_oid(from, to, true);
+            if of_member(pg_sys::CastRelationId, cast).is_some() {
+                let cast =
+                    pg_sys::ObjectAddress { classId: pg_sys::CastRelationId, objectId: cast, objectSubId: 0 };
+                pg_sys::recordDependencyOn(&this, &cast, pg_sys::DependencyType::DEPENDENCY_NORMAL);
+            }
+        }
     }
 }

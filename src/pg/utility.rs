@@ -1,8 +1,9 @@
-//! The utility hook for COPY FROM, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, RESTART IDENTITY, DISCARD and RESET ALL.
+//! The utility hook for COPY FROM, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, CREATE and ALTER DOMAIN, CREATE TYPE ... AS RANGE,
+//! RESTART IDENTITY, DISCARD and RESET ALL.
 
 use super::per_process::PerProcess;
-use super::server;
 use super::transaction::{self, Hooks};
+use super::{extension, server};
 use pgrx::{pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_void};
@@ -26,6 +27,12 @@ static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell:
 pub(super) static CREATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// Relations and columns that these statements have created. A relation has column number 0. Outer statements come first.
 static CREATED: PerProcess<RefCell<Vec<(pg_sys::Oid, c_int)>>> = PerProcess::new(RefCell::new(Vec::new()));
+
+/// True if the innermost utility statement may create or alter a domain, or create a range type.
+pub(super) static TYPES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// The types and constraints that these statements have created or altered, each with the catalog that contains it.
+static CHANGED_TYPES: PerProcess<RefCell<Vec<(pg_sys::Oid, pg_sys::Oid)>>> =
+    PerProcess::new(RefCell::new(Vec::new()));
 
 /// Functions that are called in the session that causes an event. A function for a statement is called after the statement,
 /// within the same transaction. A function may run SQL and may fail, unless its description says otherwise.
@@ -57,8 +64,8 @@ pub struct Watch {
 pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();
 
 /// Resets the flags after an error, because an error skips the end of the hook. When a subtransaction is rolled back, every
-/// COPY FROM that still runs has already planned its defaults. ALTER SEQUENCE, CREATE TABLE or ALTER TABLE may still be
-/// running, if one of its event triggers has caught the error, so `ALTERS` and `CREATES` are then set.
+/// COPY FROM that still runs has already planned its defaults. ALTER SEQUENCE, CREATE TABLE or a similar statement may still be
+/// running, if one of its event triggers has caught the error, so the flags of these statements are then set.
 static AFTER_ERRORS: Hooks = Hooks {
     committed: forget_changes,
     ended: || {
@@ -69,6 +76,7 @@ static AFTER_ERRORS: Hooks = Hooks {
         end_after_error();
         ALTERS.set(true);
         CREATES.set(true);
+        TYPES.set(true);
     }),
     ..Hooks::none()
 };
@@ -124,9 +132,20 @@ pub(super) fn record_created(relation: pg_sys::Oid, column: c_int) {
     }
 }
 
+/// Records a type or a constraint that the statement has created or altered.
+pub(super) fn record_type(class: pg_sys::Oid, object: pg_sys::Oid) {
+    if let Ok(mut changed) = CHANGED_TYPES.try_borrow_mut()
+        && !changed.contains(&(class, object))
+    {
+        changed.push((class, object));
+    }
+}
+
 fn forget_changes() {
     ALTERS.set(false);
     ALTERED.take();
+    TYPES.set(false);
+    CHANGED_TYPES.take();
     CREATES.set(false);
     CREATED.take();
 }
@@ -167,7 +186,7 @@ unsafe extern "C-unwind" fn on_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    let outside = (COPIES_IN.get(), ALTERS.get(), CREATES.get());
+    let outside = (COPIES_IN.get(), ALTERS.get(), CREATES.get(), TYPES.get());
     // The list already contains the tables and columns of outer statements.
     let first_created = CREATED.try_borrow().map_or(0, |created| created.len());
     // SAFETY: the next function is called once, with the server's arguments. The statement is a valid node.
@@ -178,12 +197,14 @@ unsafe extern "C-unwind" fn on_utility(
         let after = After::of(node);
         let alters = after == After::AlterSequence;
         let creates = after == After::CreateColumns && watches_columns();
-        if copies_in || alters || creates {
+        let types = after == After::ChangeTypes;
+        if copies_in || alters || creates || types {
             transaction::watch(&AFTER_ERRORS);
         }
         COPIES_IN.set(copies_in);
         ALTERS.set(alters);
         CREATES.set(creates);
+        TYPES.set(types);
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
             query,
@@ -199,6 +220,7 @@ unsafe extern "C-unwind" fn on_utility(
     COPIES_IN.set(outside.0);
     ALTERS.set(outside.1);
     CREATES.set(outside.2);
+    TYPES.set(outside.3);
     forget_planned();
     if after != After::Nothing {
         follow(after, first_created);
@@ -212,6 +234,7 @@ enum After {
     Nothing,
     AlterSequence,
     CreateColumns,
+    ChangeTypes,
     RestartIdentity,
     Discard,
 }
@@ -229,6 +252,9 @@ impl After {
             match (*statement.cast::<pg_sys::Node>()).type_ {
                 NodeTag::T_AlterSeqStmt => Self::AlterSequence,
                 NodeTag::T_CreateStmt | NodeTag::T_AlterTableStmt => Self::CreateColumns,
+                NodeTag::T_CreateDomainStmt | NodeTag::T_AlterDomainStmt | NodeTag::T_CreateRangeStmt => {
+                    Self::ChangeTypes
+                }
                 NodeTag::T_TruncateStmt if (*statement.cast::<pg_sys::TruncateStmt>()).restart_seqs => {
                     Self::RestartIdentity
                 }
@@ -260,6 +286,12 @@ extern "C-unwind" fn follow(after: After, first_created: usize) {
         After::AlterSequence => {
             transaction::see_own_changes();
             ALTERED.take().into_iter().for_each(watch.sequence_altered);
+        }
+        After::ChangeTypes => {
+            transaction::see_own_changes();
+            for (class, object) in CHANGED_TYPES.take() {
+                extension::record_casts(class, object);
+            }
         }
         After::CreateColumns => {
             let mut created = CREATED.take();

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 /// Tags, series, generators, bound sequences, attached tables, partitions, identity columns, rights, and objects that users build
-/// on the extension.
+/// on the extension and its type.
 const OBJECTS: &str = "
     create role clerk;
     grant create, usage on schema public to clerk;
@@ -47,7 +47,25 @@ const OBJECTS: &str = "
     create view told_of_registries as select s.* from snowflake_ids.registry_status as s;
     create view told_of_generators as select s.* from snowflake_ids.generator_status as s;
     create view told_of_sequences as select s.* from snowflake_ids.sequence_status as s;
-    create function next_of_clerk() returns bigint language sql as $$ select segment_nextval('payments') $$";
+    create function next_of_clerk() returns bigint language sql as $$ select segment_nextval('payments') $$;
+    create domain id_checked as snowflake_id check (value > 0);
+    create domain id_default as snowflake_id default 5;
+    create domain id_next as snowflake_id default snowflake_nextval();
+    create domain id_outer as id_checked check (value <> 7);
+    create domain id_later as snowflake_id;
+    alter domain id_later add constraint positive check (value > 0) not valid;
+    alter domain id_later set default 8;
+    create domain id_array as snowflake_id[] check (value[1] > 0);
+    create type id_pair as (id snowflake_id, number integer);
+    create domain id_pair_checked as id_pair check ((value).id > 0);
+    create domain compared as bigint check (value <> '5'::snowflake_id);
+    create type id_range as range (subtype = snowflake_id);
+    create type id_domain_range as range (subtype = id_outer);
+    create table typed (id id_next primary key, a id_checked, b id_default, c id_outer, d id_later, e id_array, f id_pair,
+        g id_pair_checked, h compared, i id_range, j id_domain_range, k snowflake_id[], l id_checked[]) partition by range (id);
+    create table typed_all partition of typed for values from ('0') to (maxvalue);
+    create index on typed (l, (a + 1)) where c > 3;
+    insert into typed values (default, 1, default, 3, default, '{5}', '(1,2)', '(3,4)', 6, '[1,8)', '[2,9]', '{1}', '{2}')";
 
 /// A source of numbers.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +163,9 @@ pub fn rows(client: &mut Client) -> Result<Vec<(String, String)>> {
         "identified order by id",
         "invoice order by tenant, number",
         "plain order by id",
+        "typed order by id",
+        "(select pg_describe_object(classid, objid, 0) as object, count(*) from pg_depend
+            where refclassid = 'pg_cast'::regclass and deptype = 'n' group by 1) as d order by object",
     ];
     let row = |table: &str| {
         let found: Vec<String> =

@@ -20,8 +20,12 @@ fn old(builder: Builder) -> Result<Server> {
 /// A stopped server of the new Postgres, filled from the old one.
 fn upgraded(old: &mut Server, builder: Builder, options: &[&str]) -> Result<Server> {
     old.strip_version_of_columns()?;
+    filled(old, builder.checksums().installation(&of_pg_upgrade("TO")?), options)
+}
+
+fn filled(old: &mut Server, builder: Builder, options: &[&str]) -> Result<Server> {
     old.stop(Shutdown::Fast)?;
-    let new = builder.checksums().installation(&of_pg_upgrade("TO")?).create()?;
+    let new = builder.create()?;
     new.pg_upgrade(old, options)?;
     // Only pg_upgrade has started the new server so far. The extension must not have issued ids there, so there is no state file.
     ensure!(!new.state_file().exists(), "ids were issued during the upgrade");
@@ -42,7 +46,10 @@ fn lasting(told: BTreeSet<Told>) -> BTreeSet<Told> {
 
 /// Checks that everything exists and continues on a server with this setting of `worker_id`.
 fn check(builder: &Builder, options: &[&str]) -> Result<()> {
-    let mut old = old(builder.clone())?;
+    goes_on(old(builder.clone())?, |old| upgraded(old, builder.clone(), options))
+}
+
+fn goes_on(mut old: Server, upgrade: impl FnOnce(&mut Server) -> Result<Server>) -> Result<()> {
     let mut client = old.session()?;
     let mut drawn = Drawn::default();
     upgrades::create(&mut client)?;
@@ -50,7 +57,7 @@ fn check(builder: &Builder, options: &[&str]) -> Result<()> {
     let rows = upgrades::rows(&mut client)?;
     let leased: i32 = status(&mut client, "worker_id")?;
     drop(client);
-    let mut new = upgraded(&mut old, builder.clone(), options)?;
+    let mut new = upgrade(&mut old)?;
     new.start_again()?;
     let mut client = new.connect("postgres")?;
     new.create_database("fresh")?;
@@ -65,6 +72,12 @@ fn check(builder: &Builder, options: &[&str]) -> Result<()> {
     }
     new.restart()?;
     drawn.go_on(&mut new.connect("postgres")?, true)
+}
+
+/// `pg_upgrade` also upgrades a cluster to the same version, so this test runs with the installed Postgres.
+#[test]
+fn all_goes_on_in_a_new_cluster_of_the_same_version() -> Result<()> {
+    goes_on(number().start()?, |old| filled(old, number(), &[]))
 }
 
 #[test]

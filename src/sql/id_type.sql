@@ -20,3 +20,22 @@ CREATE CAST (bigint AS snowflake_id) WITHOUT FUNCTION AS ASSIGNMENT;
 -- These casts are needed because an SQL literal such as 1 is an integer, and drivers send small numbers as smallint.
 CREATE CAST (integer AS snowflake_id) WITH INOUT AS ASSIGNMENT;
 CREATE CAST (smallint AS snowflake_id) WITH INOUT AS ASSIGNMENT;
+
+-- Reports the users' types that unqualified names no longer mean, because pg_catalog is searched first. Temporary types are searched
+-- even earlier. PostgreSQL runs install scripts with the level WARNING, or with the session's own level if that is higher.
+DO $$
+DECLARE
+    shadowed text := (SELECT string_agg(format('%I.%I', n.nspname, t.typname), ', ' ORDER BY n.nspname)
+        FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace
+        WHERE t.typname = 'snowflake_id' AND n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp_');
+BEGIN
+    IF shadowed IS NOT NULL AND current_setting('client_min_messages') = 'warning' THEN
+        PERFORM set_config('client_min_messages', 'notice', true);
+        RAISE NOTICE USING
+            MESSAGE = format('the type name snowflake_id no longer refers to %s', shadowed),
+            DETAIL = 'It refers to pg_catalog.snowflake_id, the type of this extension.',
+            HINT = 'Write the name of your own type with its schema, or rename the type.';
+        PERFORM set_config('client_min_messages', 'warning', true);
+    END IF;
+END
+$$;

@@ -99,6 +99,25 @@ SELECT pg_typeof(coalesce(id, 0::bigint)), pg_typeof(coalesce(id, '0')), pg_type
 SELECT coalesce(id, 0) FROM customers;
 \echo :LAST_ERROR_SQLSTATE
 DELETE FROM customers WHERE id < 100;
+-- Where PostgreSQL would make a numeric or a double of a bigint, or compares types of ranges and arrays, it wants a bigint.
+CREATE FUNCTION state(expression text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('SELECT %s FROM customers', expression);
+    RETURN '00000';
+EXCEPTION WHEN OTHERS THEN
+    RETURN sqlstate;
+END
+$$;
+SELECT expression, state(format(expression, 'id')) AS id, state(format(expression, 'id::bigint')) AS bigint FROM unnest(ARRAY[
+    '%s = 5::numeric', '5.0 = %s', 'random() < %s', '%s > 5::real', '%s * 1.5', 'int8range(1, 5) @> %s', '%s <@ int8range(1, 5)',
+    'array[%s] <@ array[5::bigint]', 'width_bucket(%s, 1, 5, 5)', 'percentile_cont(0.5) WITHIN GROUP (ORDER BY %s)',
+    'corr(%s, 1)', 'round(%s, -2)', 'ceil(%s)', 'sqrt(%s)', 'power(%s, 2)', 'div(%s, 3)', 'lag(%s, 1, 0) OVER ()',
+    '(%s)::numeric', '(%s)::float8', '(%s)::bit(64)']) AS expression;
+SELECT expression, state(expression) FROM unnest(ARRAY['id = 5', 'id = ''5''', '5::smallint < id', 'id IN (1, 2)', 'id = ANY (''{1}'')',
+    'id = ANY (ARRAY[1, 2])', 'abs(id)', 'id << 2', 'sum(id)', 'avg(id)', 'mode() WITHIN GROUP (ORDER BY id)', 'int8range(id, NULL)',
+    'width_bucket(id, ARRAY[1::bigint])', 'percentile_disc(0.5) WITHIN GROUP (ORDER BY id)', 'id || ''x''', 'lag(id) OVER ()',
+    'generate_series(id, id)', 'nullif(id, 5)', 'to_hex(id)']) AS expression;
+DROP FUNCTION state;
 
 -- The functions of the extension take it.
 SELECT snowflake_timestamp(id) = snowflake_timestamp(id::bigint) AS same, snowflake_encode(id, 'base58'), (snowflake_decode(id)).worker_id,

@@ -67,6 +67,15 @@ fn read_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<TextOu
     relation.as_reader(|| statement::text(&query)).map_err(spi)
 }
 
+/// Returns the number in the first row of a statement that reads a table and writes rows elsewhere, or null. The statement runs
+/// with the same rights as that of [`read_as_owner`].
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn run_as_owner(relation: pg_sys::Oid, query: Text<'_>) -> Result<Option<i64>, ErrorReport> {
+    let Some(relation) = Relation::find(relation) else { return Ok(None) };
+    let query = query.sql()?;
+    relation.as_reader(|| statement::number(&query)).map_err(spi)
+}
+
 /// Returns the increment, the remainder and the highest id of a tag. The caller needs SELECT on the tag.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn audit_tag(

@@ -36,13 +36,10 @@ BEGIN
 END
 $$;
 
--- Returns a query that reads the same table on a foreign server through a temporary view. Any reader of the view uses the
--- user mapping of the view's owner.
-CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
+CREATE FUNCTION snowflake_ids_internal.audit_check_connection(connection text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     server pg_foreign_server;
-    source text := format('snowflake_ids_audit_%s', number);
 BEGIN
     SELECT * INTO server FROM pg_foreign_server s WHERE s.srvname = connection COLLATE "C";
     IF NOT FOUND THEN
@@ -58,12 +55,20 @@ BEGIN
             DETAIL = 'Its owner decides where a superuser would connect, and as which role.',
             HINT = 'Change its owner with ALTER SERVER ... OWNER TO, or call audit as a role that is not a superuser.';
     END IF;
+END
+$$;
+
+-- Creates a temporary foreign table for the same table on a foreign server. Returns a query that reads it.
+CREATE FUNCTION snowflake_ids_internal.audit_connect(number integer, connection text, relation regclass, attribute name) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    source text := format('snowflake_ids_audit_%s', number);
+BEGIN
+    PERFORM snowflake_ids_internal.audit_check_connection(connection);
     EXECUTE (SELECT format('CREATE FOREIGN TABLE pg_temp.%I (id bigint OPTIONS (column_name %L)) SERVER %I '
             'OPTIONS (schema_name %L, table_name %L, fetch_size ''10000'')',
-            source || '_table', attribute, connection, n.nspname, c.relname)
+            source, attribute, connection, n.nspname, c.relname)
         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = relation);
-    EXECUTE format('CREATE TEMPORARY VIEW %I AS SELECT id FROM pg_temp.%I', source, source || '_table');
-    EXECUTE format('GRANT SELECT ON pg_temp.%I TO PUBLIC', source);
     RETURN format('SELECT id, %s::bigint << 32 FROM pg_temp.%I', number, source);
 END
 $$;
@@ -82,11 +87,13 @@ LANGUAGE plpgsql VOLATILE PARALLEL UNSAFE COST 100000 ROWS 100
 SET search_path = pg_catalog, pg_temp SET row_security = off SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
 #variable_conflict use_column
 DECLARE
+    has_connections boolean := coalesce(cardinality(connections), 0) > 0;
     named text[];
     layout record;
     numbers record;
     sources text;
     findings text;
+    query text;
     answer jsonb;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
@@ -116,11 +123,20 @@ BEGIN
         tag := CASE WHEN named[1] = 'segment' THEN replace(named[2], '''''', '''') END;
     END IF;
     sources := format('SELECT x.%I::bigint, %s::bigint FROM %s AS x', "column",
-            CASE WHEN has_table_privilege("table", 'SELECT') THEN 'x.tableoid' ELSE '0' END,
-            snowflake_ids_internal.qualified_name("table"))
-        || coalesce((SELECT string_agg(' UNION ALL '
-                || snowflake_ids_internal.audit_connect(o.number::integer, o.connection, "table", "column"), '')
-            FROM unnest(connections) WITH ORDINALITY AS o (connection, number)), '');
+        CASE WHEN has_table_privilege("table", 'SELECT') THEN 'x.tableoid' ELSE '0' END, snowflake_ids_internal.qualified_name("table"));
+    IF has_connections THEN
+        -- Code of the table's owner runs in a statement of its own, before there is anything that reads remote rows, because
+        -- only the caller may see them. This code can add ids to the copy, as it can add rows to its table.
+        PERFORM snowflake_ids_internal.audit_check_connection(o.connection) FROM unnest(connections) AS o (connection);
+        CREATE TEMPORARY TABLE snowflake_ids_audit_0 (id bigint, place bigint);
+        GRANT INSERT ON pg_temp.snowflake_ids_audit_0 TO PUBLIC;
+        PERFORM snowflake_ids_internal.run_as_owner("table",
+            format('WITH copied AS (INSERT INTO pg_temp.snowflake_ids_audit_0 %s) SELECT 0::bigint', sources));
+        sources := 'SELECT id, place FROM pg_temp.snowflake_ids_audit_0'
+            || (SELECT string_agg(' UNION ALL '
+                    || snowflake_ids_internal.audit_connect(o.number::integer, o.connection, "table", "column"), '')
+                FROM unnest(connections) WITH ORDINALITY AS o (connection, number));
+    END IF;
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     IF tag IS NULL THEN
@@ -160,7 +176,7 @@ BEGIN
                 WHERE n.id - n.before > %1$s
             )$sql$, numbers.increment, numbers.remainder, coalesce(numbers.highest, 9223372036854775807));
     END IF;
-    answer := snowflake_ids_internal.read_as_owner("table", format($sql$
+    query := format($sql$
         WITH ids (id, place) AS NOT MATERIALIZED (%1$s), %2$s, total AS (
             SELECT count(*) AS rows, count(i.id) AS ids FROM ids AS i
         ), findings AS (
@@ -194,11 +210,16 @@ BEGIN
             UNION ALL
             SELECT 5, 'unlisted ' || n.finding, NULL, n.of_all - %3$s, NULL, NULL, NULL, NULL, NULL, NULL
             FROM numbered AS n WHERE n.number = %3$s AND n.of_all > %3$s
-        ) AS f$sql$, sources, findings, max_findings))::jsonb;
-    FOR number IN 1 .. coalesce(cardinality(connections), 0) LOOP
-        EXECUTE format('DROP VIEW pg_temp.%I', 'snowflake_ids_audit_' || number);
-        EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number || '_table');
-    END LOOP;
+        ) AS f$sql$, sources, findings, max_findings);
+    IF has_connections THEN
+        EXECUTE query INTO answer;
+        DROP TABLE pg_temp.snowflake_ids_audit_0;
+        FOR number IN 1 .. cardinality(connections) LOOP
+            EXECUTE format('DROP FOREIGN TABLE pg_temp.%I', 'snowflake_ids_audit_' || number);
+        END LOOP;
+    ELSE
+        answer := snowflake_ids_internal.read_as_owner("table", query)::jsonb;
+    END IF;
     -- The layout's and the tag's state is read last, so that ids that were issued during the audit are not reported as faults.
     SELECT * INTO layout FROM snowflake_ids_internal.layout_parts(generator);
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);

@@ -295,6 +295,43 @@ fn a_foreign_table_is_read_with_its_owners_rights() -> Result<()> {
     Ok(())
 }
 
+/// The planner runs code of the table's owner that is in an index predicate. This code finds nothing that has remote rows, even
+/// if the caller's new tables are readable for everybody.
+#[test]
+fn remote_rows_are_only_for_who_called() -> Result<()> {
+    let (first, mut client) = server("1")?;
+    let (second, mut other) = server("2")?;
+    other.run("create table orders (id bigint); insert into orders values (777)")?;
+    connect(&mut client, "second", &second, "postgres")?;
+    client.run(
+        "create role mallory login; create schema hostile authorization mallory;
+         grant create on schema public to mallory;
+         create table orders (id bigint); insert into orders values (1); alter table orders owner to mallory;
+         alter default privileges grant select on tables to public",
+    )?;
+    first.connect_as("mallory", "")?.run(
+        "create table hostile.loot (id bigint, of name);
+         create function hostile.look() returns boolean language plpgsql as $$
+             declare found name;
+             begin
+                 for found in select relname from pg_class where relname like 'snowflake_ids_audit%' loop
+                     insert into hostile.loot values (null, found);
+                     execute format('insert into hostile.loot select id, %L from pg_temp.%I', found, found);
+                 end loop;
+                 return true;
+             end $$;
+         create function hostile.peek() returns boolean language plpgsql immutable as
+             'begin return hostile.look(); end';
+         create index on orders (id) where hostile.peek()",
+    )?;
+    assert_eq!(client.one::<i64>(&total("second"))?, 2);
+    ensure!(client.one::<i64>("select count(*) from hostile.loot")? > 0, "the owner's code did not run");
+    assert_eq!(client.one::<i64>("select count(*) from hostile.loot where id = 777")?, 0);
+    let left = "select count(*) from pg_class where relname like 'snowflake_ids_audit%'";
+    assert_eq!(client.one::<i64>(left)?, 0);
+    Ok(())
+}
+
 /// If the caller cannot become the owner, the table is read with the caller's rights.
 #[test]
 fn the_owners_rights_are_not_lent() -> Result<()> {

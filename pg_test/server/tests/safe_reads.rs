@@ -221,6 +221,24 @@ fn where_it_cannot_be_known_it_is_refused() -> Result<()> {
     Ok(())
 }
 
+/// Each reservation records a bound of the safe ids, which is ahead of the clock.
+#[test]
+fn a_worker_id_is_released_while_there_are_readers() -> Result<()> {
+    let server = Server::builder().set("snowflake_ids.worker_id", "auto").start()?;
+    let mut reader = session(&server)?;
+    let mut last = insert(&mut reader)?;
+    for _ in 0..3 {
+        let safe: i64 = reader.one("select snowflake_safe_id()")?;
+        reader.run(&format!("select snowflake_ids.worker_release(snowflake_worker_id({last}))"))?;
+        let next = insert(&mut reader)?;
+        let is_other = format!("select snowflake_worker_id({next}) <> snowflake_worker_id({last})");
+        assert!(reader.one::<bool>(&is_other)?, "the worker id stayed");
+        assert!(next > last && next >= safe, "{next} after {last}, {safe}");
+        last = next;
+    }
+    Ok(())
+}
+
 #[test]
 fn attention_names_transactions_that_hold_readers_back_for_more_than_a_minute() -> Result<()> {
     const HOLDERS: &str = "select split_part(problem, ' hold', 1) from snowflake_ids.attention where subject = 'readers' order by 1";

@@ -63,12 +63,17 @@ impl State {
     /// Switches to another worker id, because the clock is behind the ids of the current worker id. Returns None if the
     /// server does not choose its worker id itself, and Some(false) if no other worker id can be used.
     pub fn take_another(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {
+        let is_choosing = matches!(here.identity, Identity::Leased { .. }) && self.alone;
+        if is_choosing && self.blocks_all_worker_ids(now) {
+            return Some(false);
+        }
+        self.switch_worker_id(here, now)
+    }
+
+    fn switch_worker_id(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {
         let Identity::Leased { datacenter } = here.identity else { return None };
         if !self.alone {
             return None;
-        }
-        if self.blocks_all_worker_ids(now) {
-            return Some(false);
         }
         self.name_worker_id();
         let Some(lease) = self.take_free(here, datacenter, now) else { return Some(false) };
@@ -79,7 +84,8 @@ impl State {
     }
 
     /// Switches to another worker id if the server issues ids under `worker_id` and has no registry. Returns true if the
-    /// server switched.
+    /// server switched. The clock is not behind, so the switch does not have to help against that: while there are
+    /// readers of a safe position, ids of every worker id begin slightly ahead of the clock.
     pub fn leave_worker_id(
         &mut self,
         here: &Here,
@@ -90,7 +96,7 @@ impl State {
         if !self.node.is_some_and(|node| node.is_of(datacenter, worker_id)) {
             return Ok(false);
         }
-        match self.take_another(here, now) {
+        match self.switch_worker_id(here, now) {
             Some(false) => Err(self.none_free(here)),
             taken => Ok(taken.is_some()),
         }

@@ -20,9 +20,8 @@ use snowflake_ids_core::tag::slot::Trouble;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 
-/// The number of entries of the directory that a reader copies under one lock. Calls for ids, and workers that publish ids, wait
-/// for this lock.
-const PIECE: usize = 64;
+/// The number of entries that a reader copies or looks through before it releases a lock that calls for ids wait for.
+pub const PIECE: usize = 64;
 
 /// How often the counts of all tags are summed up if slots were given to other tags meanwhile.
 const SUMS: usize = 8;

@@ -9,6 +9,7 @@ use crate::pg::text::Text;
 use crate::pg::tuple::NoRow;
 use crate::pg::{server, time};
 use crate::shared::generator::{SHARED, Shared};
+use crate::shared::segments::PIECE;
 use crate::sql::layout;
 use crate::sql::status::{node, years_left};
 use crate::store::tables::GENERATOR;
@@ -90,7 +91,13 @@ fn layout_status(
     };
     let (is_own, now) = (layout == shared.layout, SystemClock.now());
     let issuer = issuer(shared);
-    let slot = if is_own { None } else { issuer.host.lock().slot_of(&layout) };
+    // Calls for ids wait for this lock, so it is held for few slots at a time.
+    let mut pieces = (0..shared.slots.len()).step_by(PIECE);
+    let slot = if is_own {
+        None
+    } else {
+        pieces.find_map(|from| issuer.host.lock().slot_from(from, PIECE, &layout))
+    };
     let generator = slot.map_or(&shared.generator, |slot| &shared.slots[slot].generator);
     let snapshot = (is_own || slot.is_some()).then(|| generator.snapshot());
     let last = snapshot.and_then(|seen| Some((seen.last?, seen.node_bits)));

@@ -8,10 +8,10 @@ use crate::pg::read_lock::Wait;
 use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag_text::TagText;
 use crate::pg::{process, server};
-use crate::shared::segments::{SEGMENTS, Segments};
+use crate::shared::segments::{PIECE, SEGMENTS, Segments};
 use crate::shared::slot::Slot;
 use crate::store::tables::{RECEIVED, REGISTRY_SERVER, SEGMENT};
-use snowflake_ids_core::tag::clock_sweep::{SweptSlot, highest, sweep};
+use snowflake_ids_core::tag::clock_sweep::{Sweep, SweptSlot, highest};
 use snowflake_ids_core::tag::directory::{Directory, Tag, TagKey};
 use snowflake_ids_core::tag::reservation::{HighWaterMark, Reached};
 use snowflake_ids_core::tag::step::SlowStart;
@@ -178,12 +178,14 @@ fn end_wait() {
             return;
         }
     }
-    let mut directory = segments.directory.write();
-    let is_left = slot.segment.slot_generation() == slot_generation && slot.wanted.load(Relaxed) == 0;
-    if is_left && slot.unverified.load(Relaxed) {
-        vacate(segments, &mut directory, segments.slot_of(slot));
+    {
+        let mut directory = segments.directory.write();
+        let is_left = slot.segment.slot_generation() == slot_generation && slot.wanted.load(Relaxed) == 0;
+        if is_left && slot.unverified.load(Relaxed) {
+            vacate(segments, &mut directory, segments.slot_of(slot));
+        }
     }
-    make_room(segments, &mut directory);
+    make_room(segments);
 }
 
 /// Returns whether the number of tags with a slot is within its limit. Slots where calls wait do not count.
@@ -191,8 +193,16 @@ fn has_room(segments: &Segments, directory: &Directory<'_>) -> bool {
     directory.len() <= segments.slot_count + segments.awaited.load(Relaxed)
 }
 
-fn make_room(segments: &Segments, directory: &mut Directory<'_>) {
-    while !has_room(segments, directory) {
+/// Evicts tags until the number of tags is within its limit. Releases the lock after each piece of a sweep, because other calls
+/// for ids wait for it.
+fn make_room(segments: &Segments) {
+    let begin = || Sweep::new(segments.slots.len());
+    let mut sweep = begin();
+    loop {
+        let mut directory = segments.directory.write();
+        if has_room(segments, &directory) {
+            return;
+        }
         let look = |slot_index: usize| {
             let (key, slot) = directory.get(slot_index).zip(segments.slots.get(slot_index))?;
             let (awaited, moved) = (slot.wanted.load(Relaxed) > 0, slot.has_moved());
@@ -200,11 +210,17 @@ fn make_room(segments: &Segments, directory: &mut Directory<'_>) {
             Some(SweptSlot { awaited, moved, slots })
         };
         let mut hand = segments.hand.load(Relaxed);
-        let found = sweep(&mut hand, segments.slots.len(), directory.shares().most(), look);
+        let found = sweep.go_on(PIECE, &mut hand, segments.slots.len(), directory.shares().most(), look);
         segments.hand.store(hand, Relaxed);
+        let Some(found) = found else { continue };
         let Some(slot_index) = found else { return };
-        segments.evictions.fetch_add(1, Relaxed);
-        vacate(segments, directory, slot_index);
+        // The slot may have been found in an earlier piece. By now it may be free, or calls may wait there.
+        let is_left = |slot: &Slot| slot.wanted.load(Relaxed) == 0;
+        if directory.get(slot_index).is_some() && segments.slots.get(slot_index).is_some_and(is_left) {
+            segments.evictions.fetch_add(1, Relaxed);
+            vacate(segments, &mut directory, slot_index);
+        }
+        sweep = begin();
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::tag::reservation::HighWaterMark;
 use crate::tag::segment::{BufferStates, Period};
+use std::ops::Range;
 
 /// The number of further visits after the sweep has found a reusable slot. During these visits, the sweep looks for a
 /// reusable slot whose database has more slots.
@@ -27,38 +28,70 @@ pub struct SweptSlot {
     pub slots: u32,
 }
 
-/// Finds a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. If all visited
-/// slots were used recently, returns a recently used slot. Returns None if calls wait for ids of every slot.
-///
-/// `most` is the number of slots of the database with the most slots. `look` records the visit of a slot, and returns
-/// None for a free slot.
+/// A search for a slot to reuse. The sweep visits each slot at most twice, and stops soon after `FAR` visits. If all visited
+/// slots were used recently, finds a recently used slot.
+#[derive(Debug)]
+pub struct Sweep {
+    found: Option<(u32, usize)>,
+    moved: Option<usize>,
+    looks: Range<usize>,
+}
+
+impl Sweep {
+    /// Begins a sweep of this number of slots.
+    pub const fn new(slots: usize) -> Self {
+        Self { found: None, moved: None, looks: 0..2 * slots }
+    }
+
+    /// Visits at most `visits` slots, of `slots` in all. Returns None if the sweep is not over yet, and Some(None) if calls
+    /// wait for ids of every slot. Slots may change between two calls.
+    ///
+    /// `most` is the number of slots of the database with the most slots. `look` records the visit of a slot, and returns
+    /// None for a free slot.
+    pub fn go_on(
+        &mut self,
+        visits: usize,
+        hand: &mut usize,
+        slots: usize,
+        most: u32,
+        mut look: impl FnMut(usize) -> Option<SweptSlot>,
+    ) -> Option<Option<usize>> {
+        for _ in 0..visits {
+            let Some(looked) = self.looks.next().filter(|looked| *looked < FAR || self.moved.is_none())
+            else {
+                return Some(self.choice());
+            };
+            let slot_index = *hand % slots;
+            *hand = (slot_index + 1) % slots;
+            let Some(sight) = look(slot_index).filter(|sight| !sight.awaited) else { continue };
+            if sight.moved {
+                self.moved = Some(slot_index);
+            } else if self.found.is_none_or(|(slots, _)| sight.slots > slots) {
+                if self.found.is_none() {
+                    self.looks.end = self.looks.end.min(looked + LOOK_ON);
+                }
+                self.found = Some((sight.slots, slot_index));
+                if sight.slots >= most {
+                    return Some(self.choice());
+                }
+            }
+        }
+        None
+    }
+
+    fn choice(&self) -> Option<usize> {
+        self.found.map(|(_, slot_index)| slot_index).or(self.moved)
+    }
+}
+
+/// Finds a slot to reuse, by a whole [`Sweep`].
 pub fn sweep(
     hand: &mut usize,
     slots: usize,
     most: u32,
-    mut look: impl FnMut(usize) -> Option<SweptSlot>,
+    look: impl FnMut(usize) -> Option<SweptSlot>,
 ) -> Option<usize> {
-    let (mut found, mut moved, mut looks) = (None::<(u32, usize)>, None, 0..2 * slots);
-    while let Some(looked) = looks.next() {
-        if looked >= FAR && moved.is_some() {
-            break;
-        }
-        let slot_index = *hand % slots;
-        *hand = (slot_index + 1) % slots;
-        let Some(sight) = look(slot_index).filter(|sight| !sight.awaited) else { continue };
-        if sight.moved {
-            moved = Some(slot_index);
-        } else if found.is_none_or(|(slots, _)| sight.slots > slots) {
-            if found.is_none() {
-                looks.end = looks.end.min(looked + LOOK_ON);
-            }
-            found = Some((sight.slots, slot_index));
-            if sight.slots >= most {
-                break;
-            }
-        }
-    }
-    found.map(|(_, slot_index)| slot_index).or(moved)
+    Sweep::new(slots).go_on(usize::MAX, hand, slots, most, look).flatten()
 }
 
 /// Returns the highest id of a tag that any session has received. `reserved` is the highest id in the tag's row, and

@@ -62,7 +62,13 @@ impl Issuing {
 
     /// Returns the index of the layout's slot.
     pub fn slot_of(&self, layout: &Layout) -> Option<usize> {
-        self.used().position(|slot| slot.layout == Some(*layout))
+        self.slot_from(0, usize::MAX, layout)
+    }
+
+    /// Returns the index of the layout's slot, if this slot is among the `count` slots that begin with `from`.
+    pub fn slot_from(&self, from: usize, count: usize, layout: &Layout) -> Option<usize> {
+        let place = self.used().skip(from).take(count).position(|slot| slot.layout == Some(*layout))?;
+        Some(from + place)
     }
 }
 

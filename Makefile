@@ -43,7 +43,7 @@ PACKAGES := $(TARGET)/packages
 .PHONY: all setup setup-check install uninstall clean help \
   demo demo-stop demo-cluster demo-cluster-stop status status-server monitoring \
   test fmt-check lint layers shellcheck doc typos deny check-arm64 test-core loom miri fuzz \
-  installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores \
+  installcheck isolationcheck install-script install-script-check reference test-backend test-server test-versions-smoke restores test-fair \
   sqlsmith chaos test-versions test-orm test-patroni test-citus test-pgdog test-page test-monitoring test-upgrade test-pg-upgrade \
   package-deb package-rpm package-tar package-image test-packages test-cloudnative docker-check reproducible docs release release-files next-version \
   bench
@@ -251,6 +251,10 @@ test-pg-upgrade: ## run pg_upgrade of a cluster that uses the extension: FROM=/p
 restores: install ## test data directories with parts from an earlier moment, in all mixes; takes minutes, not part of `make test`
 	@echo '== restores'
 	@devtools/test-server.sh --profile long --run-ignored only -E 'test(/^restores::/)'
+
+test-fair: install ## test what a login without rights can take from other databases; takes minutes, not part of `make test`
+	@echo '== fair'
+	@devtools/test-server.sh --profile long --run-ignored only --success-output immediate -E 'test(/^fair::/)'
 
 install-script-check: $(LIBRARY) ## check the install and upgrade scripts, and that scripts of releases have not changed
 	@echo '== install script'

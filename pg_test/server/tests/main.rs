@@ -29,6 +29,7 @@ mod documents;
 mod durable;
 mod encodings;
 mod even_shards;
+mod fair;
 mod first_transaction;
 mod generators;
 mod harness;

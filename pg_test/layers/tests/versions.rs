@@ -1,5 +1,4 @@
-//! Tests that Cargo.toml, META.json (for PGXN), the control file and the changelog have the same version, and
-//! that `make next-version` changes it in all of them.
+//! Tests that Cargo.toml, META.json (for PGXN), the control file and the changelog have the same version.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;

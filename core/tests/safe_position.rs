@@ -1,4 +1,5 @@
 //! Safe positions for readers: records of ended transactions, and the answers within one transaction.
+#![allow(clippy::disallowed_types, reason = "threads of one process, which is what the lock is for")]
 
 use super::rules::needs::needs;
 use snowflake_ids_core::generator::safe_position::{

@@ -193,7 +193,11 @@ pub fn record_casts(class: pg_sys::Oid, object: pg_sys::Oid) {
             if of_member(pg_sys::CastRelationId, cast).is_some() {
                 let cast =
                     pg_sys::ObjectAddress { classId: pg_sys::CastRelationId, objectId: cast, objectSubId: 0 };
-                pg_sys::recordDependencyOn(&this, &cast, pg_sys::DependencyType::DEPENDENCY_NORMAL);
+                pg_sys::recordDependencyOn(
+                    &raw const this,
+                    &raw const cast,
+                    pg_sys::DependencyType::DEPENDENCY_NORMAL,
+                );
             }
         }
     }

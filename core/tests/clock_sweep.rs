@@ -1,7 +1,17 @@
 //! The clock sweep: a hand visits the slots in turn, in search of a slot that was not used since the hand's last visit.
 
 use proptest::prelude::*;
-use snowflake_ids_core::tag::clock_sweep::{SweptSlot, sweep};
+use snowflake_ids_core::tag::clock_sweep::{Sweep, SweptSlot};
+
+/// Finds a slot to reuse, by a whole sweep.
+pub fn sweep(
+    hand: &mut usize,
+    slots: usize,
+    most: u32,
+    look: impl FnMut(usize) -> Option<SweptSlot>,
+) -> Option<usize> {
+    Sweep::new(slots).go_on(usize::MAX, hand, most, look).flatten()
+}
 
 /// Slots as the hand finds them, the hand's place, and the number of slots visited in the last sweep. None: the slot is free.
 struct Slots {

@@ -1,10 +1,11 @@
 //! Slots that pass from one tag to another during refills. Sessions take ids, slots are given to other tags, and the shipped refill
 //! tasks reserve ids, in any order. No tag gets another tag's ids, and no id comes twice.
 
+use super::clock_sweep::sweep;
 use super::refill_locks::slot::Slot;
 use proptest::prelude::*;
 use snowflake_ids_core::process::refill::{RefillSettings, RefillTask, SharedMemory};
-use snowflake_ids_core::tag::clock_sweep::{SweptSlot, sweep};
+use snowflake_ids_core::tag::clock_sweep::SweptSlot;
 use snowflake_ids_core::tag::definition::Definition;
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::{Demand, HighWaterMark, Outcome, Reached, Reserved, TagRow};

@@ -210,7 +210,7 @@ fn make_room(segments: &Segments) {
             Some(SweptSlot { awaited, moved, slots })
         };
         let mut hand = segments.hand.load(Relaxed);
-        let found = sweep.go_on(PIECE, &mut hand, segments.slots.len(), directory.shares().most(), look);
+        let found = sweep.go_on(PIECE, &mut hand, directory.shares().most(), look);
         segments.hand.store(hand, Relaxed);
         let Some(found) = found else { continue };
         let Some(slot_index) = found else { return };

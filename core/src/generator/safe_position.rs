@@ -213,7 +213,7 @@ const MAX_LATER: u16 = 64;
 
 /// The recorded transactions that a snapshot does not see.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unseen {
+pub struct UnseenTransactions {
     /// The lowest announcement of these transactions in the reader's database.
     pub lowest: Option<Position>,
     /// The xids of these transactions.
@@ -253,7 +253,7 @@ impl EndedTransactions {
 
     /// Looks up the recorded transactions that a snapshot does not see. Returns None if a record could not be copied. Takes no
     /// lock. A record that is replaced meanwhile counts as dropped, because the highest dropped xid is read last.
-    pub fn unseen_by(&self, snapshot: &SnapshotXids, database: u32) -> Option<Unseen> {
+    pub fn unseen_by(&self, snapshot: &SnapshotXids, database: u32) -> Option<UnseenTransactions> {
         let (mut lowest, mut found) = (None, Vec::new());
         for record in self.records {
             let ended = record.read()?;
@@ -264,7 +264,7 @@ impl EndedTransactions {
                 }
             }
         }
-        Some(Unseen { lowest, found, dropped: self.dropped.load(Ordering::Acquire) })
+        Some(UnseenTransactions { lowest, found, dropped: self.dropped.load(Ordering::Acquire) })
     }
 }
 
@@ -294,7 +294,10 @@ impl SnapshotXids {
     /// Returns the xids that the snapshot does not see and that may have been dropped from the records. Returns None if
     /// these xids are too many. A safe position exists only if each transaction with such an xid was rolled back, or
     /// still runs in a process that has an announcement.
-    pub fn unknown(&self, Unseen { found, dropped, .. }: &Unseen) -> Option<Vec<u64>> {
+    pub fn unknown(
+        &self,
+        UnseenTransactions { found, dropped, .. }: &UnseenTransactions,
+    ) -> Option<Vec<u64>> {
         let dropped = *dropped;
         if dropped >= self.xmax + u64::from(MAX_LATER) {
             return None;

@@ -300,11 +300,8 @@ impl<H: Host> Issuer<'_, H> {
     /// Returns a position of the layout above all ids that this server issued or reserved, under any node. Takes no lock,
     /// because any role may ask: each state is in the file before sessions use it.
     pub fn highest_in(&self, layout: &Layout) -> Result<Position, IssuerError> {
-        let here = self.here(&Issuing { opened: true, ..Issuing::default() })?;
-        let state = match self.read()? {
-            Some((stored, file)) => stored.open(&here.with_file(file))?,
-            None => State::fresh(&here),
-        };
+        // An opened state is only read.
+        let state = self.open(&mut Issuing { opened: true, ..Issuing::default() })?;
         let unknown = || layout.position_from(state.others.minimum);
         Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }

@@ -35,15 +35,16 @@ pub struct Sweep {
     found: Option<(u32, usize)>,
     moved: Option<usize>,
     looks: Range<usize>,
+    slots: usize,
 }
 
 impl Sweep {
     /// Begins a sweep of this number of slots.
     pub const fn new(slots: usize) -> Self {
-        Self { found: None, moved: None, looks: 0..2 * slots }
+        Self { found: None, moved: None, looks: 0..2 * slots, slots }
     }
 
-    /// Visits at most `visits` slots, of `slots` in all. Returns None if the sweep is not over yet, and Some(None) if calls
+    /// Visits at most `visits` slots. Returns None if the sweep is not over yet, and Some(None) if calls
     /// wait for ids of every slot. Slots may change between two calls.
     ///
     /// `most` is the number of slots of the database with the most slots. `look` records the visit of a slot, and returns
@@ -52,7 +53,6 @@ impl Sweep {
         &mut self,
         visits: usize,
         hand: &mut usize,
-        slots: usize,
         most: u32,
         mut look: impl FnMut(usize) -> Option<SweptSlot>,
     ) -> Option<Option<usize>> {
@@ -61,8 +61,8 @@ impl Sweep {
             else {
                 return Some(self.choice());
             };
-            let slot_index = *hand % slots;
-            *hand = (slot_index + 1) % slots;
+            let slot_index = *hand % self.slots;
+            *hand = (slot_index + 1) % self.slots;
             let Some(sight) = look(slot_index).filter(|sight| !sight.awaited) else { continue };
             if sight.moved {
                 self.moved = Some(slot_index);
@@ -82,16 +82,6 @@ impl Sweep {
     fn choice(&self) -> Option<usize> {
         self.found.map(|(_, slot_index)| slot_index).or(self.moved)
     }
-}
-
-/// Finds a slot to reuse, by a whole [`Sweep`].
-pub fn sweep(
-    hand: &mut usize,
-    slots: usize,
-    most: u32,
-    look: impl FnMut(usize) -> Option<SweptSlot>,
-) -> Option<usize> {
-    Sweep::new(slots).go_on(usize::MAX, hand, slots, most, look).flatten()
 }
 
 /// Returns the highest id of a tag that any session has received. `reserved` is the highest id in the tag's row, and

@@ -85,9 +85,9 @@ fn outcome(busy: &Measured<Slice>, now_and_then: &Measured<Slice>) -> Outcome {
                 late(OURS) <= late(NOTHING),
             ),
             Goal::at_least(
-                "they make at least 0.95x its calls/s",
+                "they make at least 0.85x its calls/s",
                 busy.ratio(OURS, NOTHING, |slice| slice.done.per_second),
-                0.95,
+                0.85,
                 "",
             ),
             Goal::holds(

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test-packages.sh FOLDER BUILT: makes signed repositories of the packages in FOLDER, with a key of its own, and RPM packages of
 # what was built below BUILT. A fresh root without Rust gets these and the archive, and runs pg_test/packages/inside.sh.
-# mmdebstrap or debootstrap makes the root from the package sources of this machine's apt. The root is in memory if there is
+# mmdebstrap makes the root from the package sources of this machine's apt. The root is in memory if there is
 # enough memory, and is removed again. The test is skipped if the root cannot be made.
 set -euo pipefail
 # shellcheck source=devtools/demo-lib.sh
@@ -31,17 +31,9 @@ proxies() { apt-config dump | grep -E '^Acquire::(http|https)::Proxy' || true; }
 # make_root ROOT: makes a root with apt and little else.
 make_root() {
   local root=$1 options=()
-  if command -v mmdebstrap >/dev/null; then
-    mapfile -t options < <(proxies | sed 's/^/--aptopt=/')
-    as_root mmdebstrap --quiet --mode=root --variant=apt --include=ca-certificates --dpkgopt=force-unsafe-io \
-      "${options[@]}" "$codename" "$root" "$work/sources.list"
-  else
-    as_root debootstrap --variant=minbase --include=ca-certificates "$codename" "$root" "$(awk 'NR == 1 { print $3 }' "$work/sources.list")"
-    proxies | as_root tee "$root/etc/apt/apt.conf.d/99proxy" >/dev/null
-    echo force-unsafe-io | as_root tee "$root/etc/dpkg/dpkg.cfg.d/unsafe-io" >/dev/null
-    as_root rm -f "$root"/etc/apt/sources.list.d/*
-    as_root cp "$work/sources.list" "$root/etc/apt/sources.list"
-  fi
+  mapfile -t options < <(proxies | sed 's/^/--aptopt=/')
+  as_root mmdebstrap --quiet --mode=root --variant=apt --include=ca-certificates --dpkgopt=force-unsafe-io \
+    "${options[@]}" "$codename" "$root" "$work/sources.list" || return
   [[ ! -e $root/usr/bin/cargo && ! -e $root/usr/bin/rustc ]] || fail "There is Rust in the fresh root."
 }
 
@@ -112,7 +104,6 @@ command -v apt-get >/dev/null || skip "this is not Debian or Ubuntu"
 can_become_root || skip "a root can be made by root only, and there is no sudo"
 [[ -n $(apt-cache show "postgresql-$major" 2>/dev/null) ]] ||
   skip "apt knows no postgresql-$major here (apt-get update, or another PG_CONFIG)"
-command -v mmdebstrap >/dev/null || command -v debootstrap >/dev/null || need_packages mmdebstrap
 as_root unshare --mount --pid --ipc --fork true 2>/dev/null || skip "this machine lets nobody have namespaces of their own"
 codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
 
@@ -123,6 +114,7 @@ trap clean_up EXIT
 trap 'exit 1' INT TERM
 sources >"$work/sources.list"
 
+need_packages mmdebstrap
 say "making a fresh root of $codename"
 started=$SECONDS
 make_root "$work/chroot" >"$work/log" 2>&1 || {

@@ -43,7 +43,8 @@ pub(super) unsafe fn cached_column(
 }
 
 /// Calls `each` for the rows that match the keys, until `each` returns false. Scans the index, or the whole relation if the
-/// OID of the index is invalid.
+/// OID of the index is invalid. A null snapshot stands for all committed rows. Unlike a scan with a catalog snapshot, it takes no
+/// predicate locks, which would make serializable transactions fail that never named the relation.
 ///
 /// # Safety
 /// The caller is within a transaction. The relation is open, and the index belongs to it. The snapshot is null or valid.
@@ -56,15 +57,32 @@ pub(super) unsafe fn scan(
 ) {
     let count = i32::try_from(keys.len()).unwrap_or(0);
     let by_index = index != pg_sys::InvalidOid;
-    // SAFETY: the caller passes an open relation. The keys outlive the scan.
+    let mut any =
+        pg_sys::SnapshotData { snapshot_type: pg_sys::SnapshotType::SNAPSHOT_ANY, ..Default::default() };
+    // SAFETY: the caller passes an open relation. The keys and snapshots outlive the scan.
     unsafe {
-        let scan = pg_sys::systable_beginscan(relation, index, by_index, snapshot, count, keys.as_mut_ptr());
+        let committed = snapshot
+            .is_null()
+            .then(|| pg_sys::RegisterSnapshot(pg_sys::GetCatalogSnapshot((*relation).rd_id)));
+        let scanned = if committed.is_some() { &raw mut any } else { snapshot };
+        let is_committed = (*(*relation).rd_tableam).tuple_satisfies_snapshot;
+        let scan = pg_sys::systable_beginscan(relation, index, by_index, scanned, count, keys.as_mut_ptr());
         loop {
             let tuple = pg_sys::systable_getnext(scan);
-            if tuple.is_null() || !each(tuple) {
+            if tuple.is_null() {
+                break;
+            }
+            let is_seen = match (committed, is_committed) {
+                (Some(snapshot), Some(is_committed)) => is_committed(relation, (*scan).slot, snapshot),
+                _ => true,
+            };
+            if is_seen && !each(tuple) {
                 break;
             }
         }
         pg_sys::systable_endscan(scan);
+        if let Some(snapshot) = committed {
+            pg_sys::UnregisterSnapshot(snapshot);
+        }
     }
 }

@@ -119,7 +119,12 @@ fn find(
     let database = server::database();
     let open = shared.open.iter().filter_map(|open| open.first_in(database)).min();
     let Some(unseen) = shared.ended.unseen_by(snapshot, database) else { return Ok(None) };
-    let is_known = |xid: &u64| snapshot::runs_in_process(*xid) || snapshot::was_rolled_back(*xid);
+    // A prepared transaction of another database has stored no rows in this database.
+    let is_known = |xid: &u64| {
+        snapshot::runs_in_process(*xid)
+            || snapshot::was_rolled_back(*xid)
+            || snapshot::is_prepared_elsewhere(*xid, database)
+    };
     let is_complete = snapshot.unknown(&unseen).is_some_and(|unknown| unknown.iter().all(is_known));
     let position = [open, unseen.lowest].into_iter().flatten().fold(next.position, Position::min);
     let safe = || Safe {

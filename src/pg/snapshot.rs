@@ -62,6 +62,31 @@ pub fn runs_in_process(xid: u64) -> bool {
     unsafe { pg_sys::BackendXidGetPid(low_half(xid).into()) != 0 }
 }
 
+/// Returns whether a transaction is prepared, in a database other than `database`.
+pub fn is_prepared_elsewhere(xid: u64, database: u32) -> bool {
+    /// The index of `ProcArrayLock` among the server's main locks, in Postgres 14 to 19.
+    const PROC_ARRAY_LOCK: usize = 4;
+    let (xid, own): (pg_sys::TransactionId, _) = (low_half(xid).into(), pg_sys::Oid::from(database));
+    // SAFETY: the lock and the arrays live as long as the server. While the lock is held, no prepared transaction begins or
+    // ends, and the entries of prepared transactions stay the same. An entry that is free or being filled may have the xid, so
+    // the xid must also be among those that run.
+    unsafe {
+        let lock = &raw mut (*pg_sys::MainLWLockArray.add(PROC_ARRAY_LOCK)).lock;
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
+        let runs = |index| *(*pg_sys::ProcGlobal).xids.add(index) == xid;
+        let found = (0..usize::try_from(pg_sys::max_prepared_xacts).unwrap_or(0)).any(|number| {
+            let entry = pg_sys::PreparedXactProcs.add(number);
+            let of = (*entry).databaseId;
+            (*entry).xid == xid
+                && usize::try_from((*entry).pgxactoff).is_ok_and(runs)
+                && of != own
+                && of != pg_sys::InvalidOid
+        });
+        pg_sys::LWLockRelease(lock);
+        found
+    }
+}
+
 /// Returns whether a transaction was rolled back. Call only for a transaction that a current snapshot does not see.
 pub fn was_rolled_back(xid: u64) -> bool {
     // SAFETY: the server keeps the status of every transaction that a current snapshot does not see.

@@ -132,7 +132,7 @@ BEGIN
         SELECT 'warning', 'readers', format('prepared transaction "%s" may hold snowflake_safe_id() back', p.gid),
             'COMMIT PREPARED or ROLLBACK PREPARED (docs/outbox.md, "Readers that stand still").', p.prepared
         FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_prepared_xacts AS p ON h.pid = 0
-        WHERE p.prepared < now() - interval '1 minute'
+        WHERE p.database = current_database() AND p.prepared < now() - interval '1 minute'
         UNION ALL
         SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', slots.slots_in_use, slots.slots),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '

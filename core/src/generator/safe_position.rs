@@ -292,8 +292,8 @@ impl SnapshotXids {
     }
 
     /// Returns the xids that the snapshot does not see and that may have been dropped from the records. Returns None if
-    /// these xids are too many. A safe position exists only if each transaction with such an xid was rolled back, or
-    /// still runs in a process that has an announcement.
+    /// these xids are too many. A safe position exists only if each transaction with such an xid was rolled back, still
+    /// runs in a process that has an announcement, or is prepared in another database.
     pub fn unknown(
         &self,
         UnseenTransactions { found, dropped, .. }: &UnseenTransactions,

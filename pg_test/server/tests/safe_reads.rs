@@ -135,6 +135,20 @@ fn a_prepared_transaction_counts_also_after_a_crash(server: &mut Server) -> Resu
     Ok(())
 }
 
+fn a_prepared_transaction_of_another_database_holds_nobody_back(server: &mut Server) -> Result<()> {
+    session(server)?;
+    server.create_database("other")?;
+    let mut other = server.connect("other")?;
+    other.run("create extension if not exists snowflake_ids")?;
+    other.run("begin; create table t as select snowflake_nextval(); prepare transaction 'left'")?;
+    // After the start, all earlier transactions are unknown.
+    server.restart()?;
+    let mut reader = server.connect("postgres")?;
+    let id = insert(&mut reader)?;
+    assert_eq!(reader.column::<i64>(ROWS)?, [id]);
+    server.connect("other")?.run("rollback prepared 'left'")
+}
+
 fn parallel_workers_draw_for_their_leader(server: &mut Server) -> Result<()> {
     let mut writer = sessions::parallel(server, 50_000)?;
     let mut reader = session(server)?;
@@ -197,6 +211,7 @@ fn no_row_is_missed() -> Result<()> {
         an_old_snapshot_has_no_row_that_came_after_it,
         a_cursor_keeps_its_bound,
         a_prepared_transaction_counts_also_after_a_crash,
+        a_prepared_transaction_of_another_database_holds_nobody_back,
         parallel_workers_draw_for_their_leader,
         an_idle_server_hides_no_row,
         every_kind_of_id_of_the_servers_layout_counts

@@ -46,6 +46,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::redirect::redirect_calls(bound::cache::targets_at_once);
     pg::inline::keep_out(bound::cache::is_redirecting);
     open_transaction::watch();
+    pg::foreign::assign_xids();
     bound::changes::watch_appliers();
     pg::access::watch();
     pg::utility::watch(pg::utility::Watch {

@@ -43,7 +43,8 @@ fn announce_first(shared: &Shared) {
     ANNOUNCED.set(true);
 }
 
-/// Records the transaction if it took positions and has an xid. Only a transaction with an xid may have written rows.
+/// Records the transaction if it took positions and has an xid. Only a transaction with an xid may have stored rows, here or
+/// elsewhere ([`crate::pg::foreign`]).
 fn record() {
     let Some(shared) = SHARED.get().filter(|_| !transaction::is_of_leader()) else { return };
     // Nothing is recorded before the first reader. The first reader treats all xids below the next xid as missing from the

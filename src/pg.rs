@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod database;
 pub mod encoding;
 pub mod extension;
+pub mod foreign;
 pub mod guc;
 pub mod inline;
 pub mod libpq;

@@ -268,6 +268,19 @@ impl Server {
         Ok(client)
     }
 
+    /// Makes the database `postgres` a foreign server of a session's database. Statements of the session's role run there as
+    /// `role`.
+    #[track_caller]
+    pub fn connect_from(&self, client: &mut Client, name: &str, role: &str) -> Result<()> {
+        client.run(&format!(
+            "create extension if not exists postgres_fdw;
+             create server {name} foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
+             create user mapping for current_user server {name} options (user '{role}')",
+            self.socket_folder().display(),
+            self.port()
+        ))
+    }
+
     /// Creates a database with the extension.
     pub fn create_database(&self, name: &str) -> Result<()> {
         self.connect("postgres")?.run(&format!("create database {name}"))?;

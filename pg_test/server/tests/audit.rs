@@ -13,18 +13,6 @@ fn rows() -> i64 {
     if full() { 10_000_000 } else { 1_000_000 }
 }
 
-/// Lets a session read another server's tables as a role, by a foreign server of this name.
-fn connect(client: &mut Client, name: &str, server: &Server, role: &str) -> Result<()> {
-    client.run(&format!(
-        "create extension if not exists postgres_fdw;
-         create server {name} foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
-         create user mapping for current_user server {name} options (user '{role}')",
-        server.socket_folder().display(),
-        server.port()
-    ))?;
-    Ok(())
-}
-
 fn server(worker: &str) -> Result<(Server, Client)> {
     let server =
         Server::builder().set("snowflake_ids.worker_id", worker).set("statement_timeout", "20min").start()?;
@@ -92,7 +80,7 @@ fn what_was_planted_is_found_and_nothing_else() -> Result<()> {
          insert into orders select {}, 'd' from generate_series(1, 100000) i",
         past(4)
     ))?;
-    connect(&mut client, "second", &second, "postgres")?;
+    second.connect_from(&mut client, "second", "postgres")?;
     let all = "'orders', 'id', connections => '{second}'";
     ensure!(faults(&mut client, all)?.is_empty(), "faults where there are none");
     let total: i64 =
@@ -200,8 +188,8 @@ fn another_server_that_refuses_or_is_silent_or_gone() -> Result<()> {
     client.run(orders)?;
     // The other server checks rights too, and row security hides no rows silently.
     other.run("create role reader login")?;
-    connect(&mut client, "as_reader", &second, "reader")?;
-    connect(&mut client, "second", &second, "postgres")?;
+    second.connect_from(&mut client, "as_reader", "reader")?;
+    second.connect_from(&mut client, "second", "postgres")?;
     let [as_reader, there] = ["as_reader", "second"].map(total);
     client.fails(&there, &SqlState::UNDEFINED_TABLE)?;
     other.run(orders)?;
@@ -302,7 +290,7 @@ fn remote_rows_are_only_for_who_called() -> Result<()> {
     let (first, mut client) = server("1")?;
     let (second, mut other) = server("2")?;
     other.run("create table orders (id bigint); insert into orders values (777)")?;
-    connect(&mut client, "second", &second, "postgres")?;
+    second.connect_from(&mut client, "second", "postgres")?;
     client.run(
         "create role mallory login; create schema hostile authorization mallory;
          grant create on schema public to mallory;
@@ -338,15 +326,11 @@ fn the_owners_rights_are_not_lent() -> Result<()> {
     let (first, mut client) = server("1")?;
     let (second, mut other) = server("2")?;
     other.run("create table orders (id bigint); insert into orders values (7)")?;
-    client.run(&format!(
-        "create extension postgres_fdw; create role reader login;
-         create server second foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
-         create user mapping for postgres server second options (user 'postgres');
-         create foreign table orders (id bigint) server second;
+    second.connect_from(&mut client, "second", "postgres")?;
+    client.run(
+        "create role reader login; create foreign table orders (id bigint) server second;
          grant select on orders to reader",
-        second.socket_folder().display(),
-        second.port()
-    ))?;
+    )?;
     assert_eq!(faults(&mut client, "'orders', 'id'")?, []);
     let mut reader = first.connect_as("reader", "")?;
     let refused = reader.error("select * from snowflake_ids.audit('orders', 'id')")?;

@@ -149,6 +149,37 @@ fn a_prepared_transaction_of_another_database_holds_nobody_back(server: &mut Ser
     server.connect("other")?.run("rollback prepared 'left'")
 }
 
+/// The other side's transaction stores the rows, and commits before this side's transaction, which took the ids.
+fn rows_that_are_stored_through_a_foreign_table_count(server: &mut Server) -> Result<()> {
+    let mut reader = session(server)?;
+    let (mut early, mut late) = (server.connect("postgres")?, server.connect("postgres")?);
+    server.connect_from(&mut reader, "here", "postgres")?;
+    reader.run(
+        "create foreign table far (id bigint default snowflake_nextval(), v text) server here options (table_name 'events');
+         create table parted (id bigint default snowflake_nextval(), v text) partition by list (v);
+         create foreign table far_part partition of parted default server here options (table_name 'events')",
+    )?;
+    for store in [
+        "insert into far default values",
+        "insert into parted default values",
+        "copy parted (v) from program 'echo a'",
+        "update far set id = snowflake_nextval() where v = 'a'",
+        "update parted set id = snowflake_nextval() where v = 'a'",
+        "with stored as (insert into parted default values) select",
+    ] {
+        let before: Vec<i64> = reader.column(ROWS)?;
+        early.run(&format!("begin; {store}"))?;
+        insert(&mut late)?;
+        reader.run("begin isolation level repeatable read; select count(*) from events")?;
+        early.run("commit")?;
+        assert_eq!(reader.column::<i64>(ROWS)?, before, "{store}");
+        reader.run("commit")?;
+        let all: Vec<i64> = reader.column("select id from events order by id")?;
+        assert_eq!(reader.column::<i64>(ROWS)?, all, "{store}");
+    }
+    Ok(())
+}
+
 fn parallel_workers_draw_for_their_leader(server: &mut Server) -> Result<()> {
     let mut writer = sessions::parallel(server, 50_000)?;
     let mut reader = session(server)?;
@@ -212,6 +243,7 @@ fn no_row_is_missed() -> Result<()> {
         a_cursor_keeps_its_bound,
         a_prepared_transaction_counts_also_after_a_crash,
         a_prepared_transaction_of_another_database_holds_nobody_back,
+        rows_that_are_stored_through_a_foreign_table_count,
         parallel_workers_draw_for_their_leader,
         an_idle_server_hides_no_row,
         every_kind_of_id_of_the_servers_layout_counts

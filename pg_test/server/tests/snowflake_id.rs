@@ -58,16 +58,12 @@ fn rows_are_replicated_to_and_from_bigint() -> Result<()> {
 #[test]
 fn foreign_tables_have_the_type_on_either_side() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;
-    client.run(&format!(
-        "create extension postgres_fdw;
-         create server here foreign data wrapper postgres_fdw options (host '{}', port '{}', dbname 'postgres');
-         create user mapping for postgres server here;
-         create table typed (id snowflake_id primary key, v text); create table plain (id bigint primary key, v text);
+    server.connect_from(&mut client, "here", "postgres")?;
+    client.run(
+        "create table typed (id snowflake_id primary key, v text); create table plain (id bigint primary key, v text);
          create foreign table far_typed (id snowflake_id, v text) server here options (table_name 'plain');
          create foreign table far_plain (id bigint, v text) server here options (table_name 'typed')",
-        server.socket_folder().display(),
-        server.port()
-    ))?;
+    )?;
     for table in ["far_typed", "far_plain"] {
         client.run(&format!(
             "insert into {table} values (911811189128851457, 'a'), (5, 'b');

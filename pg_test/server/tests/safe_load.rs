@@ -12,7 +12,7 @@ use snowflake_ids_server_tests::{Server, ids, setting, wait};
 use std::error::Error;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 /// The number of seconds that the test runs. Without this number, each strike comes once.
@@ -20,13 +20,16 @@ fn seconds() -> Option<u64> {
     setting("SAFE_READ_SECONDS")
 }
 
+/// How often a reader reads beside committing writers, ten times in a row.
+const READS: usize = 100;
+
 const SEVERAL: &str = "insert into events (v) select n from generate_series(1, 20) n";
 
 /// Runs a random transaction. No other transaction has the name `name`.
 fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<(), postgres::Error> {
     let one = "insert into events default values";
     let pause = format!("select pg_sleep({}::float / 1000)", random.below(20));
-    let statements = match random.below(12) {
+    let statements = match random.below(13) {
         0 => one.into(),
         1 => SEVERAL.into(),
         2 => format!("begin; savepoint s; {one}; rollback to s; {one}; {pause}; commit"),
@@ -53,6 +56,7 @@ fn write(random: &mut Random, client: &mut Client, name: &str) -> Result<(), pos
             "begin; create temp table drawn on commit drop as select snowflake_nextval() as id from many; {pause};
              insert into events (id) select id from drawn; commit"
         ),
+        11 => format!("begin; insert into far (v) select n from generate_series(1, 5) n; {pause}; commit"),
         _ => format!("begin; insert into events values (snowflake_nextval('own')), (nextval('s')); {pause}; commit"),
     };
     // Statements that are sent together would share a transaction.
@@ -257,11 +261,14 @@ fn settle(server: &Server) -> Result<()> {
 #[test]
 fn each_reader_has_each_committed_row_exactly_once() -> Result<()> {
     let server =
-        auto().false_clock().set("max_prepared_transactions", "40").set("max_connections", "60").start()?;
-    serving(&server)?.run(
+        auto().false_clock().set("max_prepared_transactions", "40").set("max_connections", "100").start()?;
+    let mut client = serving(&server)?;
+    server.connect_from(&mut client, "here", "postgres")?;
+    client.run(
         "create table events (id bigint primary key default snowflake_nextval(), v int) partition by hash (id);
          create table events_0 partition of events for values with (modulus 2, remainder 0);
          create table events_1 partition of events for values with (modulus 2, remainder 1);
+         create foreign table far (id bigint default snowflake_nextval(), v int) server here options (table_name 'events');
          create table many as select n from generate_series(1, 300) n;
          select snowflake_ids.generator_create('own', current_setting('snowflake_ids.layout'));
          create sequence s; select snowflake_ids.bind_sequence('s', 'snowflake')",
@@ -296,5 +303,67 @@ fn each_reader_has_each_committed_row_exactly_once() -> Result<()> {
             );
         }
     }
+    Ok(())
+}
+
+/// Of eight writers that commit all the time, each has committed a transaction of its own between two reads. So a read is above the
+/// ids of the read before. The test prints by how much readers are behind.
+#[test]
+fn readers_keep_up_with_eight_committing_writers() -> Result<()> {
+    const WRITERS: usize = 8;
+    const READ: &str = "select id, extract(epoch from clock_timestamp() - snowflake_timestamp(id))::float8
+                        from (select snowflake_safe_id() as id) as safe";
+    let server = Server::builder().set("snowflake_ids.worker_id", "9").start()?;
+    let mut reader = server.session()?;
+    reader.run("create table events (id bigint primary key default snowflake_nextval(), v int)")?;
+    let (stop, committed) = (&AtomicBool::new(false), &[const { AtomicUsize::new(0) }; WRITERS]);
+    let writers = server.sessions("postgres", WRITERS)?;
+    let (mut nulls, mut behind) = (0, Vec::new());
+    thread::scope(|scope| {
+        let threads = writers.into_iter().zip(committed).map(|(mut client, committed)| {
+            scope.spawn(move || {
+                while !stop.load(Ordering::Acquire) {
+                    client.run("insert into events default values")?;
+                    committed.fetch_add(1, Ordering::Release);
+                }
+                Ok(())
+            })
+        });
+        let threads: Vec<ScopedJoinHandle<'_, Result<()>>> = threads.collect();
+        let mut read = || -> Result<()> {
+            let mut passed = 0;
+            for _ in 0..READS {
+                let taken: i64 = reader.one("select snowflake_nextval()")?;
+                for _ in 0..10 {
+                    let row = reader.query_one(READ, &[])?;
+                    match row.try_get::<_, Option<i64>>(0)? {
+                        Some(safe) => {
+                            ensure!(safe > passed, "{safe} is not above {passed}");
+                            behind.push(row.try_get::<_, f64>(1)?);
+                        }
+                        None => nulls += 1,
+                    }
+                }
+                passed = taken;
+                let before = committed.each_ref().map(|count| count.load(Ordering::Acquire));
+                wait::until_true("two commits of each writer", || {
+                    let mut counts = committed.iter().zip(before);
+                    Ok(counts.all(|(count, before)| count.load(Ordering::Acquire) >= before + 2)
+                        || threads.iter().any(ScopedJoinHandle::is_finished))
+                })?;
+            }
+            Ok(())
+        };
+        let read = read();
+        stop.store(true, Ordering::Release);
+        threads.into_iter().try_for_each(Ends::ended).and(read)
+    })?;
+    behind.sort_by(f64::total_cmp);
+    let (median, most) = (behind.get(behind.len() / 2), behind.last());
+    eprintln!(
+        "{nulls} of {} reads are null; the others are {median:?} s behind, at most {most:?} s",
+        10 * READS
+    );
+    ensure!(nulls * 100 <= 10 * READS, "{nulls} of {} reads are null", 10 * READS);
     Ok(())
 }

@@ -150,6 +150,8 @@ pub enum Guard {
     SectionSeen,
     /// After a number is taken, it is used only if its section still owns the slot from which the number came.
     SectionHeld,
+    /// A section counts as swept only if it had no owner when the sweep began.
+    WholeSweep,
 
     // Refills through a registry.
     /// A node sends the registry the highest id that it received from there. A registry whose row is lower has lost a

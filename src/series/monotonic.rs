@@ -222,7 +222,10 @@ fn open(
             }
             SectionNeed::Sweep => {
                 drop(directory);
-                sections.sweep(segments.slots, || slot.section.is_left());
+                while slot.section.is_left() {
+                    sections.sweep(segments.slots);
+                    pgrx::check_for_interrupts!();
+                }
             }
         }
     }

@@ -5,16 +5,17 @@ use crate::pg::lock::{For, LwLock};
 use crate::pg::random;
 use crate::pg::shmem::{Rest, Shmem};
 use crate::settings;
+use crate::shared::segments::PIECE;
 use crate::shared::slot::Slot;
 use parking_lot::lock_api::RwLock;
 use snowflake_ids_core::series::Key;
-use snowflake_ids_core::series::monotonic::{Bucket, Hash, Keys, Section};
+use snowflake_ids_core::series::monotonic::{Bucket, Hash, Keys, SweepStep};
 
-/// The keys, and a lock for sweeps.
+/// The keys, and the sweep.
 pub struct Sections {
     pub keys: Keys<'static>,
-    /// The lock that a process holds while it sweeps.
-    sweeping: RwLock<LwLock, ()>,
+    /// The next step of the sweep. A process holds the lock for one piece of the sweep.
+    sweep: RwLock<LwLock, SweepStep>,
 }
 
 /// The keys; missing if `series_memory` is too small.
@@ -27,16 +28,12 @@ impl Sections {
         Hash::of(self.keys.secret(), series, key)
     }
 
-    /// Removes the keys of sections that have lost their slot to another tag. Does nothing if `needs` returns false after
-    /// the lock was taken.
+    /// Carries out a piece of the sweep that removes the keys of sections that have lost their slot to another tag.
     #[cold]
-    pub fn sweep(&self, slots: &[Slot], needs: impl Fn() -> bool) {
-        let _alone = self.sweeping.write();
-        // Another process may have swept during the wait for the lock.
-        if needs() {
-            let sections: Vec<&Section> = slots.iter().map(|slot| &slot.section).collect();
-            self.keys.sweep(&sections);
-        }
+    pub fn sweep(&self, slots: &[Slot]) {
+        let section = |slot_index: u32| slots.get(slot_index as usize).map(|slot| &slot.section);
+        let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        self.keys.sweep(&mut self.sweep.write(), PIECE, count, &section);
     }
 }
 
@@ -46,5 +43,5 @@ fn make(rest: &mut Rest) -> Option<Sections> {
         return None;
     }
     let keys = Keys::new(rest.array(buckets, Bucket::default), random::token().cast_unsigned());
-    Some(Sections { keys, sweeping: RwLock::from_raw(rest.lock(For::Sweep), ()) })
+    Some(Sections { keys, sweep: RwLock::from_raw(rest.lock(For::Sweep), SweepStep::Begin(0)) })
 }

@@ -28,5 +28,5 @@ mod section;
 
 pub use bucket::Bucket;
 pub use hash::{Hash, section_of};
-pub use keys::{KeyMiss, Keys, MAX_SLOTS, SectionRef};
+pub use keys::{KeyMiss, Keys, MAX_SLOTS, SectionRef, SweepStep};
 pub use section::{Section, SectionBounds, SectionNeed};

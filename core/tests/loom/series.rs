@@ -7,7 +7,7 @@ use super::without::fails_without;
 use loom::sync::Arc;
 use loom::thread;
 use snowflake_ids_core::guard::Guard;
-use snowflake_ids_core::series::monotonic::{Bucket, Hash, KeyMiss, Keys, Section, SectionRef};
+use snowflake_ids_core::series::monotonic::{Bucket, Hash, KeyMiss, Keys, Section, SectionRef, SweepStep};
 use snowflake_ids_core::tag::definition::Range;
 
 const HERE: SectionRef = SectionRef { slot_index: 0, owner: 1 };
@@ -32,6 +32,15 @@ impl Memory {
 
     fn take(&self, section_ref: SectionRef, key: Hash) -> Result<i64, KeyMiss> {
         Keys::new(&self.buckets, 0).take(&self.section, section_ref, key, &|_| Some(&self.section))
+    }
+
+    fn go_on(&self, sweep: &mut SweepStep, steps: usize) {
+        Keys::new(&self.buckets, 0).sweep(sweep, steps, 1, &|_| Some(&self.section));
+    }
+
+    /// Carries out a whole sweep: two steps for the section, two for the bucket, and two for the section again.
+    fn sweep(&self) {
+        self.go_on(&mut SweepStep::Begin(0), 6);
     }
 
     fn takes(&self, key: Hash, calls: usize) -> Vec<i64> {
@@ -117,7 +126,7 @@ fn a_slot_changes_hands() {
     let first = memory.takes(A, 1);
     let old = spawn(&memory, |memory| memory.takes(A, 1));
     memory.section.shut();
-    assert_eq!(Keys::new(&memory.buckets, 0).sweep(&[&memory.section]), 1);
+    memory.sweep();
     assert!(memory.section.open(2, &range(101, 2)));
     let next = SectionRef { slot_index: 0, owner: 2 };
     let new: Vec<i64> = (0..2).filter_map(|_| memory.take(next, A).ok()).collect();
@@ -139,7 +148,7 @@ fn a_key_comes_to_a_slot_that_changes_hands() {
     let memory = Memory::new(2);
     let old = spawn(&memory, |memory| memory.takes(A, 2));
     memory.section.shut();
-    assert_eq!(Keys::new(&memory.buckets, 0).sweep(&[&memory.section]), 1);
+    memory.sweep();
     assert!(memory.section.open(2, &range(101, 2)));
     let next = SectionRef { slot_index: 0, owner: 2 };
     let old = old.join().unwrap();
@@ -151,4 +160,21 @@ fn a_key_comes_to_a_slot_that_changes_hands() {
 fn no_key_of_the_old_section_comes_after_the_sweep() {
     model(a_key_comes_to_a_slot_that_changes_hands);
     fails_without(Guard::SectionSeen, a_key_comes_to_a_slot_that_changes_hands);
+}
+
+fn a_section_loses_its_slot_during_a_sweep() {
+    let (memory, mut sweep) = (Memory::new(2), SweepStep::Begin(0));
+    memory.takes(A, 1);
+    memory.go_on(&mut sweep, 4);
+    memory.section.shut();
+    memory.go_on(&mut sweep, 2);
+    assert!(!memory.section.open(2, &range(101, 2)), "an entry of the old section is left");
+    memory.sweep();
+    assert!(memory.section.open(2, &range(101, 2)));
+}
+
+#[test]
+fn a_section_is_opened_after_a_sweep_that_began_when_it_had_no_owner() {
+    model(a_section_loses_its_slot_during_a_sweep);
+    fails_without(Guard::WholeSweep, a_section_loses_its_slot_during_a_sweep);
 }

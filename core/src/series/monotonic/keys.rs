@@ -29,6 +29,17 @@ pub struct SectionRef {
     pub owner: u64,
 }
 
+/// The next step of a sweep, which removes the entries of all sections that had no owner when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SweepStep {
+    /// Marks the section in a slot, if the section has no owner.
+    Begin(u32),
+    /// Removes the entries of marked sections from a bucket.
+    Bucket(usize),
+    /// Ends the sweep for the section in a slot, if the section is marked.
+    End(u32),
+}
+
 /// Reason why a key got no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyMiss {
@@ -112,18 +123,39 @@ impl<'m> Keys<'m> {
         }
     }
 
-    /// Removes all entries of sections without an owner, and returns the number of these sections. Only one process may
-    /// call this function at a time.
-    pub fn sweep(&self, sections: &[&Section]) -> usize {
-        let left: Vec<bool> = sections.iter().map(|section| section.is_left()).collect();
-        let goes = |label: Label| left.get(slot_index_of(label) as usize) == Some(&true);
-        for bucket in self.buckets {
-            // Each bucket is locked, even an empty bucket. A taker that adds a key later then sees that the section has
-            // no owner.
-            bucket.lock().sweep(&goes);
+    /// Goes on with the sweep for this many steps. After its last step, the next sweep begins. Only one process may call this
+    /// function at a time.
+    pub fn sweep<'s>(
+        &self,
+        next: &mut SweepStep,
+        steps: usize,
+        slots: u32,
+        sections: &impl Fn(u32) -> Option<&'s Section>,
+    ) {
+        let goes = |label| sections(slot_index_of(label)).is_some_and(Section::is_in_sweep);
+        for _ in 0..steps {
+            *next = match *next {
+                SweepStep::Begin(slot_index) if slot_index < slots => {
+                    sections(slot_index).inspect(|section| section.begin_sweep());
+                    SweepStep::Begin(slot_index + 1)
+                }
+                SweepStep::Begin(_) => SweepStep::Bucket(0),
+                SweepStep::Bucket(number) => match self.buckets.get(number) {
+                    Some(bucket) => {
+                        // Each bucket is locked, even an empty bucket. A taker that adds a key later then sees that the
+                        // section has no owner.
+                        bucket.lock().sweep(&goes);
+                        SweepStep::Bucket(number + 1)
+                    }
+                    None => SweepStep::End(0),
+                },
+                SweepStep::End(slot_index) if slot_index < slots => {
+                    sections(slot_index).inspect(|section| section.end_sweep());
+                    SweepStep::End(slot_index + 1)
+                }
+                SweepStep::End(_) => SweepStep::Begin(0),
+            };
         }
-        let swept = sections.iter().zip(&left).filter(|(_, left)| **left);
-        swept.map(|(section, _)| section.swept()).count()
     }
 
     fn locate(&self, hash: Hash, slot_index: u32) -> Option<(&'m Bucket, Label)> {

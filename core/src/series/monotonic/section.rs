@@ -3,6 +3,7 @@
 //! Shared memory stores numbers as **offsets** from the section's **origin**. The lowest offset is 1. The number at an
 //! offset is `origin + offset * increment`.
 
+use crate::guard::{Guard, holds};
 use crate::sync::{AtomicU64, Ordering};
 use crate::tag::definition::Range;
 
@@ -28,9 +29,12 @@ struct Front {
     bounds: AtomicU64,
     /// Not 0 if a number was taken since the last check.
     used: AtomicU64,
-    /// Not 0 if the buckets may have entries of the last section in this slot.
+    /// 0 if the buckets have no entries of former sections in this slot; `IN_SWEEP` if a sweep is removing such entries.
     littered: AtomicU64,
 }
+
+/// The value of `littered` during a sweep that began when the section had no owner.
+const IN_SWEEP: u64 = 2;
 
 /// The highest offset of all evicted keys.
 #[derive(Debug, Default)]
@@ -126,8 +130,21 @@ impl Section {
         self.owner() == 0 && self.is_littered()
     }
 
-    pub(super) fn swept(&self) {
-        self.front.littered.store(0, Ordering::Release);
+    pub(super) fn begin_sweep(&self) {
+        if self.is_left() {
+            self.front.littered.store(IN_SWEEP, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_in_sweep(&self) -> bool {
+        self.front.littered.load(Ordering::Acquire) == IN_SWEEP
+    }
+
+    pub(super) fn end_sweep(&self) {
+        // A section that lost its owner later may have entries in buckets that the sweep had passed.
+        if self.is_in_sweep() || (self.is_left() && !holds(Guard::WholeSweep)) {
+            self.front.littered.store(0, Ordering::Release);
+        }
     }
 
     /// Removes the owner. The rest of the range is discarded.

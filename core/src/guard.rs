@@ -150,6 +150,8 @@ pub enum Guard {
     SectionSeen,
     /// After a number is taken, it is used only if its section still owns the slot from which the number came.
     SectionHeld,
+    /// A sweep begins for no section that another process is opening.
+    OpenNotLeft,
     /// A section counts as swept only if it had no owner when the sweep began.
     WholeSweep,
 

@@ -162,6 +162,24 @@ fn no_key_of_the_old_section_comes_after_the_sweep() {
     fails_without(Guard::SectionSeen, a_key_comes_to_a_slot_that_changes_hands);
 }
 
+/// A sweep for another section goes on meanwhile.
+fn a_section_is_opened_during_a_sweep() {
+    let memory = Memory::new(2);
+    memory.section.shut();
+    memory.sweep();
+    let sweep = spawn(&memory, Memory::sweep);
+    assert!(memory.section.open(HERE.owner, &range(3, 9)));
+    let first = memory.takes(A, 1);
+    sweep.join().unwrap();
+    distinct([first, memory.takes(A, 1)]);
+}
+
+#[test]
+fn a_sweep_removes_no_key_of_a_section_that_is_being_opened() {
+    model(a_section_is_opened_during_a_sweep);
+    fails_without(Guard::OpenNotLeft, a_section_is_opened_during_a_sweep);
+}
+
 fn a_section_loses_its_slot_during_a_sweep() {
     let (memory, mut sweep) = (Memory::new(2), SweepStep::Begin(0));
     memory.takes(A, 1);

@@ -127,7 +127,8 @@ impl Section {
 
     /// Returns true if the section can be swept: it has no owner, and may have entries of its last owner.
     pub fn is_left(&self) -> bool {
-        self.owner() == 0 && self.is_littered()
+        // The owner is read last: while another process opens the section, it has no owner before it is littered.
+        self.is_littered() && self.owner() == 0
     }
 
     pub(super) fn begin_sweep(&self) {
@@ -169,13 +170,17 @@ impl Section {
             return false;
         }
         let front = &self.front;
-        front.littered.store(1, Ordering::Relaxed);
+        if !holds(Guard::OpenNotLeft) {
+            front.littered.store(1, Ordering::Release);
+        }
         front.used.store(1, Ordering::Relaxed);
         self.base.0.store(0, Ordering::Relaxed);
         front.origin.store(first.wrapping_sub(increment).cast_unsigned(), Ordering::Release);
         front.increment.store(increment.cast_unsigned(), Ordering::Release);
         front.bounds.store(SectionBounds::new(1, count).0, Ordering::Release);
         front.owner.store(owner, Ordering::Release);
+        // Release: a sweep that sees this value also sees the owner.
+        front.littered.store(1, Ordering::Release);
         true
     }
 

@@ -28,6 +28,7 @@ pub mod replication;
 pub mod report;
 pub mod role;
 pub mod rows;
+pub mod secret;
 pub mod sequence;
 pub mod server;
 pub mod shmem;

@@ -7,6 +7,7 @@ pub mod durable;
 pub mod generator;
 pub mod registry;
 pub mod series;
+pub mod setup;
 pub mod shard;
 pub mod tables;
 pub mod tag;

@@ -125,7 +125,7 @@ fn no_question_does_harm() {
 
 fn answers() -> Vec<String> {
     let said = [
-        r#"{"Introduced":{"version":"1.0.0"}}"#.to_owned(),
+        r#"{"Introduced":{"version":"1.0.0","layout":"41/5/5/12"}}"#.to_owned(),
         r#"{"Tags":[{"tag":"a","max_id":5,"increment":1,"remainder":0}]}"#.to_owned(),
         r#"{"HandedOver":["t",{"Share":{"share":{"index":1,"of":2},"increment":1,"remainder":0}}]}"#.to_owned(),
         [

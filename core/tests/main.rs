@@ -56,6 +56,7 @@ mod segment;
 mod serial;
 mod series;
 mod series_monotonic;
+mod setup;
 mod shard;
 #[cfg(feature = "guards")]
 mod simulation;

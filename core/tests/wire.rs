@@ -229,15 +229,18 @@ fn what_a_registry_says_can_be_shown() {
     };
     let who = Response { registry: registry(&noise, 1), ..answer(ResponseBody::Released) };
     let identity = Response::accept(&who.to_text().unwrap()).unwrap().registry.identity;
-    let version = answer(ResponseBody::Introduced { version: noise.clone() });
-    let ResponseBody::Introduced { version } = Response::accept(&version.to_text().unwrap()).unwrap().said
+    let own = answer(ResponseBody::Introduced { version: noise.clone(), layout: noise.clone() });
+    let ResponseBody::Introduced { version, layout } =
+        Response::accept(&own.to_text().unwrap()).unwrap().said
     else {
         panic!()
     };
     let unknown = Response::accept(&serde_json::to_string(&serde_json::json!({ noise.clone(): 1 })).unwrap());
     let garbled = format!("{:?}", answer(ResponseBody::Released)).replace("Released", &noise);
     let garbled = Response::accept(&garbled).unwrap_err();
-    for text in [message, detail, hint, holders, tag, identity, version, unknown.unwrap_err(), garbled] {
+    for text in
+        [message, detail, hint, holders, tag, identity, version, layout, unknown.unwrap_err(), garbled]
+    {
         assert!(text.chars().count() <= 2_048 && !text.chars().any(char::is_control), "{text:?}");
     }
 }
@@ -579,7 +582,7 @@ fn saids() -> impl Strategy<Value = ResponseBody> {
         ids.into_iter().map(|id| RawValue::from_string(format!(r#"{{"max_id": {id}}}"#)).unwrap()).collect()
     });
     prop_oneof![
-        ".*".prop_map(|version| ResponseBody::Introduced { version }),
+        (".*", ".*").prop_map(|(version, layout)| ResponseBody::Introduced { version, layout }),
         rows.prop_map(ResponseBody::Tags),
         of((".*", unfits())).prop_map(ResponseBody::HandedOver),
         vec(outcomes(), 0..4).prop_map(ResponseBody::Reserved),

@@ -1,6 +1,3 @@
 -- A server whose tags come from the registry.
-CREATE EXTENSION postgres_fdw;
-CREATE SERVER registry FOREIGN DATA WRAPPER postgres_fdw
-    OPTIONS (host '127.0.0.1', port :'registry_port', dbname 'postgres');
-CREATE USER MAPPING FOR CURRENT_USER SERVER registry OPTIONS (user 'shard', password :'shard_password');
-SELECT snowflake_ids.use_registry('registry') \g /dev/null
+SELECT snowflake_ids.registry_join(format('host=127.0.0.1 port=%s dbname=postgres user=shard password=%s',
+    :'registry_port', :'shard_password')) \g /dev/null

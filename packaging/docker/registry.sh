@@ -5,7 +5,6 @@ set -euo pipefail
 psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" \
   --set=shard_password="$SHARD_PASSWORD" <<'SQL'
 CREATE EXTENSION snowflake_ids;
-CREATE ROLE shard LOGIN PASSWORD :'shard_password';
-GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) TO shard;
+SELECT snowflake_ids.registry_allow('shard', :'shard_password');
 SELECT snowflake_ids.segment_create('invoices');
 SQL

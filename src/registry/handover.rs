@@ -21,9 +21,9 @@ use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::time::Duration;
 
-/// Makes this database use the registries behind these foreign servers.
-pub fn join(servers: &[String]) -> Result<(), RegistryFailure> {
-    here(|| handover::join(&mut ThisServer(OwnTables), &mut others(), servers))
+/// Makes this database use the registries behind these foreign servers. With `layout`, the registries must have this layout.
+pub fn join(servers: &[String], layout: Option<String>) -> Result<(), RegistryFailure> {
+    here(|| handover::join(&mut ThisServer { layout, ..this_server() }, &mut others(), servers))
 }
 
 /// Makes this database its own registry again; returns false if this database used no other registry.
@@ -35,13 +35,13 @@ pub fn leave() -> Result<bool, RegistryFailure> {
             report(error).message()
         );
     };
-    here(|| handover::leave(&mut ThisServer(OwnTables), &mut others(), unheard))
+    here(|| handover::leave(&mut this_server(), &mut others(), unheard))
 }
 
 /// Asks every registry in use to create or raise a tag, so that new ids of the tag are above `highest`. Returns false
 /// if this database uses no registry.
 pub fn seed(tag: &str, highest: i64) -> Result<bool, RegistryFailure> {
-    here(|| handover::seed(&mut ThisServer(OwnTables), &mut others(), tag, highest))
+    here(|| handover::seed(&mut this_server(), &mut others(), tag, highest))
 }
 
 /// Returns the identity and timeline of the registry behind a foreign server.
@@ -55,14 +55,21 @@ fn here<T>(work: impl FnOnce() -> Result<T, RegistryFailure>) -> Result<T, Regis
 }
 
 /// This server, with the tables of this database.
-struct ThisServer(OwnTables);
+struct ThisServer {
+    tables: OwnTables,
+    layout: Option<String>,
+}
+
+fn this_server() -> ThisServer {
+    ThisServer { tables: OwnTables, layout: None }
+}
 
 impl NodeServer for ThisServer {
     type Tables = OwnTables;
     type Error = RegistryFailure;
 
     fn tables(&mut self) -> &mut OwnTables {
-        &mut self.0
+        &mut self.tables
     }
 
     fn high_water_marks(&mut self) -> Result<Vec<RolledBackTag>, RegistryFailure> {
@@ -91,6 +98,10 @@ impl NodeServer for ThisServer {
 
     fn identity(&mut self) -> Option<String> {
         this().map(|this| this.identity)
+    }
+
+    fn layout(&self) -> Option<String> {
+        self.layout.clone()
     }
 
     fn now(&self) -> UnixMicros {

@@ -6,6 +6,7 @@ use crate::pg::catalog::Source;
 use crate::pg::encoding::from_utf8;
 use crate::pg::report::{raise, report};
 use crate::pg::{cluster, database, process, server, tag_text};
+use crate::settings;
 use crate::shared::generator::SHARED;
 use crate::store::citus;
 use crate::store::registry::OwnTables;
@@ -25,13 +26,20 @@ use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::HighWaterMark;
-use snowflake_ids_core::{Explain, UnixMicros};
+use snowflake_ids_core::{Explain, Layout, UnixMicros};
 
 /// Returns this database's name as a registry; None without the extension. Needs a transaction.
 pub fn this() -> Option<wire::RegistryName> {
     let (extension, database) = (tables::extension()?, server::database());
     let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
     Some(wire::RegistryName { identity, timeline: cluster::timeline() })
+}
+
+/// Returns the layout of this server's ids.
+pub fn layout() -> String {
+    let configured = || settings::layout_text_without_preload().parse().ok();
+    let layout: Option<Layout> = SHARED.get().map(|shared| shared.layout).or_else(configured);
+    layout.map(|layout| layout.to_string()).unwrap_or_default()
 }
 
 /// Returns the worker ids that this server uses itself. The registry must not lease these worker ids to the requesting
@@ -107,7 +115,9 @@ pub fn answer(
     now: UnixMicros,
 ) -> Result<ResponseBody, RegistryFailure> {
     Ok(match ask {
-        RequestBody::Introduce => ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned() },
+        RequestBody::Introduce => {
+            ResponseBody::Introduced { version: env!("CARGO_PKG_VERSION").to_owned(), layout: layout() }
+        }
         RequestBody::Tags { after } => ResponseBody::Tags(OwnTables.tags(after.as_deref())?),
         RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();

@@ -3,11 +3,11 @@
 
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::{legible, to_utf8};
-use crate::pg::report::{bad_argument, new_report, not_ready, raise, report, spi};
+use crate::pg::report::{bad_argument, new_report, not_ready, not_utf8, raise, report, spi};
 use crate::pg::tag_text::{self, TagArg};
 use crate::pg::text::Text;
-use crate::pg::{cluster, guc, replication, server, time, transaction};
-use crate::registry::{self, handover, join, seeded, serve};
+use crate::pg::{cluster, guc, replication, secret, server, time, transaction};
+use crate::registry::{self, handover, join, seeded, serve, setup};
 use crate::settings;
 use crate::shared::registries;
 use crate::store::tables::SEGMENT;
@@ -18,13 +18,14 @@ use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{AllocatedByPostgres, WhoAllocated};
-use snowflake_ids_core::error::{NotReadyError, check_length, excerpt};
+use snowflake_ids_core::error::{MAX_TEXT_BYTES, NotReadyError, check_length, excerpt};
 use snowflake_ids_core::registry::accept::{Admission, admit};
 use snowflake_ids_core::registry::error::Unregistered;
+use snowflake_ids_core::registry::setup::JoinError;
 use snowflake_ids_core::registry::wire::{self, Request, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::{Clock, UnixMicros};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -142,19 +143,62 @@ fn is_no_registry(server: &str) -> ErrorReport {
     )
 }
 
+/// Lets a role serve nodes. Written in Rust alone, so that no inner call shows the password.
+#[pg_extern(
+    requires = ["search_path"],
+    sql = "CREATE FUNCTION snowflake_ids.registry_allow(role name, password text DEFAULT NULL) RETURNS void
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'registry_allow_wrapper';"
+)]
+fn registry_allow(role: Option<&CStr>, password: Option<Text<'_>>) {
+    secret::keep(c"SELECT snowflake_ids.registry_allow(...)", || {
+        let role = utf8(role.unwrap_or_default().to_bytes(), "role")?;
+        let password = password.map(|password| utf8(password.bytes(MAX_TEXT_BYTES, "password")?, "password"));
+        setup::allow(&role, password.transpose()?.as_deref())
+    });
+}
+
+/// Makes this server a node of the registry behind a connection string. Written in Rust alone, so that no inner call shows the
+/// password.
+#[pg_extern(
+    requires = ["search_path"],
+    sql = "CREATE FUNCTION snowflake_ids.registry_join(connection text, server name DEFAULT 'snowflake_registry') RETURNS void
+VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'registry_join_wrapper';"
+)]
+fn registry_join(connection: Option<Text<'_>>, server: Option<&CStr>) {
+    secret::keep(c"SELECT snowflake_ids.registry_join(...)", || {
+        let name = server.filter(|name| !name.is_empty());
+        let (connection, name) = connection.zip(name).ok_or_else(|| report(JoinError::Missing))?;
+        let connection = utf8(connection.bytes(MAX_CONNECTION, "connection")?, "connection")?;
+        setup::join(&connection, &utf8(name.to_bytes(), "server")?, serve::layout())
+    });
+}
+
+/// The limit of a connection string, in bytes.
+const MAX_CONNECTION: usize = 16 * 1024;
+
+fn utf8(text: &[u8], name: &str) -> Result<String, ErrorReport> {
+    to_utf8(text).ok_or_else(|| not_utf8(name))
+}
+
+/// Removes the foreign servers that `registry_join` has made.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn registry_forget() -> Result<(), ErrorReport> {
+    setup::forget()
+}
+
 /// Makes this database use the registries behind these foreign servers. `servers` is a JSON array of names.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-fn registry_join(servers: Text<'_>) -> Result<(), ErrorReport> {
+fn registry_use(servers: Text<'_>) -> Result<(), ErrorReport> {
     let servers = servers.read_up_to(wire::MAX_BYTES, "servers")?;
     let named: Vec<String> = serde_json::from_str(&servers).map_err(|error| {
         bad_argument("list of registries is not valid", format!("{}.", excerpt(&error.to_string())))
     })?;
-    Ok(handover::join(&named)?)
+    Ok(handover::join(&named, None)?)
 }
 
 /// Makes this database its own registry again; returns false if this database used no other registry.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn registry_leave() -> Result<bool, ErrorReport> {
+fn registry_use_local() -> Result<bool, ErrorReport> {
     Ok(handover::leave()?)
 }
 
@@ -271,8 +315,11 @@ extension_sql_file!(
     requires = [
         registry_serve,
         registry_take_over,
+        registry_allow,
         registry_join,
-        registry_leave,
+        registry_forget,
+        registry_use,
+        registry_use_local,
         registry_seed,
         registry_is_busy,
         registry_health,

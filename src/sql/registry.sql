@@ -151,7 +151,7 @@ BEGIN
             ERRCODE = 'invalid_parameter_value',
             DETAIL = format('The registries given are: %s.', array_to_string(servers, ', '));
     END IF;
-    PERFORM snowflake_ids_internal.registry_join(to_json(servers)::text);
+    PERFORM snowflake_ids_internal.registry_use(to_json(servers)::text);
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_registry IS
@@ -161,7 +161,7 @@ CREATE FUNCTION snowflake_ids.use_local_registry() RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
-    IF NOT snowflake_ids_internal.registry_leave() THEN
+    IF NOT snowflake_ids_internal.registry_use_local() THEN
         RAISE NOTICE 'this database is its own registry already';
         RETURN;
     END IF;
@@ -171,6 +171,22 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION snowflake_ids.use_local_registry IS 'makes this database its own registry again';
+
+COMMENT ON FUNCTION snowflake_ids.registry_allow IS
+    'lets other servers use this database as their registry: creates their role if it is missing, and grants its rights';
+COMMENT ON FUNCTION snowflake_ids.registry_join IS
+    'makes this database use the registry that a connection string leads to: makes foreign server and user mapping, and calls use_registry';
+
+CREATE FUNCTION snowflake_ids.registry_leave() RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_catalog.snowflake_extension_keep();
+    PERFORM snowflake_ids.use_local_registry();
+    PERFORM snowflake_ids_internal.registry_forget();
+END
+$$;
+COMMENT ON FUNCTION snowflake_ids.registry_leave IS
+    'makes this database its own registry again, and drops foreign server and user mapping that registry_join made';
 
 CREATE VIEW snowflake_ids.registry_status AS
 SELECT current_database() AS database, r.position, r.server,

@@ -102,7 +102,7 @@ const QUESTIONS: &[&str] = &[
 ];
 const ANSWERS: &[&str] = &[
     r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":"Released"}"#,
-    r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"Introduced":{"version":"1.0.0"}}}"#,
+    r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-11-20T00:00:00Z","said":{"Introduced":{"version":"1.0.0","layout":"41/5/5/12"}}}"#,
     r#"{"registry":{"identity":"","timeline":0},"clock":"2026-11-20T00:00:00Z","said":{"Stranger":{"Former":{"timeline":1,"seen":2}}}}"#,
 ];
 const STATE: &str = concat!(

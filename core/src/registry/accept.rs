@@ -168,7 +168,9 @@ impl Response {
         let identity = &mut answer.registry.identity;
         *identity = cut(identity, MAX_TEXT_CHARS);
         match &mut answer.said {
-            ResponseBody::Introduced { version } => *version = excerpt(version),
+            ResponseBody::Introduced { version, layout } => {
+                (*version, *layout) = (excerpt(version), excerpt(layout));
+            }
             ResponseBody::HandedOver(Some((tag, _))) => *tag = cut(tag, MAX_TEXT_CHARS),
             ResponseBody::Leased(Leased::None(LeaseError { message, detail, hint, holders })) => {
                 for text in [message, detail, hint, holders] {

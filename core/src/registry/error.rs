@@ -64,8 +64,8 @@ impl SqlError {
 
 const LOOK_AT_ITS_LOG: &str = "See the log of the registry's server.";
 const SAME_VERSION: &str = "Install the same version of the extension on both servers.";
-const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, and that the foreign server has its host and port. Ids are issued again as \
-                                  soon as the registry answers.";
+const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, that its listen_addresses let this server in, and that the foreign server has \
+                                  its host and port. Ids are issued again as soon as the registry answers.";
 
 /// The reason why a statement on another server has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
@@ -73,12 +73,14 @@ const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, and that the for
 pub enum ConnectionError {
     /// The connection failed. The text is libpq's message.
     #[error("it cannot be reached: {0}")]
-    #[explain(for_others = Some(briefly("it cannot be reached")))]
+    #[explain(hint_with = hint_of_silence(_0).to_owned(), for_others = Some(briefly("it cannot be reached")))]
     Unreachable(String),
     /// The host name cannot be resolved.
     #[error("it cannot be reached: {0}")]
-    #[explain(hint = "Set the host of the foreign server to a name that this server can look up, or to an \
-                      address: ALTER SERVER ... OPTIONS (SET host '...').")]
+    #[explain(
+        hint = "Set the host to a name that this server can look up, or to an address: by registry_join, or by \
+                      ALTER SERVER ... OPTIONS (SET host '...')."
+    )]
     #[explain(for_others = Some(briefly("it cannot be reached")))]
     NoAddress(String),
     /// The server rejected the connection. The fields are the rejection's SQLSTATE and libpq's message.
@@ -110,22 +112,26 @@ fn briefly(message: &str) -> (String, String) {
     (message.to_owned(), String::new())
 }
 
+/// The hint for a connection that failed without an answer of the registry's server. libpq leaves the word SSL untranslated.
+fn hint_of_silence(message: &str) -> &'static str {
+    if message.contains("SSL") || message.contains("certificate") {
+        "Set ssl = on on the registry's server, with a certificate that sslmode accepts. Or choose another sslmode: by registry_join, \
+         or by ALTER SERVER ... OPTIONS (SET sslmode '...')."
+    } else {
+        CHECK_THAT_IT_RUNS
+    }
+}
+
 /// The hint for a statement that the registry refused.
-fn hint_of_refusal(SqlError { code, message, hint, .. }: &SqlError) -> &str {
+fn hint_of_refusal(SqlError { code, hint, .. }: &SqlError) -> &str {
     match code {
-        // The message names the function that the role may not call.
-        b"42501" if message.contains("registry_take_over") => {
-            "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text) to the role of the user mapping."
-        }
-        b"42501" => {
-            "On the registry, GRANT EXECUTE ON FUNCTION snowflake_ids.registry_serve(text) to the role of the user mapping. \
-             To hand tags over, also GRANT EXECUTE ON FUNCTION snowflake_ids.registry_take_over(text)."
-        }
+        b"42501" => "On the registry, SELECT snowflake_ids.registry_allow with the role of the user mapping.",
         b"42883" | b"3F000" => {
             "Run CREATE EXTENSION snowflake_ids in the database that the foreign server names."
         }
         b"25006" => {
-            "Name the registry's primary and standbys as hosts of the foreign server, with target_session_attrs 'read-write'."
+            "Set the host to the registry's primary, or to the list of all its hosts: by registry_join, or by ALTER SERVER ... \
+             OPTIONS (SET host '...')."
         }
         _ => hint.as_deref().unwrap_or(LOOK_AT_ITS_LOG),
     }
@@ -135,17 +141,17 @@ fn hint_of_refusal(SqlError { code, message, hint, .. }: &SqlError) -> &str {
 fn hint_of_rejection(code: [u8; 5]) -> &'static str {
     match &code {
         b"28P01" => {
-            "Set the password of the user mapping to the password of the role on the registry: ALTER USER MAPPING ... OPTIONS (SET password \
-             '...')."
+            "Give the user mapping the password of the role on the registry: by registry_join, or by ALTER USER MAPPING ... OPTIONS \
+             (SET password '...')."
         }
         b"28000" => {
-            "On the registry's server, check that the role of the user mapping exists and may log in, and that pg_hba.conf has \
-             a line for it, the database and this server's address."
+            "On the registry's server, add a line for the role, the database and this server's address to pg_hba.conf, and reload. A line \
+             hostssl needs ssl = on there. Check that the role exists and may log in."
         }
         b"3D000" => {
-            "Set the database of the foreign server to the database of the registry: ALTER SERVER ... OPTIONS (SET dbname '...')."
+            "Set the database to the database of the registry: by registry_join, or by ALTER SERVER ... OPTIONS (SET dbname '...')."
         }
-        b"42501" => "On the registry, GRANT CONNECT ON DATABASE to the role of the user mapping.",
+        b"42501" => "On the registry, SELECT snowflake_ids.registry_allow with the role of the user mapping.",
         b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
         b"57P03" => "Wait until the registry's server has started; ids are then issued again.",
         _ => LOOK_AT_ITS_LOG,
@@ -168,8 +174,8 @@ pub enum RegistryError {
     #[error("{}", .0.message)]
     #[explain(kind_with = if _0.code == *b"42704" { Kind::Undefined } else { _0.kind() })]
     #[explain(detail_with = _0.detail.clone(), hint_with = _0.hint.as_deref().unwrap_or(
-        "Create the foreign server, and a user mapping for the owner of the table snowflake_ids.segment. Nodes of a Citus cluster: \
-         CALL snowflake_ids.use_citus() on the coordinator."
+        "Make the foreign server and its user mapping with snowflake_ids.registry_join. Nodes of a Citus cluster: CALL \
+         snowflake_ids.use_citus() on the coordinator."
     ).to_owned())]
     NoServer(SqlError),
     /// The server is not the expected registry.
@@ -197,6 +203,13 @@ pub enum RegistryError {
     #[explain(hint = "Install the same version on both servers. Servers that already use the registry are \
                       not affected.")]
     Release(String),
+    /// The registry has another layout. The fields are that layout, and the layout of this server.
+    #[error("it has another layout of ids")]
+    #[explain(detail = "The registry has layout {0}, and this server has layout {1}.")]
+    #[explain(
+        hint = "Set snowflake_ids.layout to the same value on both servers before they issue ids, and restart."
+    )]
+    Layout(String, String),
     /// The foreign server points to this database itself.
     #[error("it is this database itself")]
     #[explain(BadArgument, detail = "The foreign server points to this database.")]
@@ -334,4 +347,14 @@ pub enum UnusableRegistry {
     #[error("registry \"{0}\" is the same database as another registry in the list")]
     #[explain(BadArgument, detail = "Two of the foreign servers point to the same database.")]
     Same(String),
+}
+
+impl UnusableRegistry {
+    /// Returns the reason without the name of the foreign server.
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Failed(_, error) => error.to_string(),
+            Self::Same(_) => self.to_string(),
+        }
+    }
 }

@@ -133,14 +133,15 @@ fn introduce<H: NodeServer, N: Network>(
     }
     let is_itself = here.identity().as_ref() == Some(&answer.registry.identity);
     let error = match answer.said {
-        ResponseBody::Introduced { version } if version != RELEASE => RegistryError::Release(version),
+        ResponseBody::Introduced { version, .. } if version != RELEASE => RegistryError::Release(version),
         ResponseBody::Introduced { .. } if is_itself => RegistryError::Itself,
-        ResponseBody::Introduced { .. } => {
-            match check_clock(here.now(), answer.clock, None, here.max_clock_skew()) {
+        ResponseBody::Introduced { layout, .. } => match here.layout().filter(|own| *own != layout) {
+            Some(own) => RegistryError::Layout(layout, own),
+            None => match check_clock(here.now(), answer.clock, None, here.max_clock_skew()) {
                 Ok(()) => return Ok(answer.registry),
                 Err(skew) => RegistryError::Skew(skew),
-            }
-        }
+            },
+        },
         _ => RegistryError::other_kind(),
     };
     Err(unusable(server, error))

@@ -85,7 +85,7 @@ pub struct Request {
 /// The kinds of requests.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum RequestBody {
-    /// Asks for the registry's name and version.
+    /// Asks for the registry's name, version and layout.
     Introduce,
     /// Asks for one page of the registry's tags.
     Tags {
@@ -266,10 +266,12 @@ pub struct Response {
 /// The kinds of responses.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ResponseBody {
-    /// The registry's version of the extension.
+    /// The registry's version of the extension, and the layout of its ids.
     Introduced {
         /// The version in the catalog `pg_extension`.
         version: String,
+        /// The layout, written as a `Layout` is.
+        layout: String,
     },
     /// A page of tags, ordered by tag. The list is empty after the last page.
     Tags(#[serde(deserialize_with = "bounded::at_most::<_, _, MAX_ROWS>")] Vec<Box<RawValue>>),

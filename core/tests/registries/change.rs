@@ -381,6 +381,10 @@ impl<'e> NodeServer for Here<'e> {
         Some(env.with(|world| world.servers[env.server].who.identity.clone()))
     }
 
+    fn layout(&self) -> Option<String> {
+        None
+    }
+
     fn now(&self) -> UnixMicros {
         self.tx.env().clock()
     }

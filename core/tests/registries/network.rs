@@ -182,7 +182,9 @@ fn answer<'e>(
 
 fn said(tx: &mut Tx<'_>, ask: RequestBody) -> Result<ResponseBody, Locked> {
     Ok(match ask {
-        RequestBody::Introduce => ResponseBody::Introduced { version: RELEASE.to_owned() },
+        RequestBody::Introduce => {
+            ResponseBody::Introduced { version: RELEASE.to_owned(), layout: String::new() }
+        }
         RequestBody::HandOver { rows, received, share } => {
             let rows: Vec<&RawValue> = rows.iter().map(AsRef::as_ref).collect();
             ResponseBody::HandedOver(take_over(tx, &rows, &received, share)?)

@@ -131,11 +131,7 @@ impl Server {
     #[track_caller]
     pub fn serve_nodes(&self) -> Result<Client> {
         let mut client = self.session()?;
-        client.run(&format!(
-            "create role {ROLE} login password '{PASSWORD}';
-             grant execute on function snowflake_ids.registry_serve(text),
-                 snowflake_ids.registry_take_over(text) to {ROLE}"
-        ))?;
+        client.run(&format!("select snowflake_ids.registry_allow('{ROLE}', '{PASSWORD}')"))?;
         self.rule(&format!("host all {ROLE} 127.0.0.1/32 scram-sha-256"))?;
         Ok(client)
     }

@@ -7,9 +7,9 @@ use snowflake_ids_server_tests::{Builder, Server, sql::Session};
 /// Errors that the extension raises, and errors that the server raises in code that the extension calls.
 const ERRORS: [&str; 5] = [
     "select snowflake_encode(1, 'morse')",
-    "select snowflake_ids_internal.registry_join('[]\"nowhere\"')",
+    "select snowflake_ids_internal.registry_use('[]\"nowhere\"')",
     "select snowflake_ids.segment_create(repeat('x', 129))",
-    "select snowflake_ids_internal.registry_leave()",
+    "select snowflake_ids_internal.registry_use_local()",
     "select segment_nextval('locked')",
 ];
 

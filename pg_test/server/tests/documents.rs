@@ -13,8 +13,8 @@
 //! | ```` ```sql ignore ```` | not run, because it needs other servers or an event that a document cannot cause |
 //! | `<!-- sql`, up to `-->` | run, but hidden from readers: preparation for the next block |
 //!
-//! psql's variables `socket` and `port` contain the server's address. Documents share one server, except those marked with
-//! [`ALONE`].
+//! psql's variables `socket` and `port` contain the server's address, and `host=registry` in a statement stands for it. Documents share
+//! one server, except those marked with [`ALONE`].
 
 mod blocks;
 mod links;

@@ -67,6 +67,7 @@ mod registry_many;
 mod registry_restored;
 mod registry_role;
 mod registry_set_back;
+mod registry_setup;
 mod registry_several;
 mod registry_tags;
 mod repairs;

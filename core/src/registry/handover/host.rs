@@ -94,6 +94,8 @@ pub trait NodeServer {
     fn switch(&mut self, moves_lease: bool) -> Result<(), Self::Error>;
     /// Returns the identity of this database as a registry.
     fn identity(&mut self) -> Option<String>;
+    /// Returns the layout that a registry must have; None if any layout will do.
+    fn layout(&self) -> Option<String>;
     /// Returns the server's wall time.
     fn now(&self) -> UnixMicros;
     /// Returns the largest allowed difference between clocks.

@@ -27,7 +27,8 @@ pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<V
         // Workers that look for a registry may be connected to the other template.
         client.run(&format!("create database {database} template template0"))?;
     }
-    let printed = run(server, &own, &script(&own, steps))?;
+    let address = format!("host={} port={}", server.socket_folder().display(), server.port());
+    let printed = run(server, &own, &script(&own, steps).replace("host=registry", &address))?;
     client.run("alter system reset all")?;
     server.read_files_again()?;
     let parts = parts(&printed);

@@ -1,0 +1,117 @@
+//! Runs the steps of `snowflake_ids_core::registry::setup`, with the caller's rights.
+
+use super::handover;
+use super::serve::RegistryFailure;
+use crate::pg::catalog::{Source, is_superuser};
+use crate::pg::encoding::{from_utf8, legible};
+use crate::pg::libpq::options_of_string;
+use crate::pg::report::{report, spi};
+use crate::pg::{database, role, secret, server};
+use crate::store::registry::OwnTables;
+use crate::store::tables::SEGMENT;
+use crate::store::{citus, setup as store};
+use crate::tag::error::SegmentError;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::{quote_identifier, quote_literal};
+use snowflake_ids_core::registry::handover::NodeTables as _;
+use snowflake_ids_core::registry::setup::{self, JoinError, MADE_HERE, Step, Values};
+use std::ffi::CString;
+
+/// Creates the role of the nodes if it is missing, and grants the rights of a node.
+pub fn allow(role: &str, password: Option<&str>) -> Result<(), ErrorReport> {
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
+    let found = source.as_owner(|| store::nodes_role(role)).map_err(spi)?;
+    let is_new = setup::allow(role, found, password).map_err(report)?;
+    let quoted = quote_identifier(role);
+    if is_new {
+        let password = password.map(|password| format!(" PASSWORD {}", quote_literal(password)));
+        run(&format!("CREATE ROLE {quoted} LOGIN{}", password.unwrap_or_default()));
+    } else if password.is_some() {
+        pgrx::notice!("role \"{}\" already exists, and keeps its password", legible(role));
+    }
+    let database = database::name(server::database()).unwrap_or_default();
+    for right in [
+        &format!("CONNECT ON DATABASE {}", quote_identifier(database)),
+        "USAGE ON SCHEMA snowflake_ids",
+        "EXECUTE ON FUNCTION snowflake_ids.registry_serve(pg_catalog.text), snowflake_ids.registry_take_over(pg_catalog.text)",
+    ] {
+        run(&format!("GRANT {right} TO {quoted}"));
+    }
+    Ok(())
+}
+
+/// Makes the foreign server of a connection string, or changes it, and makes this database use its registry. The registry must have
+/// `layout`.
+pub fn join(connection: &str, name: &str, layout: String) -> Result<(), ErrorReport> {
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
+    if !is_superuser(role::current()) {
+        return Err(report(JoinError::Denied));
+    }
+    if source.as_owner(citus::is_worker).map_err(spi)? {
+        return Err(report(JoinError::OfCluster));
+    }
+    let wanted = options_of_string(connection).map_err(|_| report(JoinError::NotAConnection))?;
+    // Another call of this function then waits, and finds the foreign server.
+    source.as_owner(|| OwnTables.lock()).map_err(spi)?;
+    let found = source.as_owner(|| store::foreign_server(name, source.owner())).map_err(spi)?;
+    let steps = setup::join(name, found, wanted).map_err(report)?;
+    if !steps.is_empty() && !source.as_owner(store::has_wrapper).map_err(spi)? {
+        run("CREATE EXTENSION postgres_fdw");
+    }
+    take(source, name, &steps);
+    handover::join(&[name.to_owned()], Some(layout)).map_err(|failure| match failure {
+        RegistryFailure::Unusable(error) => report(JoinError::from(error)),
+        other => other.into(),
+    })
+}
+
+/// Removes the foreign servers that [`join`] has made.
+pub fn forget() -> Result<(), ErrorReport> {
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
+    for (name, has_mapping, has_others) in
+        source.as_owner(|| store::made_servers(source.owner())).map_err(spi)?
+    {
+        if has_others {
+            pgrx::notice!("foreign server \"{}\" stays, because other objects depend on it", legible(&name));
+        }
+        take(source, &name, &setup::leave(has_mapping, has_others));
+    }
+    Ok(())
+}
+
+fn take(source: Source, name: &str, steps: &[Step]) {
+    let name = quote_identifier(name);
+    let owner = quote_identifier(role::name(source.owner()).unwrap_or_default());
+    let mapping = format!("USER MAPPING FOR {owner} SERVER {name}");
+    for step in steps {
+        run(&match step {
+            Step::CreateServer(options) => format!(
+                "CREATE SERVER {name} TYPE '{MADE_HERE}' FOREIGN DATA WRAPPER postgres_fdw{}",
+                written(&[], options, "")
+            ),
+            Step::AlterServer(former, options) => {
+                format!("ALTER SERVER {name}{}", written(former, options, "ADD "))
+            }
+            Step::CreateMapping(options) => format!("CREATE {mapping}{}", written(&[], options, "")),
+            Step::DropMapping => format!("DROP {mapping}"),
+            Step::DropServer => format!("DROP SERVER {name}"),
+        });
+    }
+}
+
+/// Returns an OPTIONS clause, empty without options.
+fn written(dropped: &[String], added: &Values, verb: &str) -> String {
+    let dropped = dropped.iter().map(|name| format!("DROP {}", quote_identifier(name)));
+    let added = added.0.iter().map(|(name, value)| {
+        let (name, value) = (quote_identifier(name), quote_literal(value));
+        format!("{verb}{name} {value}")
+    });
+    let all = dropped.chain(added).collect::<Vec<_>>().join(", ");
+    if all.is_empty() { all } else { format!(" OPTIONS ({all})") }
+}
+
+/// Runs a statement, which may contain a password. The caller is within [`secret::keep`].
+fn run(statement: &str) {
+    let statement = from_utf8(statement).unwrap_or_default();
+    secret::run(&CString::new(statement).unwrap_or_default());
+}

@@ -13,7 +13,10 @@ const NO_ID: &str = "this server has no worker id yet";
 
 #[test]
 fn a_fresh_server_chooses_an_id_without_any_set_up() -> Result<()> {
-    let (_server, mut client) = auto().set("snowflake_ids.datacenter_id", "3").with_session()?;
+    let (server, mut client) = auto()
+        .set("snowflake_ids.datacenter_id", "3")
+        .set("snowflake_ids.reserve", "100ms")
+        .with_session()?;
     let id = next(&mut client)?;
     let row = client.query_one(
         "select s.worker_id, s.datacenter_id, s.scope, s.state, s.leased_from, s.lease_expires_at is null,
@@ -29,6 +32,11 @@ fn a_fresh_server_chooses_an_id_without_any_set_up() -> Result<()> {
     assert_eq!((row.get::<_, &str>(2), row.get::<_, &str>(3)), ("this server only", "ready"));
     assert_eq!((row.get::<_, Option<&str>>(4), row.get::<_, bool>(5)), (None, true), "there is no lease");
     assert_eq!((row.get::<_, Vec<i32>>(6), row.get::<_, i64>(7)), (vec![chosen], 0));
+    // The launcher writes a line, and no second one.
+    let line = format!("this server chose worker id {chosen} of datacenter 3");
+    wait::until_true("a line in the log", || Ok(server.logged(&line) > 0))?;
+    client.run("select snowflake_nextval(), pg_sleep(0.1) from generate_series(1, 5)")?;
+    assert_eq!(server.logged("this server chose worker id"), 1);
     Ok(())
 }
 

@@ -6,7 +6,8 @@ use crate::pg::report::{self, for_log, new_report};
 use crate::shared::generator::{SHARED, Shared};
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::server::issuer::IssuerError;
-use snowflake_ids_core::{Generator, Position};
+use snowflake_ids_core::server::state::Identity;
+use snowflake_ids_core::{Generator, Node, Position};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub struct HighWaterMarkKeeper {
     steps_back: u64,
     steps_forward: u64,
     ahead: bool,
+    /// The datacenter id and the worker id that the server chose, as logged.
+    chosen: Option<(u32, u32)>,
     failure: Option<String>,
 }
 
@@ -41,6 +44,7 @@ impl HighWaterMarkKeeper {
         let shared = SHARED.get()?;
         issuer(shared).watch();
         self.tell_of_clock(shared);
+        self.tell_of_worker_id(shared);
         let seen = (sum(shared, Generator::next), sum(shared, Generator::limit));
         if seen != self.seen {
             (self.seen, self.moved) = (seen, uptime());
@@ -75,6 +79,24 @@ impl HighWaterMarkKeeper {
                 }
                 None
             }
+        }
+    }
+
+    /// Logs the worker id that the server chose itself, once it has begun to issue ids.
+    fn tell_of_worker_id(&mut self, shared: &Shared) {
+        let is_chosen =
+            matches!(shared.identity, Identity::Leased { .. }) && shared.status.alone.load(Relaxed);
+        let snapshot = shared.generator.snapshot();
+        if !is_chosen || snapshot.limit == Position::ZERO {
+            return;
+        }
+        let Some(Node { datacenter, worker_id, .. }) = shared.layout.node_of(snapshot.node_bits) else {
+            return;
+        };
+        if self.chosen.replace((datacenter, worker_id)) != Some((datacenter, worker_id)) {
+            report::log(format!(
+                "this server chose worker id {worker_id} of datacenter {datacenter} for its snowflake ids"
+            ));
         }
     }
 

@@ -5,7 +5,7 @@ use snowflake_ids_core::{
     Explain, Field, Filler, IdOrUuid, Issued, Kind, Layout, Node, NodeBits, Order, PRESETS, Position, Tick,
     UnixMicros, Uuid, UuidError, Widths,
 };
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 fn layout(text: &str) -> Layout {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -99,10 +99,12 @@ fn no_two_of_a_preset_are_equal_and_those_of_a_node_are_in_order() {
     for (name, text) in PRESETS {
         let layout = layout(text);
         let largest = |field| u32::try_from(layout.max(field)).unwrap();
-        let end =
-            Node { datacenter: largest(Field::Datacenter), worker_id: largest(Field::Worker), rollback: 0 };
+        let (datacenter, last) = (largest(Field::Datacenter), largest(Field::Worker));
         let mut seen = HashSet::new();
-        for node in [Node::default(), Node { worker_id: 1, ..Node::default() }, end] {
+        // A layout without bits for a node has one node.
+        for worker_id in BTreeSet::from([0, last.min(1), last]) {
+            let datacenter = if worker_id == last { datacenter } else { 0 };
+            let node = Node { datacenter, worker_id, rollback: 0 };
             let node_bits = layout.place(node).unwrap();
             let first = layout.first_of(Tick(1_000_000)).0;
             let positions = (layout.max(Field::Sequence) + 1).min(20_000);

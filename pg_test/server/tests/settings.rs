@@ -151,11 +151,12 @@ fn an_ordinary_user_may_tune_only_what_harms_no_other_session() -> Result<()> {
 }
 
 /// A server layout, its datacenter and worker, a mask, and the bits that every id must have under this mask.
-const LAYOUTS: [(&str, i32, i32, i64, i64); 4] = [
+const LAYOUTS: [(&str, i32, i32, i64, i64); 5] = [
     ("sonyflake", 0, 0xABCD, 0xFFFF, 0xABCD),
     ("pgedge", 0, 513, 0x3FF, 513),
     ("twitter", 3, 4, 0x3FF << 12, (3 << 5 | 4) << 12),
     ("javascript", 0, 5, 7 << 9, 5 << 9),
+    ("spreadsheet", 0, 5, 7 << 8, 5 << 8),
 ];
 
 #[test]
@@ -171,7 +172,12 @@ fn a_server_generates_ids_of_the_layout_it_was_given() -> Result<()> {
         for id in &taken {
             assert_eq!(id & mask, bits, "{layout}: {id:x}");
         }
-        assert!(layout != "javascript" || taken[1999] < 1 << 53, "{} is not JavaScript's", taken[1999]);
+        let limit = match layout {
+            "javascript" => 1 << 53,
+            "spreadsheet" => 1_000_000_000_000_000,
+            _ => i64::MAX,
+        };
+        assert!(taken[1999] < limit, "{layout}: {}", taken[1999]);
         decodes(&mut client, taken[0], layout, (datacenter, worker))?;
     }
     Ok(())

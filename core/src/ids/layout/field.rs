@@ -94,8 +94,9 @@ pub(super) const RANGES: [(Field, u8, u8); 5] = [
 ///
 /// Some systems (Baidu, `ShardingSphere`) compute their epoch in the time zone of the process. The presets of these
 /// systems assume UTC. Users write an explicit `epoch=` if the process had another time zone. Instagram's 41 tick bits
-/// include the sign bit of a bigint. The preset has the other 40 bits: non-negative ids, which end in 2046.
-pub const PRESETS: [(&str, &str); 16] = [
+/// include the sign bit of a bigint. The preset has the other 40 bits: non-negative ids, which end in 2046. Mastodon's
+/// preset leaves out the sign bit likewise. `CockroachDB` counts 10 us; its lowest bit of time is the preset's sequence.
+pub const PRESETS: [(&str, &str); 19] = [
     ("twitter", "41/5/5/12 epoch=2010-11-04T01:42:54.657Z"),
     ("leaf", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),
     ("bwmarrin", "41/0/10/12 epoch=2010-11-04T01:42:54.657Z"),
@@ -112,6 +113,9 @@ pub const PRESETS: [(&str, &str); 16] = [
     ("discord", "41/5/5/12 epoch=2015-01-01"),
     ("instagram", "40/0/13/10 epoch=2011-08-24T21:07:01.721Z"),
     ("pgedge", "41/12s/0/10 epoch=2023-01-01"),
+    ("cockroachdb", "47/1s/0/15 unit=20us epoch=2015-01-01"),
+    ("mastodon", "47/0/0/16 epoch=1970-01-01"),
+    ("spreadsheet", "38/0/3/8 unit=10ms epoch=2026-01-01"),
 ];
 
 pub(super) fn preset(name: &str) -> Option<&'static str> {

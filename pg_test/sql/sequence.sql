@@ -11,6 +11,7 @@ SELECT sequence, kind, tag, increment, owner, last_number FROM snowflake_ids.seq
 -- Its numbers go on as the tag's ids; a plan that was made before is made anew.
 EXECUTE next_number;
 SELECT nextval('numbers'), currval('numbers'), lastval(), segment_nextval('public.numbers');
+SELECT last_id >= currval('numbers') AND last_id < 1000000 AS can_be_copied FROM snowflake_ids.sequence_status;
 SELECT nextval(s::regclass) FROM unnest(ARRAY['numbers', 'unbound']) AS s;
 SELECT lastval();
 CREATE FUNCTION take(sequence regclass) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN nextval(sequence); END $$;

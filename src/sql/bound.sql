@@ -439,13 +439,15 @@ CREATE VIEW snowflake_ids.sequence_status WITH (security_barrier) AS
 SELECT b.sequence, CASE WHEN NOT r.readable THEN 'unreadable' WHEN b.tag IS NULL THEN 'snowflake' ELSE 'segment' END AS kind,
        CASE WHEN r.readable THEN b.tag END AS tag, s.seqincrement AS increment,
        d.refobjid::regclass AS owner, a.attname AS owner_column, b.last_number, b.bound_at,
-       CASE WHEN r.readable THEN b.generator END AS generator
+       CASE WHEN r.readable THEN b.generator END AS generator,
+       CASE WHEN r.readable THEN t.max_id END AS last_id
 FROM snowflake_ids.sequence_binding AS b CROSS JOIN LATERAL (SELECT CASE
         WHEN b.tag IS NULL AND b.generator IS NULL THEN true
         WHEN b.tag IS NULL THEN EXISTS (SELECT FROM snowflake_ids.generator AS g WHERE g.name = b.generator)
         ELSE b.generator IS NULL AND pg_catalog.octet_length(b.tag) <= 512 AND pg_catalog.length(b.tag) BETWEEN 1 AND 128
     END) AS r (readable)
     JOIN pg_catalog.pg_sequence AS s ON s.seqrelid = b.sequence
+    LEFT JOIN snowflake_ids.segment AS t ON t.tag = b.tag
     LEFT JOIN pg_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = b.sequence
         AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.deptype IN ('a', 'i')
     LEFT JOIN pg_catalog.pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid

@@ -328,6 +328,7 @@ COMMENT ON COLUMN snowflake_ids.sequence_status.owner_column IS 'the column that
 COMMENT ON COLUMN snowflake_ids.sequence_status.last_number IS 'the highest number that the sequence gave before it was bound';
 COMMENT ON COLUMN snowflake_ids.sequence_status.bound_at IS 'the time at which the sequence was bound';
 COMMENT ON COLUMN snowflake_ids.sequence_status.generator IS 'the named generator whose ids the sequence gives, if any';
+COMMENT ON COLUMN snowflake_ids.sequence_status.last_id IS 'the highest id of the tag that may have been given; null for snowflake ids, and if a registry keeps the tag';
 
 COMMENT ON COLUMN snowflake_ids.registry_status.database IS 'the database that uses the registry';
 COMMENT ON COLUMN snowflake_ids.registry_status.position IS 'the position of the registry in the list of that database';

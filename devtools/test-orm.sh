@@ -34,7 +34,7 @@ install_prisma() { npm install && PRISMA_SCHEMA_ENGINE_BINARY=/bin/true npx pris
 run_prisma() { npx tsx run.ts; }
 install_activerecord() { need_packages ruby ruby-activerecord ruby-pg; }
 run_activerecord() { ruby run.rb; }
-install_sqlx() { CARGO_TARGET_DIR=$work/sqlx-target cargo build --quiet --locked; }
+install_sqlx() { CARGO_TARGET_DIR=$work/sqlx-target cargo build --quiet; }
 run_sqlx() { "$work/sqlx-target/debug/sqlx_example"; }
 install_hibernate() {
   command -v javac >/dev/null || need_packages default-jdk-headless

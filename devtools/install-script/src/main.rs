@@ -53,13 +53,11 @@ fn make(arguments: &[String]) -> Result<(), String> {
 /// The released versions before this one, the earliest first: git holds their install scripts.
 fn releases() -> Result<Vec<String>, String> {
     let mut found = Vec::new();
-    if let Ok(files) = fs::read_dir("sql/install") {
-        for file in files {
-            let name = file.map_err(|error| format!("sql/install: {error}"))?.file_name();
-            let version =
-                name.to_str().and_then(|name| name.strip_prefix("snowflake_ids--")?.strip_suffix(".sql"));
-            found.extend(version.filter(|version| *version != VERSION).map(str::to_owned));
-        }
+    for file in fs::read_dir("sql/install").into_iter().flatten() {
+        let name = file.map_err(|error| format!("sql/install: {error}"))?.file_name();
+        let version =
+            name.to_str().and_then(|name| name.strip_prefix("snowflake_ids--")?.strip_suffix(".sql"));
+        found.extend(version.filter(|version| *version != VERSION).map(str::to_owned));
     }
     found.sort_by_key(|version| {
         version.split('.').map(|part| part.parse().unwrap_or(0)).collect::<Vec<u32>>()

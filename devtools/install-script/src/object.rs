@@ -2,66 +2,26 @@
 
 use crate::statement::Statement;
 
-/// A function or procedure.
-#[derive(Clone, Debug)]
-pub struct Routine {
-    /// `function` or `procedure`.
+/// A function, a procedure or a view. `CREATE OR REPLACE` can replace one by another that it [becomes](Self::becomes).
+#[derive(Debug)]
+pub struct Code {
+    /// `function`, `procedure` or `view`.
     pub kind: String,
     pub name: String,
-    pub arguments: Vec<Argument>,
-    pub returns: String,
+    /// The arguments that a call gives, or the view's columns.
+    parts: Vec<Part>,
+    /// What the server compares as the type of a routine's result.
+    result: String,
 }
 
-#[derive(Clone, Debug)]
-pub struct Argument {
-    pub name: Option<String>,
-    pub of_type: String,
-    pub has_default: bool,
-    pub is_out: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct View {
-    pub name: String,
-    pub columns: Vec<Column>,
-}
-
-/// A column of a view: an expression without a name counts as its own name.
-#[derive(Clone, Debug)]
-pub struct Column {
-    pub name: String,
-    /// The type that the expression is cast to.
-    pub cast: Option<String>,
-}
-
-impl Routine {
-    pub fn of(statement: &Statement) -> Option<Self> {
-        let tokens = created(statement)?;
-        let kind = tokens.first().filter(|kind| *kind == "function" || *kind == "procedure")?;
-        let (name, rest) = name(&tokens[1..]);
-        let (arguments, rest) = parentheses(rest)?;
-        let end = ends(rest, RETURN_ENDS);
-        let returns = rest[..end].strip_prefix(&["returns".to_owned()]).unwrap_or_default().join(" ");
-        let arguments = arguments.into_iter().map(Argument::of).collect();
-        Some(Self { kind: kind.clone(), name, arguments, returns })
-    }
-
-    /// The name with the types of the arguments, as `ON FUNCTION` wants it.
-    pub fn signature(&self) -> String {
-        let types = self.inputs().map(|argument| argument.of_type.as_str()).collect::<Vec<_>>();
-        format!("{}({})", self.name, types.join(", "))
-    }
-
-    pub fn inputs(&self) -> impl Iterator<Item = &Argument> {
-        self.arguments.iter().filter(|argument| !argument.is_out)
-    }
-
-    /// What the server compares as the type of the result.
-    pub fn result(&self) -> String {
-        let out = self.arguments.iter().filter(|argument| argument.is_out);
-        let out = out.map(|out| format!("{} {}", out.name.as_deref().unwrap_or_default(), out.of_type));
-        [self.returns.clone()].into_iter().chain(out).collect::<Vec<_>>().join(", ")
-    }
+/// An argument, or a column of a view.
+#[derive(Debug)]
+struct Part {
+    name: Option<String>,
+    /// The type; for a column, the type that its expression is cast to.
+    of_type: Option<String>,
+    has_default: bool,
+    is_out: bool,
 }
 
 /// The words that may follow the type of a result.
@@ -71,56 +31,90 @@ const RETURN_ENDS: &str = "language as begin return immutable stable volatile st
 /// Types of several words, whose first word is no name.
 const TYPES_OF_WORDS: &str = "double timestamp time character bit";
 
-impl Argument {
-    fn of(tokens: &[String]) -> Self {
+impl Code {
+    pub fn of(statement: &Statement) -> Option<Self> {
+        let created = statement.after("create or replace").or_else(|| statement.after("create"))?;
+        let kind = created.first().filter(|kind| is_of(kind, "function procedure view"))?.clone();
+        let (name, rest) = name(&created[1..]);
+        if kind == "view" {
+            let list = rest.get(ends(rest, "select") + 1..).unwrap_or_default();
+            let list = list.strip_prefix(&["distinct".to_owned()]).unwrap_or(list);
+            let list =
+                list.strip_prefix(&["on".to_owned()]).and_then(parentheses).map_or(list, |(_, rest)| rest);
+            let columns = commas(&list[..ends(list, "from where union")]);
+            let parts = columns.into_iter().map(Part::column).collect();
+            return Some(Self { kind, name, parts, result: String::new() });
+        }
+        let (arguments, rest) = parentheses(rest)?;
+        let (out, parts): (Vec<_>, _) =
+            arguments.into_iter().map(Part::argument).partition(|part| part.is_out);
+        let result = format!("{:?} {out:?}", &rest[..ends(rest, RETURN_ENDS)]);
+        Some(Self { kind, name, parts, result })
+    }
+
+    /// The name, for routines with the types of the arguments, as `ON FUNCTION` wants it.
+    pub fn signature(&self) -> String {
+        if self.kind == "view" { self.name.clone() } else { with_types(&self.name, &self.parts) }
+    }
+
+    /// Whether `CREATE OR REPLACE` makes the other one of this one. Only the server sees the types of columns that no cast names.
+    pub fn becomes(&self, other: &Self) -> bool {
+        let pairs = self.parts.iter().zip(&other.parts);
+        let is_kept = |(old, new): (&Part, &Part)| {
+            (old.name.is_none() || old.name == new.name)
+                && (old.of_type.is_none() || new.of_type.is_none() || old.of_type == new.of_type)
+                && (!old.has_default || new.has_default)
+        };
+        let is_same = self.kind == other.kind && self.result == other.result;
+        is_same && self.parts.len() <= other.parts.len() && pairs.into_iter().all(is_kept)
+    }
+}
+
+impl Part {
+    fn argument(tokens: &[String]) -> Self {
         let is_out = tokens.first().is_some_and(|mode| mode == "out");
-        let has_mode = is_out || tokens.first().is_some_and(|mode| mode == "in" || mode == "variadic");
+        let has_mode = tokens.first().is_some_and(|mode| is_of(mode, "in out variadic"));
         let tokens = &tokens[usize::from(has_mode)..];
-        let end = ends(tokens, "default =");
-        let declared = &tokens[..end];
+        let declared = &tokens[..ends(tokens, "default =")];
         let is_named =
             declared.len() > 1 && !is_of(&declared[1], ". ( [") && !is_of(&declared[0], TYPES_OF_WORDS);
         Self {
             name: is_named.then(|| declared[0].clone()),
-            of_type: type_name(&declared[usize::from(is_named)..]),
-            has_default: end < tokens.len(),
+            of_type: Some(type_name(&declared[usize::from(is_named)..])),
+            has_default: declared.len() < tokens.len(),
             is_out,
         }
     }
-}
 
-impl View {
-    pub fn of(statement: &Statement) -> Option<Self> {
-        let tokens = created(statement)?;
-        let (name, rest) = name(tokens.strip_prefix(&["view".to_owned()])?);
-        let select = ends(rest, "select");
-        let list = rest.get(select + 1..).unwrap_or_default();
-        let list = list.strip_prefix(&["distinct".to_owned()]).unwrap_or(list);
-        let list = list.strip_prefix(&["on".to_owned()]).and_then(parentheses).map_or(list, |(_, rest)| rest);
-        let items = commas(&list[..ends(list, "from where union")]);
-        Some(Self { name, columns: items.into_iter().map(Column::of).collect() })
-    }
-}
-
-impl Column {
-    fn of(tokens: &[String]) -> Self {
+    /// An expression without a name counts as its own name.
+    fn column(tokens: &[String]) -> Self {
         let is_alias = |token: &String| token.starts_with(|c: char| c.is_alphabetic() || c == '_');
-        let named = match tokens {
-            [.., before, last] if is_alias(last) && before != "::" => Some((last, before)),
-            [only] => Some((only, only)),
-            _ => None,
+        let (name, expression) = match tokens {
+            [expression @ .., before, last] if before == "as" => (last.clone(), expression),
+            [expression @ .., last] if is_alias(last) && !expression.ends_with(&["::".to_owned()]) => {
+                (last.clone(), expression)
+            }
+            _ => (type_name(tokens), &tokens[..0]),
         };
-        let Some((name, before)) = named else { return Self { name: type_name(tokens), cast: None } };
-        let expression = &tokens[..tokens.len() - if before == "as" { 2 } else { 1 }];
-        let cast =
-            expression.iter().rposition(|token| token == "::").map(|at| type_name(&expression[at + 1..]));
-        Self { name: name.clone(), cast: cast.filter(|cast| !cast.contains(['(', ')', '\''])) }
+        let cast = expression.iter().rposition(|token| token == "::");
+        let cast = cast.map(|at| type_name(&expression[at + 1..]));
+        let of_type = cast.filter(|cast| !cast.contains(['(', ')', '\'']));
+        Self { name: Some(name), of_type, has_default: false, is_out: false }
     }
 }
 
-/// The tokens after `CREATE` or `CREATE OR REPLACE`.
-fn created(statement: &Statement) -> Option<&[String]> {
-    statement.after("create or replace").or_else(|| statement.after("create"))
+fn with_types(name: &str, arguments: &[Part]) -> String {
+    let types = arguments.iter().filter(|argument| !argument.is_out);
+    let types = types.filter_map(|argument| argument.of_type.as_deref()).collect::<Vec<_>>();
+    format!("{name}({})", types.join(", "))
+}
+
+/// The name of an object, with the types of its arguments if they are there.
+pub fn signature(tokens: &[String]) -> String {
+    let (name, types) = name(tokens);
+    let types =
+        parentheses(types).map(|(types, _)| types.into_iter().map(Part::argument).collect::<Vec<_>>());
+    types.map_or_else(|| name.clone(), |types| with_types(&name, &types))
 }
 
 /// Reads a name, with its schema if it has one.
@@ -133,20 +127,19 @@ pub fn name(tokens: &[String]) -> (String, &[String]) {
 }
 
 /// Reads a list in parentheses.
-pub fn parentheses(tokens: &[String]) -> Option<(Vec<&[String]>, &[String])> {
+fn parentheses(tokens: &[String]) -> Option<(Vec<&[String]>, &[String])> {
     let inner = tokens.strip_prefix(&["(".to_owned()])?;
     let end = ends(inner, ")");
     Some((commas(&inner[..end]), inner.get(end + 1..).unwrap_or_default()))
 }
 
 /// Splits at the commas that are in no parentheses.
-pub fn commas(tokens: &[String]) -> Vec<&[String]> {
+pub fn commas(mut tokens: &[String]) -> Vec<&[String]> {
     let mut parts = Vec::new();
-    let mut rest = tokens;
-    while !rest.is_empty() {
-        let end = ends(rest, ",");
-        parts.push(&rest[..end]);
-        rest = rest.get(end + 1..).unwrap_or_default();
+    while !tokens.is_empty() {
+        let end = ends(tokens, ",");
+        parts.push(&tokens[..end]);
+        tokens = tokens.get(end + 1..).unwrap_or_default();
     }
     parts
 }
@@ -160,34 +153,14 @@ pub fn is_of(token: &str, words: &str) -> bool {
 pub fn ends(tokens: &[String], wanted: &str) -> usize {
     let mut depth = 0;
     let found = tokens.iter().position(|token| {
-        if depth == 0 && is_of(token, wanted) {
-            return true;
-        }
-        match token.as_str() {
-            "(" | "[" => depth += 1,
-            ")" | "]" => depth -= 1,
-            _ => {}
-        }
-        false
+        let is_end = depth == 0 && is_of(token, wanted);
+        depth += i32::from(is_of(token, "( [")) - i32::from(is_of(token, ") ]"));
+        is_end
     });
     found.unwrap_or(tokens.len())
 }
 
-pub fn type_name(tokens: &[String]) -> String {
-    let text = tokens.join(" ");
-    [" . ", " [ ", " ( ", " )", " ]", " , "]
-        .into_iter()
-        .fold(text, |text, spaced| text.replace(spaced, spaced.trim()))
-}
-
-/// The name of a routine with the types of its arguments, if they are there; otherwise the name alone.
-pub fn signature(tokens: &[String]) -> String {
-    let (name, types) = name(tokens);
-    match parentheses(types) {
-        Some((types, _)) => {
-            let types = types.into_iter().map(Argument::of).filter(|argument| !argument.is_out);
-            format!("{name}({})", types.map(|argument| argument.of_type).collect::<Vec<_>>().join(", "))
-        }
-        None => name,
-    }
+fn type_name(tokens: &[String]) -> String {
+    let spaced = [" . ", " [ ", " ( ", " )", " ]", " , "];
+    spaced.into_iter().fold(tokens.join(" "), |text, spaced| text.replace(spaced, spaced.trim()))
 }

@@ -78,23 +78,16 @@ fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Comments nest.
+/// The length of a comment. Comments nest.
 fn comment(script: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
-    while let Some(found) = script[at..].find(['/', '*']) {
-        at += found;
-        match script.get(at..at + 2) {
-            Some("/*") => depth += 1,
-            Some("*/") => depth -= 1,
-            _ => {
-                at += 1;
-                continue;
-            }
-        }
-        at += 2;
+    while at < script.len() {
+        let mark = [("/*", 1), ("*/", -1)].into_iter().find(|(mark, _)| script[at..].starts_with(mark));
+        at += mark.map_or(script[at..].chars().next().map_or(1, char::len_utf8), |_| 2);
+        depth += mark.map_or(0, |(_, step)| step);
         if depth == 0 {
-            return at;
+            break;
         }
     }
-    script.len()
+    at
 }

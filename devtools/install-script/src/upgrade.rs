@@ -2,7 +2,7 @@
 //! types, casts, triggers, rows and rights are state: statements written by hand change them, a file for each step from one
 //! release to the next. Rights are given to new objects only, so that GRANT and REVOKE of administrators stay in force.
 
-use crate::object::{Argument, Column, Routine, View, commas, ends, is_of, name, signature};
+use crate::object::{Code, commas, ends, is_of, name, signature};
 use crate::statement::{Statement, split};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,6 @@ const CODE: &str = "\n-- code\n";
 const ADMINISTRATION: &str = include_str!("administration.sql");
 
 /// A statement that gives or takes a right on one object.
-#[derive(Debug, PartialEq)]
 struct Right {
     /// Such as `GRANT SELECT`.
     action: String,
@@ -29,46 +28,43 @@ struct Right {
 
 #[derive(Default)]
 struct Script {
-    routines: BTreeMap<String, Routine>,
-    views: BTreeMap<String, View>,
-    /// The statements that replace routines, views and comments, in their order.
-    code: Vec<String>,
+    /// Functions, procedures and views by their signatures.
+    code: BTreeMap<String, Code>,
+    /// The statements that replace code and comments, in their order.
+    replacing: Vec<String>,
     rights: Vec<Right>,
-    /// The objects with comments.
-    comments: BTreeSet<String>,
-    /// All other statements that create or change an object, and the object's name.
+    /// What only steps change: the text of a statement, of a right, or of the beginning of a comment, and the name of its object.
     state: BTreeMap<String, String>,
 }
 
 impl Script {
     fn of(text: &str) -> Self {
-        let mut script = Self::default();
-        for statement in split(text) {
-            script.add(&statement);
-        }
-        script
+        split(text).into_iter().fold(Self::default(), Self::with)
     }
 
-    fn add(&mut self, statement: &Statement) {
-        let first = statement.tokens.first().map_or("", String::as_str);
-        if let Some(routine) = Routine::of(statement) {
-            self.routines.insert(routine.signature(), routine);
-            self.code.push(replacing(&statement.text));
-        } else if let Some(view) = View::of(statement) {
-            self.views.insert(view.name.clone(), view);
-            self.code.push(replacing(&statement.text));
+    fn with(mut self, statement: Statement) -> Self {
+        let word = |at: usize| statement.tokens.get(at).map_or("", String::as_str);
+        if let Some(code) = Code::of(&statement) {
+            let created = statement.after("create or replace").is_some();
+            let text = &statement.text;
+            let rest = || format!("CREATE OR REPLACE{}", &text["create".len()..]);
+            self.replacing.push(if created { text.clone() } else { rest() });
+            self.code.insert(code.signature(), code);
         } else if let Some(commented) = statement.after("comment on") {
-            self.comments.insert(commented[..ends(commented, "is")].join(" "));
-            self.code.push(statement.text.clone());
-        } else if first == "alter"
-            && is_of(statement.tokens.get(1).map_or("", String::as_str), "function procedure view")
-        {
-            self.code.push(statement.text.clone());
-        } else if is_of(first, "grant revoke") {
-            self.rights.extend(Right::of(&statement.tokens));
-        } else if !is_of(first, "set select do") {
+            let object = format!("comment on {}", commented[..ends(commented, "is")].join(" "));
+            self.state.insert(object.clone(), object);
+            self.replacing.push(statement.text);
+        } else if word(0) == "alter" && is_of(word(1), "function procedure view") {
+            self.replacing.push(statement.text);
+        } else if is_of(word(0), "grant revoke") {
+            let rights = Right::of(&statement.tokens);
+            let named = |right: &Right| format!("right {} {} {}", right.action, right.roles, right.object);
+            self.state.extend(rights.iter().map(|right| (right.statement(), named(right))));
+            self.rights.extend(rights);
+        } else if !is_of(word(0), "set select do") {
             self.state.insert(statement.tokens.join(" "), object_of(&statement.tokens));
         }
+        self
     }
 
     /// Removes the objects that a statement of a step drops.
@@ -76,18 +72,18 @@ impl Script {
         let Some([kind, objects @ ..]) = statement.after("drop") else { return };
         for object in commas(statement.after(&format!("drop {kind} if exists")).unwrap_or(objects)) {
             let dropped = signature(object);
-            if kind == "view" {
-                self.views.remove(&name(object).0);
-            } else if self.routines.remove(&dropped).is_none() {
-                self.routines.retain(|_, routine| routine.name != dropped);
+            if self.code.remove(&dropped).is_none() {
+                self.code.retain(|_, code| code.name != dropped);
             }
         }
     }
 
-    /// Whether the script creates this relation, type or schema.
-    fn creates(&self, name: &str) -> bool {
-        let is_created = |(text, object): (&String, &String)| text.starts_with("create ") && object == name;
-        self.views.contains_key(name) || self.state.iter().any(is_created)
+    /// Whether the script creates this object, which has its signature or only its name.
+    fn creates(&self, object: &str) -> bool {
+        let is_created = |(text, name): (&String, &String)| text.starts_with("create ") && name == object;
+        self.code.contains_key(object)
+            || self.code.values().any(|code| code.name == object)
+            || self.state.iter().any(is_created)
     }
 }
 
@@ -115,31 +111,17 @@ impl Right {
 
     /// The statements that a new object needs. Former objects keep their rights.
     fn for_new(&self, old: &Script, new: &Script) -> Vec<String> {
-        let is_new = |routine: &&Routine| !old.routines.contains_key(&routine.signature());
-        let mut routines = new.routines.values().filter(is_new);
-        let statement = |object: String| Self {
-            action: self.action.clone(),
-            kind: "FUNCTION".to_owned(),
-            object,
-            roles: self.roles.clone(),
-        };
-        match self.kind.as_str() {
-            "ALL FUNCTIONS IN SCHEMA" => {
-                let schema = format!("{}.", self.object);
-                routines
-                    .filter(|routine| routine.kind == "function" && routine.name.starts_with(&schema))
-                    .map(|routine| statement(routine.signature()).statement())
-                    .collect()
-            }
-            "FUNCTION" | "PROCEDURE" | "ROUTINE" => {
-                let is_it = |routine: &Routine| [&routine.name, &routine.signature()].contains(&&self.object);
-                routines.any(is_it).then(|| self.statement()).into_iter().collect()
-            }
-            _ => (new.creates(&self.object) && !old.creates(&self.object))
-                .then(|| self.statement())
-                .into_iter()
-                .collect(),
+        if self.kind != "ALL FUNCTIONS IN SCHEMA" {
+            let is_new = new.creates(&self.object) && !old.creates(&self.object);
+            return is_new.then(|| self.statement()).into_iter().collect();
         }
+        let schema = format!("{}.", self.object);
+        let functions = new.code.iter().filter(|(signature, code)| {
+            code.kind == "function" && code.name.starts_with(&schema) && !old.code.contains_key(*signature)
+        });
+        functions
+            .map(|(signature, _)| format!("{} ON FUNCTION {signature} {}", self.action, self.roles))
+            .collect()
     }
 }
 
@@ -158,12 +140,13 @@ pub fn script(former: &str, next: &str, steps: &[String]) -> Result<String, Vec<
     let (before, after): (Vec<_>, Vec<_>) =
         steps.iter().map(|step| step.split_once(CODE).unwrap_or((step, ""))).unzip();
     let rights = new.rights.iter().flat_map(|right| right.for_new(&old, &new));
-    let code = new.code.iter().cloned().chain(rights).map(|statement| statement + ";\n").collect::<String>();
-    let routines = new.routines.iter().filter(|(signature, _)| !old.routines.contains_key(*signature));
-    let relations = new.views.keys().chain(new.state.values()).filter(|name| !old.creates(name));
-    let objects = routines.flat_map(|(signature, routine)| [signature, &routine.name]).chain(relations);
-    let objects = objects.map(|name| format!("'{name}'")).collect::<BTreeSet<_>>();
-    let objects = objects.into_iter().collect::<Vec<_>>().join(", ");
+    let code =
+        new.replacing.iter().cloned().chain(rights).map(|statement| statement + ";\n").collect::<String>();
+    let names =
+        new.code.iter().flat_map(|(signature, code)| [signature, &code.name]).chain(new.state.values());
+    let objects =
+        names.filter(|name| new.creates(name) && !old.creates(name)).map(|name| format!("'{name}'"));
+    let objects = objects.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
     let administration = ADMINISTRATION.replace("@NEW@", &objects);
     Ok([FIRST, "\n", &before.concat(), "\n", &code, &administration, &after.concat()].concat())
 }
@@ -171,23 +154,14 @@ pub fn script(former: &str, next: &str, steps: &[String]) -> Result<String, Vec<
 /// What the steps have to do by hand, a sentence for each object that they do not deal with.
 fn missing(old: &Script, new: &Script, by_hand: &[Statement]) -> Vec<String> {
     let mut missing = Vec::new();
-    for (signature, routine) in &old.routines {
-        let kind = &routine.kind;
-        match new.routines.get(signature) {
+    for (signature, Code { kind, .. }) in &old.code {
+        match new.code.get(signature) {
             None => missing.push(format!("{kind} {signature} is gone: drop it")),
-            Some(next) => missing.extend(
-                of_routine(routine, next)
-                    .map(|why| format!("{kind} {signature}: {why}: drop it, and it is created again")),
-            ),
-        }
-    }
-    for (name, view) in &old.views {
-        match new.views.get(name) {
-            None => missing.push(format!("view {name} is gone: drop it")),
-            Some(next) => missing.extend(
-                of_view(view, next)
-                    .map(|why| format!("view {name}: {why}: drop it, and it is created again")),
-            ),
+            Some(next) if !old.code[signature].becomes(next) => missing.push(format!(
+                "{kind} {signature} has another result, or another name, default, type or place of an argument or column: drop \
+                 it, and it is created again"
+            )),
+            Some(_) => {}
         }
     }
     let words =
@@ -197,71 +171,16 @@ fn missing(old: &Script, new: &Script, by_hand: &[Statement]) -> Vec<String> {
         let name = object.split('(').next().unwrap_or(object);
         name.rsplit(['.', ' ']).next().is_some_and(|name| words.contains(name.trim_matches('"')))
     };
-    let mut differing = BTreeSet::new();
-    for (one, other) in [(old, new), (new, old)] {
-        differing.extend(
-            one.state
-                .iter()
-                .filter(|(text, _)| !other.state.contains_key(*text))
-                .map(|(_, name)| name.clone()),
-        );
-        differing.extend(
-            one.rights
-                .iter()
-                .filter(|right| !other.rights.contains(right))
-                .filter(|right| right.for_new(old, new).is_empty())
-                .map(|right| format!("right {} {} {}", right.action, right.roles, right.object)),
-        );
-    }
-    differing.extend(old.comments.difference(&new.comments).map(|object| format!("comment on {object}")));
-    missing.extend(
-        differing
-            .into_iter()
-            .filter(|object| !is_named(object))
-            .map(|object| format!("{object} differs: change it")),
-    );
+    // The script gives new objects their rights, and replaces comments.
+    let given = new.rights.iter().filter(|right| !right.for_new(old, new).is_empty());
+    let given = given.map(Right::statement).collect::<BTreeSet<_>>();
+    let gone = old.state.iter().filter(|(text, _)| !new.state.contains_key(*text));
+    let added = new.state.iter().filter(|(text, _)| !old.state.contains_key(*text));
+    let added = added.filter(|(text, _)| !text.starts_with("comment on ") && !given.contains(*text));
+    let differing = gone.chain(added).map(|(_, object)| object).filter(|object| !is_named(object));
+    let differing = differing.collect::<BTreeSet<_>>().into_iter();
+    missing.extend(differing.map(|object| format!("{object} differs: change it")));
     missing
-}
-
-/// Why a routine cannot be replaced.
-fn of_routine(old: &Routine, new: &Routine) -> Option<String> {
-    let renamed = |(old, new): (&Argument, &Argument)| match (&old.name, &new.name) {
-        (Some(old), new) if new.as_ref() != Some(old) => Some(format!("argument {old} has another name")),
-        _ => None,
-    };
-    let ended = |(old, new): (&Argument, &Argument)| {
-        (old.has_default && !new.has_default)
-            .then(|| format!("the default of argument {} is gone", old.name.as_deref().unwrap_or_default()))
-    };
-    if old.kind != new.kind {
-        return Some(format!("it is a {} now", new.kind));
-    }
-    if old.result() != new.result() {
-        return Some(format!("its result was {} and is {}", old.result(), new.result()));
-    }
-    let pairs = || old.inputs().zip(new.inputs());
-    pairs().find_map(renamed).or_else(|| pairs().find_map(ended))
-}
-
-/// Why a view cannot be replaced. Only the server sees types that no cast names.
-fn of_view(old: &View, new: &View) -> Option<String> {
-    let mut columns = old.columns.iter().zip(new.columns.iter().map(Some).chain(std::iter::repeat(None)));
-    columns.find_map(|(old, new): (&Column, Option<&Column>)| match new {
-        Some(new) if new.name == old.name => {
-            (new.cast.is_some() && old.cast.is_some() && new.cast != old.cast)
-                .then(|| format!("column {} has another type", old.name))
-        }
-        _ => Some(format!("column {} is gone or has another place", old.name)),
-    })
-}
-
-fn replacing(create: &str) -> String {
-    let rest = create["create".len()..].trim_start();
-    if rest.to_lowercase().starts_with("or replace") {
-        create.to_owned()
-    } else {
-        format!("CREATE OR REPLACE {rest}")
-    }
 }
 
 /// The name of the object that a statement creates or changes.
@@ -322,25 +241,16 @@ mod tests {
     #[test]
     fn what_cannot_be_replaced_is_named_unless_the_step_deals_with_it() -> Result<(), String> {
         let (function, view) = ("DROP FUNCTION s.f(integer, text);", "DROP VIEW s.v;");
+        let (differs, columns) = ("function s.f(integer, text) has another", "t.id, t.id::integer AS number");
         let cases = [
-            (
-                "(a integer",
-                "(z integer",
-                "function s.f(integer, text): argument a has another name",
-                function,
-            ),
-            (" DEFAULT 'x'", "", "the default of argument b is gone", function),
-            ("OUT c bigint", "OUT d bigint", "its result was", function),
-            ("OUT c bigint)", "OUT c bigint) RETURNS bigint", "its result was", function),
+            ("(a integer", "(z integer", differs, function),
+            (" DEFAULT 'x'", "", differs, function),
+            ("OUT c bigint", "OUT d bigint", differs, function),
+            ("OUT c bigint)", "OUT c bigint) RETURNS bigint", differs, function),
             ("a integer, b", "b", "function s.f(integer, text) is gone", function),
-            ("t.id, t.id::integer AS number", "t.id", "view s.v: column number is gone", view),
-            (
-                "t.id, t.id::integer AS number",
-                "t.id::integer AS number, t.id",
-                "column id is gone or has",
-                view,
-            ),
-            ("::integer AS", "::bigint AS", "view s.v: column number has another type", view),
+            (columns, "t.id", "view s.v has another", view),
+            (columns, "t.id::integer AS number, t.id", "view s.v has another", view),
+            ("::integer AS", "::bigint AS", "view s.v has another", view),
             ("(id bigint)", "(id bigint, note text)", "s.t differs", "ALTER TABLE s.t ADD COLUMN note text;"),
         ];
         for (former, next, why, step) in cases {

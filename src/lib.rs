@@ -4,6 +4,7 @@
 //! holds the settings, the shared memory, the SQL functions and the errors. Unsafe code is allowed in `pg` and `entry` only.
 
 mod bound;
+mod column;
 mod entry;
 mod issuer;
 mod lease;

@@ -12,6 +12,7 @@ mod audit;
 mod bound;
 mod change;
 mod citus;
+mod column;
 mod decode;
 mod generate;
 mod generator;

@@ -41,6 +41,10 @@ pub enum Kind {
     Denied,
     /// The object does not exist.
     Undefined,
+    /// The column does not exist.
+    UndefinedColumn,
+    /// The object is of another kind.
+    WrongObject,
     /// The operation is not supported.
     Unsupported,
     /// The number of objects has reached the limit of a setting.
@@ -51,6 +55,8 @@ pub enum Kind {
     Unreachable,
     /// A bug in this extension.
     Internal,
+    /// No error, but a notice.
+    Notice,
 }
 
 impl Kind {

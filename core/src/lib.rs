@@ -12,6 +12,7 @@ extern crate self as snowflake_ids_core;
 
 pub mod bound;
 pub mod clock;
+pub mod column;
 pub mod error;
 pub mod generator;
 pub mod guard;

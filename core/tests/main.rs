@@ -9,6 +9,7 @@ mod chosen;
 mod citus;
 mod clock;
 mod clock_sweep;
+mod column;
 #[cfg(feature = "guards")]
 mod counters;
 mod counts;

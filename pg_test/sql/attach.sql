@@ -277,6 +277,25 @@ INSERT INTO jobs VALUES (next_job()) RETURNING id;
 INSERT INTO jobs DEFAULT VALUES RETURNING id;
 DROP TABLE jobs; DROP FUNCTION next_job; DROP SEQUENCE jobs_id_seq;
 
+-- Uses that calculate with the column in a narrower type.
+CREATE TABLE calculated (id bigserial, short integer GENERATED ALWAYS AS (id::integer % 10) STORED, long bigint GENERATED ALWAYS AS (id * 2) STORED);
+CREATE INDEX ON calculated ((id::integer));
+CREATE INDEX ON calculated ((id + 1));
+SELECT snowflake_ids.attach('calculated', 'id', 'segment', 'calculated');
+DROP TABLE calculated;
+
+-- A widened identity: its tag and its sequence follow when it is attached again, and go back with it.
+CREATE TABLE grown (id smallint GENERATED ALWAYS AS IDENTITY);
+SELECT snowflake_ids.attach('grown', 'id', 'segment');
+SELECT setval('grown_id_seq', 32767);
+ALTER TABLE grown ALTER id TYPE bigint;
+SELECT snowflake_ids.attach('grown', 'id', 'segment');
+INSERT INTO grown DEFAULT VALUES RETURNING id;
+SELECT snowflake_ids.detach('grown', 'id');
+INSERT INTO grown DEFAULT VALUES RETURNING id;
+SELECT seqtypid::regtype, seqmax FROM pg_sequence WHERE seqrelid = 'grown_id_seq'::regclass;
+DROP TABLE grown;
+
 -- A parent, and then its child by itself, in either order.
 CREATE TABLE parent (id bigserial PRIMARY KEY, note text);
 CREATE TABLE child () INHERITS (parent);

@@ -100,12 +100,20 @@ INSERT INTO bound DEFAULT VALUES;
 SELECT id_4 > 1000 AS is_snowflake, count(*) FROM bound GROUP BY 1 ORDER BY 1;
 SELECT * FROM columns WHERE relname = 'bound';
 SELECT sequence, kind FROM snowflake_ids.sequence_status WHERE sequence::text LIKE 'bound%' ORDER BY 1;
+-- Sequences that cannot be bound as they are, and one that counts down.
+CREATE UNLOGGED TABLE unlogged (id bigserial);
+CREATE TABLE cycling (id bigint GENERATED ALWAYS AS IDENTITY (CYCLE));
+CREATE TABLE downward (id bigint GENERATED ALWAYS AS IDENTITY (INCREMENT BY -1));
+SELECT sequence, kind FROM snowflake_ids.sequence_status WHERE sequence::text ~ '^(unlogged|cycling|downward)' ORDER BY 1;
+INSERT INTO downward DEFAULT VALUES RETURNING id;
+SELECT snowflake_ids.unbind_sequence('cycling_id_seq');
+SELECT seqcycle FROM pg_sequence WHERE seqrelid = 'cycling_id_seq'::regclass;
 -- Dense ids.
 SET snowflake_ids.new_columns = 'segment';
 CREATE TABLE dense (id serial, note text);
 INSERT INTO dense (note) VALUES ('one'), ('two') RETURNING id;
 SELECT expression FROM columns WHERE relname = 'dense';
--- Without the right to, or in a transaction that does not see all rows, the table is not made.
+-- Without the right to, the table is not made. A transaction that does not see new rows can make one, but attach no older one.
 CREATE ROLE maker;
 GRANT ALL ON SCHEMA fresh TO maker;
 SET ROLE maker;
@@ -119,7 +127,9 @@ SELECT snowflake_ids.administration_grant('tags', 'maker');
 SET ROLE maker;
 SET snowflake_ids.new_columns = 'segment';
 BEGIN ISOLATION LEVEL REPEATABLE READ;
-CREATE TABLE refused (id bigserial);
+CREATE TABLE repeatable (id bigserial);
+INSERT INTO repeatable DEFAULT VALUES RETURNING id;
+ALTER TABLE plain_serial ADD COLUMN id_2 bigserial;
 ROLLBACK;
 CREATE TABLE allowed (id bigserial);
 RESET ROLE;

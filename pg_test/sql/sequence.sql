@@ -208,9 +208,24 @@ ALTER SEQUENCE altered INCREMENT BY -1;
 \echo :LAST_ERROR_SQLSTATE
 ALTER SEQUENCE altered INCREMENT BY 20000;
 \echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.bind_sequence('people_id_seq');
+ALTER SEQUENCE people_id_seq INCREMENT BY 4096;
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.unbind_sequence('people_id_seq');
 ALTER SEQUENCE altered AS integer;
 \echo :LAST_ERROR_SQLSTATE
 SELECT nextval('altered');
+-- Columns that cannot hold the ids, and defaults that calculate with them.
+CREATE SEQUENCE used;
+CREATE TABLE narrow_use (id integer DEFAULT nextval('used'));
+CREATE TABLE text_use (code text DEFAULT lpad(nextval('used')::text, 6, '0'));
+SELECT snowflake_ids.bind_sequence('used');
+\echo :LAST_ERROR_SQLSTATE
+SELECT snowflake_ids.bind_sequence('used', 'segment', 'used');
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'used';
+SELECT snowflake_ids.unbind_sequence('used');
+DROP TABLE narrow_use, text_use;
+DROP SEQUENCE used;
 -- A function that the planner would put into the statement, with either kind of body.
 CREATE FUNCTION inlined() RETURNS bigint LANGUAGE sql AS $$ SELECT pg_catalog.NEXTVAL('altered') $$;
 CREATE FUNCTION parsed() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT nextval('altered'); END;

@@ -3,17 +3,20 @@
 
 use super::cache;
 use super::error::SequenceError;
+use crate::named;
 use crate::pg::report::{raise, spi};
 use crate::pg::sequence;
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
 use crate::pg::{server, transaction};
 use crate::settings;
+use crate::shared::generator::SHARED;
 use crate::store::bound::Bound;
 use crate::store::tables::SEQUENCE_BINDING;
 use crate::tag::error::SegmentError;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
+use snowflake_ids_core::bound::Increment;
 
 static FORGET_DROPPED: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()");
 static COUNT: Statement = Statement::new(
@@ -58,6 +61,15 @@ pub fn record(
         let (tag, generator) = (tag.copied(), generator.copied());
         Ok(RECORD.run(&[of.into(), tag.into(), last_number.into(), generator.into()])?)
     })
+}
+
+/// Fails if a sequence with this increment cannot give snowflake ids of the server's layout, or of a generator's.
+pub fn check_layout(of: Oid, increment: i64, generator: Option<&[u8]>) -> Result<(), SequenceError> {
+    let increment = Increment::new(increment)?;
+    let named = generator.map(named::look_up).transpose();
+    let named = named.map_err(|error| SequenceError::of_generator(error.into(), of))?;
+    let layout = named.map(|named| named.named().layout).or_else(|| SHARED.get().map(|shared| shared.layout));
+    Ok(layout.map_or(Ok(()), |layout| increment.check_layout(&layout))?)
 }
 
 /// Stores the properties of a bound sequence that unbinding restores.

@@ -69,6 +69,7 @@ pub fn setval_called() {
 /// 0.
 pub fn columns_created(relation: Oid, number: c_int) {
     if let Some(kind) = settings::new_columns()
+        && !sequence::owned_by(relation).is_empty()
         && extension::keep()
     {
         let attached = ATTACH.run(&[relation.into(), number.into(), kind.into()]);
@@ -143,6 +144,9 @@ fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
         return Err(SequenceError::Cycles(sequence::name(of)));
     }
     Increment::new(terms.increment)?;
+    if let Binding::Snowflake(generator) = &binding {
+        bind::check_layout(of, terms.increment, generator.as_ref().map(|name| name.as_bytes()))?;
+    }
     if is_sentinel(position.last_value, position.is_called, terms.max) {
         return Ok(false);
     }

@@ -55,11 +55,14 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::Io => Code::ERRCODE_IO_ERROR,
         Kind::Denied => Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
         Kind::Undefined => Code::ERRCODE_UNDEFINED_OBJECT,
+        Kind::UndefinedColumn => Code::ERRCODE_UNDEFINED_COLUMN,
+        Kind::WrongObject => Code::ERRCODE_WRONG_OBJECT_TYPE,
         Kind::Unsupported => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
         Kind::LimitReached => Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
         Kind::ReadOnly => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
         Kind::Unreachable => Code::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
         Kind::Internal => Code::ERRCODE_INTERNAL_ERROR,
+        Kind::Notice => Code::ERRCODE_SUCCESSFUL_COMPLETION,
     }
 }
 
@@ -92,6 +95,13 @@ pub fn not_ready(
 #[cold]
 pub fn denied(message: &'static str) -> ErrorReport {
     new_report(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
+}
+
+/// Returns the error for a relation that was dropped.
+#[cold]
+pub fn no_relation(relation: pgrx::pg_sys::Oid) -> ErrorReport {
+    let message = format!("relation with OID {} does not exist", relation.to_u32());
+    new_report(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
 }
 
 /// Returns the error for text of an `SQL_ASCII` database that is not valid UTF-8.
@@ -134,6 +144,11 @@ pub fn sqlstate(code: i32) -> String {
 pub fn log(message: impl Into<String>) {
     let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
     new_report(code, message).report(PgLogLevel::LOG);
+}
+
+/// Sends a NOTICE to the session's user.
+pub fn tell(notice: impl Explain) {
+    report(notice).report(PgLogLevel::NOTICE);
 }
 
 /// Throws an error in code that cannot return a `Result`, such as iterators and hooks.

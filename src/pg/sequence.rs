@@ -64,7 +64,7 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, since) != 0
 }
 
-/// Returns whether this transaction has created the sequence. The caller holds a lock on the sequence.
+/// Returns whether this transaction has created the sequence or another relation. The caller holds a lock on a sequence.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, |relation| relation.rd_createSubid) != 0
 }

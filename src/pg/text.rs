@@ -160,6 +160,7 @@ pub unsafe fn is_plain(text: *const pg_sys::varlena) -> bool {
 const LONGEST_SQL: usize = 16 * 1024;
 
 /// A text for SQL, in the encoding of the database.
+#[derive(Clone)]
 pub struct TextOut(Vec<u8>);
 
 impl TextOut {

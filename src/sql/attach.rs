@@ -2,7 +2,7 @@
 //! file has the parts that need other rights than the caller's, or that work with oids instead of names.
 
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::{bad_argument, denied, new_report, spi};
+use crate::pg::report::{bad_argument, denied, no_relation, spi};
 use crate::pg::tag_text::TagText;
 use crate::pg::text::Text;
 use crate::pg::{extension, role, statement};
@@ -10,7 +10,6 @@ use crate::shared::generator::SHARED;
 use crate::store;
 use crate::store::tables::SEGMENT;
 use crate::tag::error::SegmentError;
-use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
@@ -88,12 +87,7 @@ fn is_preloaded() -> bool {
 }
 
 fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
-    Relation::find(relation).ok_or_else(|| {
-        new_report(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-            format!("relation with OID {} does not exist", relation.to_u32()),
-        )
-    })
+    Relation::find(relation).ok_or_else(|| no_relation(relation))
 }
 
 /// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the default's text, and

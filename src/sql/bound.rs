@@ -2,7 +2,6 @@
 //! of names.
 
 use crate::bound::{bind, cache};
-use crate::named;
 use crate::pg::relation::Relation;
 use crate::pg::report::{bad_argument, denied, report};
 use crate::pg::sequence;
@@ -117,18 +116,14 @@ fn sequence_resume_above(highest: i64, increment: i64) -> Result<i64, ErrorRepor
 
 /// Fails if a sequence with this increment cannot give snowflake ids.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn sequence_check_layout(increment: Option<i64>, generator: Option<Text<'_>>) -> Result<(), ErrorReport> {
-    let Some(increment) = increment else { return Ok(()) };
-    let shared = SHARED.ready("snowflake_ids.bind_sequence")?;
-    let layout = match generator {
-        Some(name) => {
-            let known = named::look_up(name.bytes(MAX_NAME_BYTES, "generator")?);
-            known.map_err(report)?.named().layout
-        }
-        None => shared.layout,
-    };
-    let fits = Increment::new(increment).and_then(|increment| increment.check_layout(&layout));
-    fits.map_err(report)
+fn sequence_check_layout(
+    of: Option<pg_sys::Oid>,
+    increment: Option<i64>,
+    generator: Option<Text<'_>>,
+) -> Result<(), ErrorReport> {
+    let (Some(of), Some(increment)) = (of, increment) else { return Ok(()) };
+    let generator = generator.as_ref().map(|name| name.bytes(MAX_NAME_BYTES, "generator")).transpose()?;
+    bind::check_layout(of, increment, generator).map_err(report)
 }
 
 /// Makes all sessions look up bound sequences again, and plan their statements again.

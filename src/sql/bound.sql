@@ -178,64 +178,6 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
 $$;
 
-CREATE FUNCTION snowflake_ids_internal.sequence_check_owned(relation regclass) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    class pg_class;
-BEGIN
-    SELECT * INTO class FROM pg_class AS c WHERE c.oid = relation;
-    IF NOT FOUND THEN
-        RAISE undefined_table USING MESSAGE = format('relation with OID %s does not exist', relation::oid);
-    ELSIF class.relkind <> 'S' THEN
-        RAISE wrong_object_type USING
-            MESSAGE = format('"%s" is not a sequence', relation),
-            DETAIL = 'Only sequences can be bound.',
-            HINT = 'For the column of a table, call snowflake_ids.attach.';
-    ELSIF NOT pg_has_role(class.relowner, 'USAGE') THEN
-        RAISE insufficient_privilege USING
-            MESSAGE = format('must be owner of sequence %s', relation),
-            DETAIL = format('It is owned by role "%s".', pg_get_userbyid(class.relowner)),
-            HINT = 'Ask that role to bind or unbind the sequence.';
-    END IF;
-END
-$$;
-
-/* Returns the first obstacle to binding a sequence; null if there is none. With only_lasting, ignores the obstacles that
-   sequence_make_fit removes. */
-CREATE FUNCTION snowflake_ids_internal.sequence_obstacle(sequence regclass, only_lasting boolean DEFAULT false,
-    OUT message text, OUT detail text, OUT hint text)
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    terms record;
-BEGIN
-    SELECT s.*, c.relpersistence INTO terms
-    FROM pg_sequence AS s JOIN pg_class AS c ON c.oid = s.seqrelid WHERE s.seqrelid = sequence;
-    IF terms.relpersistence = 't' THEN
-        message := format('cannot bind temporary sequence "%s"', sequence);
-        detail := 'It is dropped at the end of its session.';
-        hint := 'Bind a permanent sequence.';
-    ELSIF terms.seqincrement < 0 THEN
-        message := format('cannot bind sequence "%s", which counts down', sequence);
-        detail := format('Its increment is %s; ids count up.', terms.seqincrement);
-        hint := format('Make it count up: ALTER SEQUENCE %s INCREMENT BY 1;', sequence);
-    ELSIF only_lasting THEN
-        RETURN;
-    ELSIF terms.relpersistence = 'u' THEN
-        message := format('cannot bind unlogged sequence "%s"', sequence);
-        detail := 'A crash would set it back to numbers that it has given before.';
-        hint := format('Make it durable first: ALTER SEQUENCE %s SET LOGGED;', sequence);
-    ELSIF terms.seqtypid <> 'bigint'::regtype THEN
-        message := format('sequence "%s" must be bigint', sequence);
-        detail := format('The maximum of type %s is %s.', terms.seqtypid::regtype, snowflake_ids_internal.type_maximum(terms.seqtypid));
-        hint := format('Widen it, and the columns that use it: ALTER SEQUENCE %s AS bigint;', sequence);
-    ELSIF terms.seqcycle THEN
-        message := format('cannot bind sequence "%s", which cycles', sequence);
-        detail := 'Ids are never issued twice.';
-        hint := format('Stop it from cycling: ALTER SEQUENCE %s NO CYCLE;', sequence);
-    END IF;
-END
-$$;
-
 /* Removes those obstacles to binding whose removal can be undone later. Returns the sequence's previous properties. */
 CREATE FUNCTION snowflake_ids_internal.sequence_make_fit(sequence regclass, OUT type regtype, OUT cycles boolean, OUT unlogged boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -311,7 +253,7 @@ BEGIN
         PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
             (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
     ELSE
-        PERFORM snowflake_ids_internal.sequence_check_layout(terms.seqincrement, generator);
+        PERFORM snowflake_ids_internal.sequence_check_layout(sequence, terms.seqincrement, generator);
         expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
         EXECUTE format('SELECT %s', expression) INTO following;
         IF following <= highest THEN
@@ -365,8 +307,6 @@ CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 #variable_conflict use_variable
-DECLARE
-    obstacle record;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
@@ -397,15 +337,12 @@ BEGIN
                 FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence),
             HINT = format('To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
-    SELECT * INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence);
-    IF obstacle.message IS NOT NULL THEN
-        RAISE invalid_parameter_value USING MESSAGE = obstacle.message, DETAIL = obstacle.detail, HINT = obstacle.hint;
-    END IF;
+    PERFORM snowflake_ids_internal.sequence_verdict(sequence, kind);
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
-    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator);
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator, snowflake_ids_internal.sequence_most(sequence));
     -- Without a type, unbind_sequence would give the sequence the type of its column, which may be narrower.
     PERFORM snowflake_ids_internal.sequence_remember(b.sequence, 'bigint'::regtype, b.cycles, b.unlogged, b.identity::text)
     FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence AND b.type IS NULL;

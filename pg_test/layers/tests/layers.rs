@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 /// The modules of the extension, from the lowest to the highest layer.
-const LAYERS: [&str; 18] = [
+const LAYERS: [&str; 19] = [
     "pg",
     "settings",
     "shared",
@@ -29,6 +29,7 @@ const LAYERS: [&str; 18] = [
     "snowflake",
     "safe_position",
     "bound",
+    "column",
     "sql",
     "entry",
 ];

@@ -350,7 +350,7 @@ fn the_parts_of_attach_refuse_tables_of_others(server: &mut Server) -> Result<()
         "lock_relation('pg_authid'::regclass)",
         "sequence_position('precious_id_seq'::regclass)",
         "create_sequence_for('precious'::regclass, 'create sequence hostile.s')",
-        "lock_table('precious')",
+        "lock_table('precious'::regclass)",
         "set_default('precious', 'id', 'drop default')",
         "set_sequence('precious_id_seq', 1, true)",
         "highest_id('precious', 'id')",

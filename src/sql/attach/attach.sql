@@ -93,18 +93,13 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.progress_enter('attach', relation, 'waiting for the table');
     PERFORM snowflake_ids_internal.lock_table(relation);
-    PERFORM snowflake_ids_internal.check_column(relation, "column", kind);
-    former := snowflake_ids_internal.default_of(relation, "column");
-    PERFORM snowflake_ids_internal.check_uses(relation, "column", kind)
-    WHERE snowflake_ids_internal.kind_of_default(former) IS DISTINCT FROM kind COLLATE "C";
-    IF NOT distributed THEN
-        shared := snowflake_ids_internal.shared_sequence(relation, "column");
-        IF shared IS NOT NULL THEN
-            PERFORM snowflake_ids_internal.attach_shared(relation, "column", shared, kind, tag, generator, sequence);
-            PERFORM snowflake_ids_internal.progress_end('attach');
-            RETURN;
-        END IF;
+    shared := snowflake_ids_internal.column_verdict(relation, "column", kind, tag, sequence, generator);
+    IF shared IS NOT NULL THEN
+        PERFORM snowflake_ids_internal.attach_shared(relation, "column", shared, kind, tag, generator);
+        PERFORM snowflake_ids_internal.progress_end('attach');
+        RETURN;
     END IF;
+    former := snowflake_ids_internal.default_of(relation, "column");
     IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
         -- If the parent was attached first, and one sequence served both tables, the parent's tag is used. Both defaults may
         -- name another role's tag, so the table's owner needs the right to move the tag.

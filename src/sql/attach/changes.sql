@@ -82,6 +82,7 @@ DECLARE
     member regclass;
     sequence regclass;
     sequence_name text;
+    type regtype;
     course record;
     rights aclitem[];
     described text;
@@ -93,11 +94,13 @@ BEGIN
         CONTINUE WHEN sequence IS NULL;
         sequence_name := snowflake_ids_internal.qualified_name(sequence);
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(sequence);
-        SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = sequence;
+        SELECT c.relacl, obj_description(c.oid, 'pg_class'), s.seqtypid INTO rights, described, type
+        FROM pg_class c JOIN pg_sequence s ON s.seqrelid = c.oid WHERE c.oid = sequence;
         PERFORM snowflake_ids_internal.as_owner(member,
             format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', member, attribute));
         IF keep_sequence THEN
-            made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, course.options);
+            -- With its type, because a sequence that ends at its type's maximum is widened when it is bound.
+            made := snowflake_ids_internal.create_sequence(member, attribute, sequence_name, format('AS %s %s', type, course.options));
             PERFORM snowflake_ids_internal.set_sequence(made, course.last_value, course.is_called);
             PERFORM snowflake_ids_internal.set_rights(made, rights, described);
         END IF;
@@ -171,28 +174,6 @@ BEGIN
             GET STACKED DIAGNOSTICS users = PG_EXCEPTION_DETAIL;
             RAISE NOTICE USING MESSAGE = format('sequence "%s" is kept, because others use it', owned), DETAIL = users;
         END;
-    END LOOP;
-END
-$$;
-
--- Checks other columns that use the sequence in their defaults, because they will get ids too. A column of a narrower type
--- would fail at the first id that it cannot hold.
-CREATE FUNCTION snowflake_ids_internal.check_others_of_sequence(sequence regclass, relation regclass, attribute name, most bigint)
-RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    other record;
-BEGIN
-    FOR other IN SELECT * FROM snowflake_ids_internal.others_of_sequence(sequence, relation, attribute) LOOP
-        IF other.most < check_others_of_sequence.most THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" also serves column "%s" of relation "%s", which cannot hold the ids',
-                    sequence, other.other_attribute, other.other),
-                DETAIL = format('The maximum of type %s is %s.', other.type, other.most),
-                HINT = 'Change that column to a wider type first.';
-        END IF;
-        RAISE NOTICE USING
-            MESSAGE = format('column "%s" of relation "%s" also gets ids', other.other_attribute, other.other),
-            DETAIL = format('It takes them from sequence "%s".', sequence);
     END LOOP;
 END
 $$;
@@ -334,6 +315,10 @@ BEGIN
             HINT = format('Set it NOT NULL first: ALTER TABLE %s ALTER COLUMN %I SET NOT NULL;', relation, attribute);
     END IF;
     IF kept IS NOT NULL THEN
+        -- An identity has its column's type.
+        PERFORM snowflake_ids_internal.as_owner(kept, format('ALTER SEQUENCE %s AS %s', kept, a.atttypid::regtype))
+        FROM pg_sequence s, pg_attribute a
+        WHERE s.seqrelid = kept AND a.attrelid = relation AND a.attname = attribute COLLATE "C" AND s.seqtypid <> a.atttypid;
         SELECT * INTO course FROM snowflake_ids_internal.sequence_course(kept);
         options := course.options;
         SELECT c.relacl, obj_description(c.oid, 'pg_class') INTO rights, described FROM pg_class c WHERE c.oid = kept;

@@ -196,7 +196,6 @@ DECLARE
     relation regclass := relation_name;
     here text;
 BEGIN
-    PERFORM snowflake_ids_internal.check_table(relation, 'r', 'p');
     PERFORM snowflake_ids_internal.check_column(relation, attribute, coalesce(kind, 'segment'));
     IF identity AND NOT (SELECT a.attnotnull FROM pg_attribute a WHERE a.attrelid = relation AND a.attname = attribute COLLATE "C") THEN
         RAISE object_not_in_prerequisite_state USING
@@ -325,7 +324,7 @@ BEGIN
     FOR owned IN SELECT s.sequence FROM snowflake_ids_internal.sequences_of(relation, attribute) s WHERE s.owner IS NOT NULL LOOP
         -- Citus keeps a worker's narrower sequences at their maximum. Such a sequence gives no numbers, bound or not.
         CONTINUE WHEN (SELECT s.seqtypid <> 'bigint'::regtype FROM pg_sequence s WHERE s.seqrelid = owned);
-        IF (SELECT o.message FROM snowflake_ids_internal.sequence_obstacle(owned) o) IS NULL THEN
+        IF NOT EXISTS (SELECT FROM snowflake_ids_internal.sequence_obstacle(owned)) THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             SELECT * INTO terms FROM pg_sequence s WHERE s.seqrelid = owned;
             reached := snowflake_ids_internal.sequence_reach(snowflake_ids_internal.highest_number(owned), terms.seqincrement);

@@ -1,0 +1,10 @@
+//! One verdict for a column. The shell reads facts of columns and sequences; this module decides whether a column can take
+//! ids, or whether its sequence is bound instead. All ways to attach a column ask this module: the plan of a schema, `attach`,
+//! and the binding of a sequence.
+
+pub mod default;
+pub mod error;
+pub mod facts;
+pub mod notice;
+pub mod plan;
+pub mod verdict;

@@ -1,0 +1,171 @@
+//! The reasons why a column cannot take ids, or a sequence cannot be bound.
+
+use super::default::literal;
+use crate::error::Explain;
+
+/// Reason why a column is refused. Each message names what it is about.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+pub enum ColumnError {
+    #[error("table \"{0}\" is a distributed table, and this node is a worker")]
+    #[explain(
+        NotReady,
+        detail = "Its columns are attached and detached on all nodes, from the coordinator.",
+        hint = "Connect to the coordinator, and call the function there."
+    )]
+    OnWorker(String),
+    #[error("\"{0}\" is not a table")]
+    #[explain(
+        WrongObject,
+        detail = "Only columns of ordinary and partitioned tables can be attached or detached.",
+        hint = "For a sequence, call snowflake_ids.bind_sequence."
+    )]
+    NotATable(String),
+    #[error("\"{0}\" is not a sequence")]
+    #[explain(
+        WrongObject,
+        detail = "Only sequences can be bound.",
+        hint = "For the column of a table, call snowflake_ids.attach."
+    )]
+    NotASequence(String),
+    #[error("must be owner of table {0}")]
+    #[explain(Denied, hint = "Ask the owner of the table to attach or detach the column.")]
+    NotOwner(String),
+    #[error("column \"{attribute}\" of relation \"{table}\" does not exist")]
+    #[explain(UndefinedColumn, hint = "Check the spelling of the column; names are case-sensitive here.")]
+    NoColumn { attribute: String, table: String },
+    #[error("column \"{attribute}\" of relation \"{table}\" must be bigint")]
+    #[explain(BadArgument, detail = "It is {type_name}; ids have 64 bits.", hint_with = widening(table, ident, *is_narrow))]
+    Type { attribute: String, table: String, ident: String, type_name: String, is_narrow: bool },
+    #[error("column \"{attribute}\" of relation \"{table}\" is a generated column")]
+    #[explain(
+        BadArgument,
+        detail = "Its values are computed.",
+        hint = "Attach a column that can be written to."
+    )]
+    Generated { attribute: String, table: String },
+    /// Since Postgres 17, a partition shares its parent's identity.
+    #[error("column \"{attribute}\" of relation \"{table}\" is an identity of its partitioned table")]
+    #[explain(
+        NotReady,
+        detail = "The identity cannot be dropped from one partition alone.",
+        hint = "Call snowflake_ids.attach for the partitioned table."
+    )]
+    ParentsIdentity { attribute: String, table: String },
+    #[error("column \"{attribute}\" of relation \"{table}\" is a foreign key without a default")]
+    #[explain(
+        NotReady,
+        detail = "The values of the column come from table {of}.",
+        hint = "Attach the column that the foreign key references."
+    )]
+    ForeignKey { attribute: String, table: String, of: String },
+    #[error(
+        "default of column \"{attribute}\" of relation \"{table}\" is not a plain nextval() of a sequence"
+    )]
+    #[explain(NotReady, detail = "It is {}.", expression.as_deref().unwrap_or("an expression"))]
+    #[explain(hint = "Bind the sequence with snowflake_ids.bind_sequence, or drop the default first.")]
+    Calculates { attribute: String, table: String, expression: Option<String> },
+    #[error(
+        "column \"{attribute}\" of relation \"{table}\" cannot hold ids of the column that it references"
+    )]
+    #[explain(NotReady, detail = "The maximum of type {type_name} is {most}.")]
+    #[explain(hint = "Widen it first: ALTER TABLE {table} ALTER COLUMN {ident} TYPE bigint.")]
+    NarrowReference { attribute: String, table: String, ident: String, type_name: String, most: i64 },
+    #[error("sequence \"{sequence}\" has other users than column \"{attribute}\" of relation \"{table}\"")]
+    #[explain(
+        NotReady,
+        detail = "If the sequence is not bound, the other users still get its own numbers.",
+        hint = "Omit the argument sequence => '{former}', so that the sequence is bound."
+    )]
+    HasOtherUsers { sequence: String, attribute: String, table: String, former: &'static str },
+    #[error(
+        "default of column \"{attribute}\" of relation \"{member}\" does not use sequence \"{sequence}\""
+    )]
+    #[explain(
+        NotReady,
+        detail = "The default of relation \"{table}\" uses the sequence. Binding a sequence that has several users does not change defaults.",
+        hint = "First set this default to nextval() of the sequence, or drop the default."
+    )]
+    OtherDefault { attribute: String, member: String, sequence: String, table: String },
+    #[error("must be owner of sequence {sequence}")]
+    #[explain(Denied, detail = "It is owned by role \"{owner}\".")]
+    #[explain(hint = "Ask that role to bind or unbind the sequence.")]
+    NotSequenceOwner { sequence: String, owner: String },
+    #[error("table owner must be owner of sequence \"{sequence}\"")]
+    #[explain(
+        Denied,
+        detail = "Column \"{attribute}\" of relation \"{table}\" is not the only user of the sequence.",
+        hint = "Ask the owner of the sequence to bind it with snowflake_ids.bind_sequence."
+    )]
+    LentSequence { sequence: String, attribute: String, table: String },
+    #[error("sequence \"{sequence}\" is bound to other ids")]
+    #[explain(NotReady, detail_with = ids_of(tag.as_deref(), generator.as_deref()))]
+    #[explain(
+        hint = "Attach the column with the kind, tag and generator of the sequence, or first SELECT snowflake_ids.unbind_sequence({});",
+        literal(sequence)
+    )]
+    BoundToOthers { sequence: String, tag: Option<String>, generator: Option<String> },
+    #[error(
+        "sequence \"{sequence}\" also serves column \"{attribute}\" of relation \"{table}\", which cannot hold the ids"
+    )]
+    #[explain(NotReady, detail = "The maximum of type {type_name} is {most}.")]
+    #[explain(hint = "Change that column to a wider type first.")]
+    NarrowUser { sequence: String, attribute: String, table: String, type_name: String, most: i64 },
+    #[error("permission denied for segment tag \"{tag}\"")]
+    #[explain(
+        Denied,
+        detail = "The tag is the default for \"{relation}\", whose owner does not have the UPDATE privilege on the tag.",
+        hint = "Pass another tag in the call. To use this tag nevertheless, pass its name."
+    )]
+    TagDenied { tag: String, relation: String },
+    #[error(transparent)]
+    Sequence(#[from] Obstacle),
+}
+
+fn widening(table: &str, ident: &str, is_narrow: bool) -> String {
+    if !is_narrow {
+        return "Attach a column of type bigint.".to_owned();
+    }
+    format!(
+        "Widen the column, and all columns that reference it, which rewrites their tables: \
+         ALTER TABLE {table} ALTER COLUMN {ident} TYPE bigint. Or attach the column with kind => 'segment'."
+    )
+}
+
+/// Describes the ids of a bound sequence.
+fn ids_of(tag: Option<&str>, generator: Option<&str>) -> String {
+    match (tag, generator) {
+        (Some(tag), _) => format!("It gives ids of segment tag \"{tag}\"."),
+        (None, Some(generator)) => format!("It gives ids of generator \"{generator}\"."),
+        (None, None) => "It gives snowflake ids.".to_owned(),
+    }
+}
+
+/// A property of a sequence that keeps it from being bound.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
+pub enum Obstacle {
+    #[error("cannot bind temporary sequence \"{0}\"")]
+    #[explain(
+        BadArgument,
+        detail = "It is dropped at the end of its session.",
+        hint = "Bind a permanent sequence."
+    )]
+    Temporary(String),
+    #[error("cannot bind sequence \"{sequence}\", which counts down")]
+    #[explain(BadArgument, detail = "Its increment is {increment}; ids count up.")]
+    #[explain(hint = "Make it count up: ALTER SEQUENCE {sequence} INCREMENT BY 1;")]
+    CountsDown { sequence: String, increment: i64 },
+    #[error("cannot bind unlogged sequence \"{0}\"")]
+    #[explain(BadArgument, detail = "A crash would set it back to numbers that it has given before.")]
+    #[explain(hint = "Make it durable first: ALTER SEQUENCE {0} SET LOGGED;")]
+    Unlogged(String),
+    #[error("sequence \"{sequence}\" must be bigint")]
+    #[explain(BadArgument, detail = "The maximum of type {type_name} is {most}.")]
+    #[explain(hint = "Widen it, and the columns that use it: ALTER SEQUENCE {sequence} AS bigint;")]
+    Narrow { sequence: String, type_name: String, most: i64 },
+    #[error("cannot bind sequence \"{0}\", which cycles")]
+    #[explain(BadArgument, detail = "Ids are never issued twice.")]
+    #[explain(hint = "Stop it from cycling: ALTER SEQUENCE {0} NO CYCLE;")]
+    Cycles(String),
+}

@@ -1,0 +1,53 @@
+//! Notices about a column that takes ids from now on.
+
+use super::default::literal;
+use crate::error::Explain;
+use serde::Deserialize;
+
+/// A use of a column or a sequence that the user should know. The shell reads the first ones as JSON from the catalogs.
+#[expect(missing_docs, reason = "each message names its figures")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, thiserror::Error, Explain)]
+#[serde(tag = "use", rename_all = "lowercase")]
+pub enum Notice {
+    /// A CHECK of the column or of its domain.
+    #[error("{name} applies to new ids")]
+    #[explain(Notice, detail = "{definition}")]
+    Check { name: String, definition: String },
+    /// A generated column, an index or a partition key that calculates with the column.
+    #[error("{name} is calculated from the column")]
+    #[explain(
+        Notice,
+        detail = "{definition}",
+        hint = "If it cannot hold numbers of 64 bits, INSERT fails; change it first."
+    )]
+    Calculated { name: String, definition: String },
+    #[error(
+        "column \"{attribute}\" of relation \"{table}\" has no default, and may be filled by trigger \"{trigger}\""
+    )]
+    #[explain(Notice, detail = "It owns sequence \"{sequence}\", and gets a default now, too.")]
+    #[explain(
+        hint = "If the trigger uses the sequence, bind the sequence instead of attaching the column: SELECT snowflake_ids.bind_sequence({}, {});",
+        literal(sequence),
+        literal(kind)
+    )]
+    Trigger { attribute: String, table: String, trigger: String, sequence: String, kind: String },
+    #[error("relation \"{table}\" is partitioned by range of the column and has no partition for higher ids")]
+    #[explain(Notice, hint = "Create a partition that ends at MAXVALUE, or a default partition.")]
+    Partitions { table: String },
+    #[error(
+        "column \"{attribute}\" of relation \"{table}\" references the column, and cannot hold ids above {most}"
+    )]
+    #[explain(Notice, hint = "Widen it before ids reach this value.")]
+    NarrowReference { attribute: String, table: String, most: i64 },
+    #[error("column \"{attribute}\" of relation \"{table}\" also gets ids")]
+    #[explain(Notice, detail = "It takes them from sequence \"{sequence}\".")]
+    OtherUser { attribute: String, table: String, sequence: String },
+    #[error(
+        "default of column \"{attribute}\" of relation \"{table}\" calculates with numbers of sequence \"{sequence}\""
+    )]
+    #[explain(Notice, detail = "It is {expression}.")]
+    #[explain(
+        hint = "If the result cannot hold numbers of 64 bits, it is cut off, or INSERT fails; change it first."
+    )]
+    CalculatingUser { attribute: String, table: String, sequence: String, expression: String },
+}

@@ -1,0 +1,333 @@
+//! The verdict on a column, over combinations of all facts and wishes.
+
+use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own};
+use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::facts::{Base, Binding, Column, Facts, Reference, Sequence, Table, User};
+use snowflake_ids_core::column::notice::Notice;
+use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
+use snowflake_ids_core::column::verdict::{
+    Action, Former, Wish, check_others, judge, judge_sequence, most_of_users, notices, obstacle,
+};
+use snowflake_ids_core::{Explain, Kind};
+
+const TABLE: u32 = 10;
+const OTHER: u32 = 11;
+const CHILD: u32 = 12;
+const SEQUENCE: u32 = 20;
+const NEXTVAL: &str = "nextval('s.q'::regclass)";
+
+fn table(oid: u32) -> Table {
+    let name = format!("s.t{oid}");
+    Table {
+        oid,
+        kind: 'r',
+        persistence: 'p',
+        is_owned: true,
+        is_planned: true,
+        tag: Some(name.clone()),
+        name,
+        ..Table::default()
+    }
+}
+
+fn column(oid: u32) -> Column {
+    let (attribute, ident) = ("id".to_owned(), "id".to_owned());
+    Column { table: table(oid), number: 1, attribute, ident, is_candidate: true, ..Column::default() }
+}
+
+fn serial() -> Column {
+    let expression = Some(NEXTVAL.to_owned());
+    Column { has_default: true, expression, sequence: Some(SEQUENCE), owned: vec![SEQUENCE], ..column(TABLE) }
+}
+
+fn user(relation: u32) -> User {
+    let expression = Some(NEXTVAL.to_owned());
+    let table = format!("s.t{relation}");
+    User {
+        relation,
+        table,
+        attribute: "id".to_owned(),
+        number: 1,
+        has_default: true,
+        expression,
+        ..User::default()
+    }
+}
+
+fn sequence() -> Sequence {
+    let (name, tag) = ("s.q".to_owned(), Some("s.q".to_owned()));
+    Sequence {
+        oid: SEQUENCE,
+        name,
+        tag,
+        is_owned: true,
+        persistence: 'p',
+        increment: 1,
+        users: vec![user(TABLE)],
+        ..Sequence::default()
+    }
+}
+
+fn reference(base: Base) -> Reference {
+    let (table, attribute) = ("s.r".to_owned(), "ref".to_owned());
+    Reference {
+        to: TABLE,
+        to_number: 1,
+        relation: 30,
+        table,
+        attribute,
+        number: 2,
+        base,
+        ..Reference::default()
+    }
+}
+
+fn facts(columns: Vec<Column>, sequence: Sequence, references: Vec<Reference>) -> Facts {
+    Facts::new(columns, &[(CHILD, TABLE)], vec![sequence], references)
+}
+
+/// One choice for each fact and each part of the wish.
+struct Case {
+    column: Column,
+    child: Option<Column>,
+    sequence: Sequence,
+    references: Vec<Reference>,
+    wish: Wish,
+}
+
+/// Takes one of the choices, and leaves the number of the remaining choices.
+fn choose<T: Clone>(number: &mut usize, choices: &[T]) -> T {
+    let choice = choices[*number % choices.len()].clone();
+    *number /= choices.len();
+    choice
+}
+
+fn case(mut number: usize) -> Option<Case> {
+    let number = &mut number;
+    let wish = Wish { former: choose(number, &Former::ALL), ..Wish::of(choose(number, &IdKind::ALL)) };
+    let wish = Wish { tag: (wish.kind == IdKind::Segment).then(|| "t".to_owned()), ..wish };
+    let mut column = match choose(number, &[0, 1, 2, 3, 4, 5, 6]) {
+        0 => serial(),
+        1 => Column { owned: Vec::new(), ..serial() },
+        2 => Column { expression: Some(format!("({NEXTVAL} * 2)")), ..serial() },
+        3 => Column {
+            is_identity: true,
+            identity_sequence: Some(SEQUENCE),
+            owned: vec![SEQUENCE],
+            ..column(TABLE)
+        },
+        4 => Column { is_identity: true, ..column(TABLE) },
+        5 => {
+            Column { has_default: true, expression: Some("snowflake_nextval()".to_owned()), ..column(TABLE) }
+        }
+        _ => Column { references: Some("s.r".to_owned()), ..column(TABLE) },
+    };
+    column.base = choose(number, &[Base::Bigint, Base::Integer, Base::Smallint, Base::Uuid, Base::Other]);
+    column.table.kind = choose(number, &['r', 'p', 'f', 'v']);
+    column.table.is_owned = choose(number, &[true, false]);
+    column.is_generated = choose(number, &[false, true]);
+    column.is_sequence_lent = choose(number, &[false, true]);
+    let child = match choose(number, &[0, 1, 2]) {
+        0 => None,
+        1 => Some(Column { table: Table { kind: 'f', ..table(CHILD) }, owned: Vec::new(), ..column.clone() }),
+        _ => Some(Column { table: table(CHILD), ..self::column(CHILD) }),
+    };
+    let mut sequence = match choose(number, &[0, 1, 2, 3, 4, 5]) {
+        0 => sequence(),
+        1 => Sequence { persistence: 'u', ..sequence() },
+        2 => Sequence { persistence: 't', ..sequence() },
+        3 => Sequence { increment: -1, ..sequence() },
+        4 => Sequence { base: Base::Integer, is_owned: false, ..sequence() },
+        _ => Sequence { cycles: true, ..sequence() },
+    };
+    let binding = |tag: Option<&str>| Some(Binding { tag: tag.map(str::to_owned), generator: None });
+    sequence.bound = choose(number, &[None, binding(None), binding(Some("t")), binding(Some("u"))]);
+    sequence.users.extend(match choose(number, &[0, 1, 2, 3]) {
+        0 => None,
+        1 => Some(user(OTHER)),
+        2 => Some(User { base: Base::Integer, ..user(OTHER) }),
+        _ => Some(User { expression: Some(format!("({NEXTVAL} % 10)")), ..user(OTHER) }),
+    });
+    sequence.users.sort_by_key(|user| user.base.maximum());
+    let references =
+        choose(number, &[Vec::new(), vec![reference(Base::Integer)], vec![reference(Base::Bigint)]]);
+    (*number == 0).then_some(Case { column, child, sequence, references, wish })
+}
+
+/// Says why a column that the verdict accepts must not be accepted; empty if nothing speaks against it.
+fn objections(case: &Case, action: Action) -> Vec<&'static str> {
+    let Case { column, sequence, wish, child, .. } = case;
+    let is_other_kind = column.own().is_none_or(|(kind, _)| kind != wish.kind);
+    let is_snowflake = wish.kind == IdKind::Snowflake;
+    let other = sequence.users.iter().find(|user| user.relation == OTHER);
+    let mut against = vec![
+        (!matches!(column.table.kind, 'r' | 'p'), "no table"),
+        (
+            !column.table.is_owned || child.as_ref().is_some_and(|child| !child.table.is_owned),
+            "another's table",
+        ),
+        (is_snowflake && column.base != Base::Bigint, "a narrow column"),
+        (!matches!(column.base, Base::Bigint | Base::Integer | Base::Smallint), "no number"),
+        (column.is_generated, "generated"),
+        (column.is_identity && column.identity_sequence.is_none(), "the parent's identity"),
+        (is_other_kind && column.references.is_some(), "a foreign key"),
+        (column.sequence.is_some() && column.expression.as_deref() != Some(NEXTVAL), "calculates"),
+        (
+            is_other_kind && is_snowflake && case.references.iter().any(|key| key.base.is_narrow()),
+            "narrow keys",
+        ),
+    ];
+    let is_filled = column.expression.as_deref() == Some(NEXTVAL);
+    match action {
+        Action::Attach => against.push((
+            is_filled && (column.owned.is_empty() || sequence.bound.is_some() || other.is_some()),
+            "leaves the sequence's other users",
+        )),
+        Action::Bind(_) => against.extend([
+            (!is_filled || wish.former != Former::Redirect, "no shared sequence"),
+            (!sequence.is_owned || column.is_sequence_lent, "another's sequence"),
+            (sequence.persistence == 't' || sequence.increment < 0, "cannot be bound"),
+            (sequence.bound.as_ref().is_some_and(|bound| bound.tag != wish.tag), "bound to other ids"),
+            (is_snowflake && other.is_some_and(|user| user.base.is_narrow()), "a narrow user"),
+            (child.as_ref().is_some_and(|child| !child.has_default), "a child without the default"),
+        ]),
+    }
+    against.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why).collect()
+}
+
+#[test]
+fn no_column_is_accepted_against_an_objection_and_each_refusal_has_a_hint() {
+    let (mut accepted, mut bound, mut refused) = (0, 0, 0);
+    for case in (0..).step_by(13).map_while(case) {
+        let columns = [case.column.clone()].into_iter().chain(case.child.clone()).collect();
+        let facts = facts(columns, case.sequence.clone(), case.references.clone());
+        let column = facts.column(TABLE, "id").unwrap();
+        match judge(&facts, column, &case.wish) {
+            Ok(action) => {
+                assert_eq!(objections(&case, action), Vec::<&str>::new(), "{column:?} {:?}", case.sequence);
+                accepted += 1;
+                bound += usize::from(action != Action::Attach);
+                for notice in notices(&facts, column, case.wish.kind, action, Vec::new()) {
+                    assert_eq!(notice.kind(), Kind::Notice);
+                    assert!(notice.detail().is_some() || notice.hint().is_some(), "{notice}");
+                }
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(error.hint().is_some() && !error.to_string().is_empty(), "{error:?}");
+                assert!(!matches!(error.kind(), Kind::Internal | Kind::Notice));
+                // A refused column is refused for a reason: the action without it would meet an objection.
+                let others = [Action::Attach, Action::Bind(SEQUENCE)];
+                let child = case
+                    .child
+                    .as_ref()
+                    .is_some_and(|child| child.expression != case.column.expression || child.is_identity);
+                assert!(
+                    child || others.iter().all(|action| !objections(&case, *action).is_empty()),
+                    "{error:?}"
+                );
+            }
+        }
+        // The plan promises what the verdict does.
+        for row in plan(&facts, case.wish.kind, Tags { count: 0, most: 9 })
+            .into_iter()
+            .filter(|row| row.column.table.oid == TABLE)
+        {
+            assert!(row.action.is_some() || row.reason.is_some());
+            if let Some(action) = row.action {
+                assert_eq!(judge(&facts, row.column, &Wish::of(case.wish.kind)), Ok(action));
+            }
+        }
+        // A sequence that is bound by itself has no obstacle, and no narrow user of snowflake ids.
+        if judge_sequence(&case.sequence, case.wish.kind).is_ok() {
+            assert!(case.sequence.is_owned && obstacle(&case.sequence).is_none());
+            assert!(case.wish.kind == IdKind::Segment || check_others(&case.sequence, &[], i64::MAX).is_ok());
+        }
+    }
+    assert!(accepted > 1_000 && bound > 100 && refused > 1_000, "{accepted} {bound} {refused}");
+}
+
+#[test]
+fn a_column_that_takes_ids_of_the_kind_is_attached_again_without_a_word() {
+    let expression = Some("segment_id('s.t10'::text)".to_owned());
+    let column = Column { has_default: true, expression, base: Base::Integer, ..column(TABLE) };
+    let facts = facts(vec![column], sequence(), vec![reference(Base::Smallint)]);
+    let column = facts.column(TABLE, "id").unwrap();
+    let uses = || vec![Notice::Partitions { table: "s.t10".to_owned() }];
+    assert_eq!(judge(&facts, column, &Wish::of(IdKind::Segment)), Ok(Action::Attach));
+    assert!(notices(&facts, column, IdKind::Segment, Action::Attach, uses()).is_empty());
+    assert_eq!(notices(&facts, column, IdKind::Snowflake, Action::Attach, uses()).len(), 2);
+}
+
+#[test]
+fn users_limit_the_numbers_of_their_sequence() {
+    let calculating = User { base: Base::Smallint, expression: None, ..user(OTHER) };
+    let sequence =
+        Sequence { users: vec![calculating, User { base: Base::Integer, ..user(TABLE) }], ..sequence() };
+    assert_eq!(most_of_users(&sequence), i64::from(i32::MAX));
+    assert!(matches!(judge_sequence(&sequence, IdKind::Snowflake), Err(ColumnError::NarrowUser { .. })));
+    let notices = judge_sequence(&sequence, IdKind::Segment).unwrap();
+    assert!(matches!(notices.as_slice(), [Notice::CalculatingUser { .. }]), "{notices:?}");
+}
+
+#[test]
+fn defaults_are_recognised_as_postgres_prints_them() {
+    for (expression, expected) in [
+        ("snowflake_nextval()", Some((IdKind::Snowflake, "snowflake_nextval()"))),
+        ("snowflake_id()", Some((IdKind::Snowflake, "snowflake_nextval()"))),
+        ("snowflake_id('g')", Some((IdKind::Snowflake, "snowflake_nextval('g'::text)"))),
+        ("segment_id('it''s'::text)", Some((IdKind::Segment, "segment_nextval('it''s'::text)"))),
+        ("segment_nextval('a'::text) + segment_nextval('b'::text)", None),
+        ("segment_nextval('a'::text, 'b'::text)", None),
+        ("segment_nextval()", None),
+        ("segment_nextval('a')", None),
+        ("segment_nextval(a)", None),
+        ("snowflake_nextval('''::text)", None),
+        ("s.snowflake_nextval()", None),
+        ("snowflake_nextval_text()", None),
+    ] {
+        assert_eq!(own(expression), expected.map(|(kind, own)| (kind, own.to_owned())), "{expression}");
+    }
+    assert!(is_nextval_of("nextval('it''s.q'::regclass)", "it's.q"));
+    assert!(!is_nextval_of("nextval('s.q'::regclass) + 1", "s.q"));
+}
+
+#[test]
+fn columns_go_with_the_topmost_table_that_leads() {
+    let heir = Column { table: table(CHILD), ..column(CHILD) };
+    let facts = facts(vec![serial(), heir], sequence(), Vec::new());
+    let rows = plan(&facts, IdKind::Snowflake, Tags { count: 0, most: 1 });
+    let [serial, heir] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((serial.found, serial.action), (Found::Serial, Some(Action::Attach)));
+    assert_eq!((heir.action, heir.reason.as_deref()), (None, Some("goes with table \"s.t10\"")));
+}
+
+#[test]
+fn a_schema_is_detached_by_its_topmost_columns_and_its_sequences() {
+    let own =
+        |oid| Column { has_default: true, expression: Some("snowflake_nextval()".to_owned()), ..column(oid) };
+    let bound = Sequence { bound: Some(Binding { tag: None, generator: None }), ..sequence() };
+    let borrowing = Column { table: table(OTHER), owned: Vec::new(), ..serial() };
+    let lent = Column { table: table(13), is_sequence_lent: true, ..borrowing.clone() };
+    let facts = facts(vec![own(TABLE), own(CHILD), borrowing, lent], bound, Vec::new());
+    let all = vec![Attached::Column(TABLE, 1), Attached::Sequence(SEQUENCE)];
+    assert_eq!(attached(&facts, None), all);
+    assert_eq!(attached(&facts, Some(IdKind::Segment)), []);
+}
+
+#[test]
+fn columns_that_refer_by_way_of_others_are_widened_together() {
+    let chain = Reference {
+        to: 30,
+        to_number: 2,
+        relation: 31,
+        table: "s.far".to_owned(),
+        ident: "id".to_owned(),
+        base: Base::Smallint,
+        ..Reference::default()
+    };
+    let back = Reference { to: 31, to_number: 0, relation: 30, number: 2, ..reference(Base::Integer) };
+    let first = Reference { ident: "ref".to_owned(), ..reference(Base::Bigint) };
+    let facts = facts(vec![Column { base: Base::Integer, ..serial() }], sequence(), vec![first, chain, back]);
+    assert_eq!(facts.to_widen(facts.column(TABLE, "id").unwrap()), "s.t10.id, s.far.id");
+}

@@ -1,0 +1,394 @@
+//! Reads facts of columns and sequences from the catalogs: each fact once, for all columns of a schema. The facts travel as
+//! JSON. The caller sets the `search_path` to `pg_catalog`, so that names are printed with their schemas.
+
+use crate::pg::encoding::to_utf8;
+use crate::pg::report::{new_report, spi};
+use crate::pg::statement::Statement;
+use crate::pg::text::{Text, TextOut, handed_on};
+use pgrx::PgSqlErrorCode;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::spi::SpiError;
+use serde::de::DeserializeOwned;
+use snowflake_ids_core::column::default::IdKind;
+use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table};
+use snowflake_ids_core::column::notice::Notice;
+use snowflake_ids_core::error::MAX_TEXT_BYTES;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The base type `b.base`, in the words of the core.
+macro_rules! base {
+    () => {
+        "CASE b.base WHEN 'bigint'::regtype THEN 'bigint' WHEN 'integer'::regtype THEN 'integer'
+            WHEN 'smallint'::regtype THEN 'smallint' WHEN 'uuid'::regtype THEN 'uuid' ELSE 'other' END AS base"
+    };
+}
+
+/// The base type of a type, as `b.base`.
+macro_rules! of_type {
+    ($of:literal) => {
+        concat!(
+            " CROSS JOIN LATERAL (SELECT snowflake_ids_internal.base_type(",
+            $of,
+            ") AS base OFFSET 0) AS b"
+        )
+    };
+}
+
+/// A table `c`. The arguments tell whether the table is planned, and whether its tag is asked for.
+macro_rules! table {
+    ($is_planned:literal, $with_tag:literal) => {
+        concat!(
+            "SELECT row_to_json(t) FROM (SELECT c.oid::bigint AS oid, c.oid::regclass::text AS name, c.relkind AS kind,
+                c.relpersistence AS persistence, pg_has_role(c.relowner, 'USAGE') AS is_owned, d.is_distributed,
+                d.is_distributed AND snowflake_ids_internal.node_group() <> 0 AS is_on_worker,
+                (SELECT e.extname FROM pg_depend AS m JOIN pg_extension AS e ON e.oid = m.refobjid
+                    WHERE m.classid = 'pg_class'::regclass AND m.objid = c.oid AND m.deptype = 'e' LIMIT 1) AS extension,
+                ", $is_planned, " AS is_planned, n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
+                    WHERE g.tag = n.tag COLLATE \"C\" AND NOT snowflake_ids_internal.may_move_tag(c.relowner, n.tag)) AS is_tag_denied
+            FROM (SELECT snowflake_ids_internal.is_distributed(c.oid) AS is_distributed OFFSET 0) AS d,
+                (SELECT CASE WHEN ", $with_tag, " THEN snowflake_ids_internal.default_tag(c.oid) END AS tag OFFSET 0) AS n) AS t"
+        )
+    };
+}
+
+/// The sequence that a default `f` names, and whether another session may drop an object that the default names. Printing such
+/// a default would fail.
+macro_rules! of_default {
+    () => {
+        "(SELECT max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence, bool_and((s.relkind = 'S') IS TRUE OR d.refobjid = f.adrelid
+                OR d.refclassid = 'pg_type'::regclass OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (
+                    SELECT to_regprocedure(own) FROM unnest(ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
+                        'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']) AS own)) AS is_printable
+            FROM pg_depend AS d LEFT JOIN pg_class AS s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid)"
+    };
+}
+
+/// The columns of the rows `wanted`. The arguments tell whether a table is planned, whether its tag is asked for, and whether
+/// the tables are locked, so that each default can be printed.
+macro_rules! columns {
+    ($wanted:literal, $is_planned:literal, $with_tag:literal, $is_locked:literal) => {
+        concat!(
+            $wanted,
+            "SELECT row_to_json(r)::text FROM (
+             SELECT (", table!($is_planned, $with_tag), ") AS \"table\", a.attnum AS number, a.attname::text AS attribute,
+                quote_ident(a.attname) AS ident, a.atttypid::regtype::text AS type_name, ", base!(), ",
+                a.attgenerated <> '' AS is_generated, a.attidentity <> '' AS is_identity, a.atthasdef AS has_default,
+                -- Only expressions of generated columns name other columns. Printing column names would wait for a lock.
+                CASE WHEN ", $is_locked, " OR a.attgenerated = '' AND e.is_printable
+                    THEN pg_get_expr(f.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE f.adrelid END) END AS expression,
+                e.sequence::bigint AS sequence, coalesce(NOT pg_has_role(c.relowner, s.relowner, 'USAGE'), false) AS is_sequence_lent,
+                o.identity::bigint AS identity_sequence, coalesce(o.owned, '{}') AS owned,
+                (SELECT k.confrelid::regclass::text FROM pg_constraint AS k
+                    WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum] LIMIT 1) AS \"references\",
+                w.is_source OR w.is_key AND b.base = ANY (ARRAY['bigint', 'integer', 'smallint', 'uuid']::regtype[]) AS is_candidate
+             FROM wanted AS w JOIN pg_class AS c ON c.oid = w.relation
+                JOIN pg_attribute AS a ON a.attrelid = w.relation AND a.attnum = w.number", of_type!("w.type"), "
+                LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+                LEFT JOIN LATERAL ", of_default!(), " AS e ON true
+                LEFT JOIN pg_class AS s ON s.oid = e.sequence
+                LEFT JOIN LATERAL (SELECT array_agg(d.objid::bigint ORDER BY d.objid) AS owned,
+                        max(d.objid) FILTER (WHERE d.deptype = 'i') AS identity
+                    FROM (SELECT d.classid, d.objid, d.deptype FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass
+                            AND d.refobjid = c.oid AND d.refobjsubid = a.attnum OFFSET 0) AS d
+                        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S'
+                    WHERE d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')) AS o ON true
+             ORDER BY c.relnamespace::regnamespace::text COLLATE \"C\", c.relname, a.attnum) AS r"
+        )
+    };
+}
+
+/// The columns of a schema's tables, and of the tables above and below them, that have a default of this extension or a
+/// sequence, or are the only column of a primary key; also the columns of the same names in all these tables.
+static OF_SCHEMA: Statement = Statement::of_many(columns!(
+    "WITH RECURSIVE schemas (oid) AS MATERIALIZED (
+        SELECT n.oid FROM pg_namespace AS n WHERE snowflake_ids_internal.is_adopted_schema(n.oid, $1)
+    ), tables (oid) AS (
+        SELECT c.oid FROM pg_class AS c WHERE c.relkind IN ('r', 'p', 'f') AND c.relnamespace IN (SELECT n.oid FROM schemas AS n)
+        UNION SELECT r.oid FROM tables AS t CROSS JOIN LATERAL (
+            SELECT i.inhparent FROM pg_inherits AS i WHERE i.inhrelid = t.oid
+            UNION ALL SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = t.oid) AS r (oid)
+    ), found (relation, number, is_source) AS MATERIALIZED (
+        SELECT f.adrelid, f.adnum, true FROM pg_attrdef AS f
+            JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+            LEFT JOIN pg_class AS s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid AND s.relkind = 'S'
+        WHERE s.oid IS NOT NULL OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (
+            SELECT to_regprocedure(own) FROM unnest(ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
+                'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']) AS own)
+        UNION SELECT d.refobjid, d.refobjsubid::smallint, true FROM pg_depend AS d
+            JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+        WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
+        UNION SELECT a.attrelid, a.attnum, true FROM pg_attribute AS a WHERE a.attidentity <> '' AND NOT a.attisdropped
+        UNION SELECT i.indrelid, i.indkey[0], false FROM pg_index AS i WHERE i.indisprimary AND i.indnkeyatts = 1
+    ), known (relation, number, attribute, is_source) AS MATERIALIZED (
+        SELECT f.relation, f.number, a.attname, bool_or(f.is_source)
+        FROM found AS f JOIN tables AS t ON t.oid = f.relation
+            JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.number AND NOT a.attisdropped
+        GROUP BY f.relation, f.number, a.attname
+    ), wanted (relation, number, type, is_source, is_key) AS (
+        SELECT a.attrelid, a.attnum, a.atttypid, coalesce(k.is_source, false), NOT coalesce(k.is_source, true)
+        FROM tables AS t JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
+            LEFT JOIN known AS k ON k.relation = a.attrelid AND k.number = a.attnum
+        WHERE a.attname IN (SELECT n.attribute FROM known AS n)
+    )",
+    "c.relnamespace IN (SELECT n.oid FROM schemas AS n)",
+    "$2",
+    "false"
+));
+
+/// One column, and the columns of the same name in the tables below.
+static OF_COLUMN: Statement = Statement::new(columns!(
+    "WITH RECURSIVE tables (oid) AS (
+        SELECT $1 UNION SELECT i.inhrelid FROM tables AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), wanted (relation, number, type, is_source, is_key) AS (
+        SELECT a.attrelid, a.attnum, a.atttypid, true, false
+        FROM tables AS t JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attname = $2 COLLATE \"C\" AND a.attnum > 0
+    )",
+    "true",
+    "false",
+    "true"
+));
+
+/// A table and the tables below, the nearest first.
+static TABLES: Statement = Statement::new(concat!(
+    "SELECT (",
+    table!("true", "false"),
+    ")::text FROM snowflake_ids_internal.table_and_below($1) WITH ORDINALITY AS m (relation, place)
+        JOIN pg_class AS c ON c.oid = m.relation ORDER BY m.place"
+));
+
+/// The parents of tables.
+static INHERITS: Statement = Statement::new(
+    "SELECT i.inhrelid::bigint, i.inhparent::bigint FROM pg_inherits AS i WHERE i.inhrelid = ANY ($1)",
+);
+
+/// Columns that refer to tables. `pg_constraint` has no index on the referenced table, but `pg_depend` has one.
+static REFERENCES: Statement = Statement::new(concat!(
+    "SELECT row_to_json(r)::text FROM (
+     SELECT k.confrelid::bigint AS \"to\", p.other AS to_number, k.conrelid::bigint AS relation, k.conrelid::regclass::text AS \"table\",
+        a.attname::text AS attribute, quote_ident(a.attname) AS ident, a.attnum AS number, a.atttypid::regtype::text AS type_name, ",
+    base!(),
+    " FROM (SELECT DISTINCT d.classid, d.objid FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass
+            AND d.refobjid = ANY ($1) OFFSET 0) AS d
+        JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = ANY ($1)
+        CROSS JOIN LATERAL unnest(k.conkey, k.confkey) AS p (own, other)
+        JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = p.own",
+    of_type!("a.atttypid"),
+    ") AS r"
+));
+
+/// Sequences with their users: columns that name the sequence in their default, or own it.
+macro_rules! sequences {
+    ($is_planned:literal, $with_tag:literal) => {
+        concat!(
+            "SELECT row_to_json(r)::text FROM (
+             SELECT c.oid::bigint AS oid, c.oid::regclass::text AS name, pg_get_userbyid(c.relowner)::text AS owner,
+                pg_has_role(c.relowner, 'USAGE') AS is_owned, c.relpersistence AS persistence, q.seqtypid::regtype::text AS type_name, ",
+            base!(),
+            ", q.seqincrement AS increment, q.seqcycle AS cycles,
+                (SELECT json_build_object('tag', b.tag, 'generator', b.generator) FROM snowflake_ids.sequence_binding AS b
+                    WHERE b.sequence = c.oid AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))) AS bound,
+                n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
+                    WHERE g.tag = n.tag COLLATE \"C\" AND NOT snowflake_ids_internal.may_move_tag(c.relowner, n.tag)) AS is_tag_denied,
+                (SELECT coalesce(json_agg(u ORDER BY u.base = 'smallint' DESC, u.base = 'integer' DESC, u.\"table\" COLLATE \"C\", u.number), '[]') FROM (
+                    SELECT t.oid::bigint AS relation, t.oid::regclass::text AS \"table\", a.attname::text AS attribute,
+                        quote_ident(a.attname) AS ident, a.attnum AS number, b.base::text AS type_name, ",
+            base!(),
+            ", f.oid IS NOT NULL AS has_default, CASE WHEN e.is_printable THEN pg_get_expr(f.adbin, 0) END AS expression,
+                        ", $is_planned, " AS is_planned
+                    FROM (SELECT l.relation, l.number, max(l.of_default) AS of_default FROM (
+                            SELECT f.adrelid, f.adnum, f.oid FROM (SELECT d.classid, d.objid FROM pg_depend AS d
+                                -- OFFSET 0 keeps the planner from reading all rows of a class if there are no statistics.
+                                WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid OFFSET 0) AS d
+                                JOIN pg_attrdef AS f ON d.classid = 'pg_attrdef'::regclass AND f.oid = d.objid
+                            UNION ALL SELECT d.refobjid, d.refobjsubid::smallint, NULL::oid FROM pg_depend AS d
+                            WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass
+                                AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0) AS l (relation, number, of_default)
+                        GROUP BY l.relation, l.number) AS l
+                        JOIN pg_class AS t ON t.oid = l.relation
+                        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attnum = l.number", of_type!("a.atttypid"), "
+                        LEFT JOIN pg_attrdef AS f ON f.oid = l.of_default
+                        LEFT JOIN LATERAL ", of_default!(), " AS e ON true
+                    -- Any role may name a sequence in a default by its oid.
+                    WHERE has_sequence_privilege(t.relowner, c.oid, 'USAGE') AND NOT pg_is_other_temp_schema(t.relnamespace)) AS u) AS users
+             FROM pg_sequence AS q JOIN pg_class AS c ON c.oid = q.seqrelid", of_type!("q.seqtypid"), "
+                CROSS JOIN LATERAL (SELECT CASE WHEN ", $with_tag, " THEN snowflake_ids_internal.default_tag(c.oid) END AS tag OFFSET 0) AS n
+             WHERE q.seqrelid = ANY ($1)) AS r"
+        )
+    };
+}
+
+static SEQUENCES: Statement = Statement::new(sequences!("true", "false"));
+static PLANNED_SEQUENCES: Statement =
+    Statement::of_many(sequences!("snowflake_ids_internal.is_adopted_schema(t.relnamespace, $2)", "$3"));
+
+/// The views, functions and other objects that use a sequence according to the catalog, and functions that contain the
+/// sequence's name as a literal.
+static NAMED_BY: Statement = Statement::of_many(
+    "WITH named AS (
+        SELECT DISTINCT p.oid, m.parts[1] AS name
+        FROM (SELECT f.oid, left(f.prosrc, 20000) AS body FROM pg_proc AS f
+                WHERE left(f.prosrc, 20000) ~ '(nextval|currval|setval)' AND f.pronamespace NOT IN ('pg_catalog'::regnamespace,
+                    'snowflake_ids'::regnamespace, 'snowflake_ids_internal'::regnamespace) ORDER BY f.oid LIMIT 1000) AS p,
+            regexp_matches(p.body, '''(?:[^''.]*\\.)?\"?([^''\"]+)\"?(?='')', 'g') AS m (parts)
+    ), uses AS (
+        SELECT s.oid AS sequence, format('function %s', n.oid::regprocedure) AS name
+        FROM named AS n JOIN pg_class AS s ON s.relkind = 'S' AND s.relname = n.name
+        UNION SELECT s.oid, format('trigger %I on table %s', t.tgname, t.tgrelid::regclass)
+        FROM named AS n JOIN pg_class AS s ON s.relkind = 'S' AND s.relname = n.name JOIN pg_trigger AS t ON t.tgfoid = n.oid
+        UNION SELECT s.oid, CASE d.classid WHEN 'pg_rewrite'::regclass THEN (SELECT format('view %s', r.ev_class::regclass)
+            FROM pg_rewrite AS r WHERE r.oid = d.objid) ELSE pg_describe_object(d.classid, d.objid, d.objsubid) END
+        FROM pg_class AS s JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid
+        WHERE s.relkind = 'S' AND d.classid NOT IN ('pg_attrdef'::regclass, 'pg_class'::regclass)
+    )
+    SELECT json_build_array(u.sequence::bigint, left(string_agg(u.name, ', ' ORDER BY u.name COLLATE \"C\"), 500))::text
+    FROM uses AS u GROUP BY u.sequence",
+);
+
+/// Uses of a column that INSERT meets, or that calculate with the column in a narrower type.
+static USES: Statement = Statement::new(
+    "WITH members (relation, number, type, is_filled) AS MATERIALIZED (
+        SELECT a.attrelid, a.attnum, a.atttypid, a.atthasdef OR a.attidentity <> ''
+        FROM unnest($1::oid[]) AS m JOIN pg_attribute AS a ON a.attrelid = m AND a.attname = $2 COLLATE \"C\"
+    ), uses (place, relation, name, what) AS (
+        SELECT 1, k.conrelid, k.conname, json_build_object('use', 'check', 'name',
+            format('constraint \"%s\" of relation \"%s\"', k.conname, k.conrelid::regclass), 'definition', left(pg_get_constraintdef(k.oid), 1000))
+        FROM members AS m JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype = 'c' AND k.conkey = ARRAY[m.number]
+            AND k.coninhcount = 0
+        UNION ALL SELECT 2, 0, k.conname, json_build_object('use', 'check', 'name',
+            format('constraint \"%s\" of domain %s', k.conname, k.contypid::regtype), 'definition', left(pg_get_constraintdef(k.oid), 1000))
+        FROM members AS m JOIN pg_constraint AS k ON k.contypid = m.type AND k.contype = 'c' WHERE m.relation = $1[1]
+        UNION ALL SELECT 3, f.adrelid, a.attname, json_build_object('use', 'calculated', 'name',
+            format('generated column \"%s\" of relation \"%s\"', a.attname, f.adrelid::regclass), 'definition', left(e.written, 1000))
+        FROM members AS m JOIN pg_attrdef AS f ON f.adrelid = m.relation
+            JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum AND a.attgenerated <> '' AND a.attinhcount = 0,
+            LATERAL (SELECT pg_get_expr(f.adbin, f.adrelid) AS written OFFSET 0) AS e
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = m.relation AND d.refobjsubid = m.number
+                AND (d.classid, d.objid) IN (('pg_attrdef'::regclass, f.oid), ('pg_class'::regclass, f.adrelid)))
+            AND (a.atttypid IN ('integer'::regtype, 'smallint'::regtype) OR a.atttypmod >= 0 OR e.written ~ '::(integer|smallint|character|numeric\\()')
+        UNION ALL SELECT 4, i.indrelid, x.relname, json_build_object('use', 'calculated', 'name',
+            format('index \"%s\" of relation \"%s\"', x.relname, i.indrelid::regclass), 'definition', left(pg_get_indexdef(x.oid), 1000))
+        FROM members AS m JOIN pg_index AS i ON i.indrelid = m.relation AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+            JOIN pg_class AS x ON x.oid = i.indexrelid AND NOT x.relispartition
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = x.oid
+                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = m.relation AND d.refobjsubid = m.number)
+            AND concat(pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)) ~ '::(integer|smallint|character|numeric\\()'
+        -- Row triggers that run before an INSERT.
+        UNION ALL SELECT 5, t.tgrelid, t.tgname, json_build_object('use', 'trigger', 'attribute', $2, 'table', t.tgrelid::regclass,
+            'trigger', t.tgname, 'sequence', s.sequence, 'kind', $3)
+        FROM members AS m JOIN pg_trigger AS t ON t.tgrelid = m.relation AND NOT t.tgisinternal AND t.tgtype::integer & 7 = 7
+            JOIN snowflake_ids_internal.sequences_of($1[1], $2) AS s ON s.owner = t.tgrelid
+        WHERE NOT m.is_filled
+        UNION ALL SELECT 6, p.partrelid, NULL, json_build_object('use', 'partitions', 'table', p.partrelid::regclass)
+        FROM members AS m JOIN pg_partitioned_table AS p ON p.partrelid = m.relation AND p.partstrat = 'r' AND p.partattrs[0] = m.number
+            AND p.partdefid = 0
+        WHERE m.relation = $1[1] AND NOT EXISTS (SELECT FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+            WHERE i.inhparent = m.relation AND pg_get_expr(c.relpartbound, 0) LIKE '%TO (MAXVALUE%')
+    )
+    SELECT u.what::text FROM uses AS u ORDER BY u.place, u.relation, u.name",
+);
+
+/// The name of a relation, and whether a tag exists that its owner may not move.
+static RIGHT_TO_TAG: Statement = Statement::new(
+    "SELECT json_build_array(c.oid::regclass, EXISTS (SELECT FROM snowflake_ids.segment AS g WHERE g.tag = $2 COLLATE \"C\"
+            AND NOT snowflake_ids_internal.may_move_tag(c.relowner, $2)))::text FROM pg_class AS c WHERE c.oid = $1",
+);
+
+/// Reads the facts of a schema, or of all schemas, and the names by which sequences are used.
+pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport> {
+    let is_segment = kind == IdKind::Segment;
+    let columns: Vec<Column> = rows(&OF_SCHEMA, &[schema.into(), is_segment.into()])?;
+    let asked = [oids(named_sequences(&columns)), schema.into(), is_segment.into()];
+    let mut sequences: Vec<Sequence> = rows(&PLANNED_SEQUENCES, &asked)?;
+    let mut named: BTreeMap<u32, String> = rows(&NAMED_BY, &[])?.into_iter().collect();
+    for sequence in &mut sequences {
+        sequence.named_by = named.remove(&sequence.oid);
+    }
+    let users = sequences.iter().flat_map(|sequence| &sequence.users).map(|user| user.relation);
+    let tables: BTreeSet<_> = columns.iter().map(|column| column.table.oid).chain(users).collect();
+    // Columns that must be widened together may be in other schemas.
+    let mut references: Vec<Reference> = Vec::new();
+    let (mut known, mut next) = (BTreeSet::new(), tables);
+    while !next.is_empty() {
+        let found: Vec<Reference> = rows(&REFERENCES, &[oids(next.iter().copied())])?;
+        known.append(&mut next);
+        next =
+            found.iter().map(|reference| reference.relation).filter(|table| !known.contains(table)).collect();
+        references.extend(found);
+    }
+    gather(columns, sequences, references)
+}
+
+/// Reads the facts of a column whose table and tables below are locked.
+pub fn of_column(relation: Oid, attribute: &TextOut) -> Result<Facts, ErrorReport> {
+    let columns: Vec<Column> = rows(&OF_COLUMN, &[relation.into(), attribute.clone().into()])?;
+    let sequences = of_sequences(named_sequences(&columns))?;
+    let tables = columns.iter().map(|column| column.table.oid);
+    let references = rows(&REFERENCES, &[oids(tables)])?;
+    gather(columns, sequences, references)
+}
+
+/// Reads the facts of sequences.
+pub fn of_sequences(sequences: impl Iterator<Item = u32>) -> Result<Vec<Sequence>, ErrorReport> {
+    let mut sequences = sequences.peekable();
+    if sequences.peek().is_none() { Ok(Vec::new()) } else { rows(&SEQUENCES, &[oids(sequences)]) }
+}
+
+/// Reads the facts of a table and the tables below, the nearest first.
+pub fn of_tables(relation: Oid) -> Result<Vec<Table>, ErrorReport> {
+    rows(&TABLES, &[relation.into()])
+}
+
+/// Returns the name of a relation, and whether a tag exists that its owner may not move; None if there is no such relation.
+pub fn right_to_tag(relation: Oid, tag: &Text<'_>) -> Result<Option<(String, bool)>, ErrorReport> {
+    let tag = handed_on(Some(tag), "tag", MAX_TEXT_BYTES)?;
+    Ok(rows(&RIGHT_TO_TAG, &[relation.into(), tag])?.pop())
+}
+
+/// Reads the uses of a column, whose members are locked.
+pub fn uses(members: &[&Column], attribute: &TextOut, kind: IdKind) -> Result<Vec<Notice>, ErrorReport> {
+    let tables = oids(members.iter().map(|member| member.table.oid));
+    rows(&USES, &[tables, attribute.clone().into(), kind.name().into()])
+}
+
+fn gather(
+    columns: Vec<Column>,
+    sequences: Vec<Sequence>,
+    references: Vec<Reference>,
+) -> Result<Facts, ErrorReport> {
+    let tables = oids(columns.iter().map(|column| column.table.oid));
+    let inherits = INHERITS.all(&[tables], |row| {
+        let oid = |place| Ok::<_, SpiError>(row.get::<i64>(place)?.and_then(|oid| u32::try_from(oid).ok()));
+        Ok((oid(1)?.unwrap_or_default(), oid(2)?.unwrap_or_default()))
+    });
+    Ok(Facts::new(columns, &inherits.map_err(spi)?, sequences, references))
+}
+
+fn named_sequences(columns: &[Column]) -> impl Iterator<Item = u32> {
+    let named = columns.iter().flat_map(|column| column.sequence.iter().chain(&column.owned));
+    named.copied().collect::<BTreeSet<_>>().into_iter()
+}
+
+fn oids<'a>(oids: impl Iterator<Item = u32>) -> DatumWithOid<'a> {
+    oids.map(Oid::from).collect::<Vec<_>>().into()
+}
+
+/// Runs a statement whose rows are JSON.
+fn rows<T: DeserializeOwned>(
+    statement: &Statement,
+    arguments: &[DatumWithOid<'_>],
+) -> Result<Vec<T>, ErrorReport> {
+    let texts = statement.all(arguments, |row| row.get::<TextOut>(1)).map_err(spi)?;
+    let read = |text: TextOut| {
+        let bytes = text.as_bytes();
+        // A name in an SQL_ASCII database may be no text at all.
+        let json = to_utf8(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
+        serde_json::from_str(&json).map_err(|error| {
+            let message = format!("could not read the facts of a column: {error}");
+            new_report(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
+        })
+    };
+    texts.into_iter().flatten().map(read).collect()
+}

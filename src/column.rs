@@ -1,4 +1,5 @@
-//! Columns that take ids: reads the facts on which the core's verdict rests.
+//! Columns that take ids: reads the facts on which the core's verdict rests, and follows changes of a column's type.
 #![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 
+pub mod changes;
 pub mod facts;

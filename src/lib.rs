@@ -60,6 +60,7 @@ pub extern "C-unwind" fn _PG_init() {
         session_discarded,
         watches_columns: || settings::new_columns().is_some(),
         columns_created: bound::changes::columns_created,
+        column_altered: column::changes::column_altered,
     });
     if !pg::server::upgrading() {
         pg::process::register_launcher();

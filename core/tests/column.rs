@@ -1,12 +1,15 @@
 //! The verdict on a column, over combinations of all facts and wishes.
 
-use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own};
+use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own, tag_of};
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Base, Binding, Column, Facts, Reference, Sequence, Table, User};
+use snowflake_ids_core::column::facts::{
+    Base, Binding, Column, Facts, Reference, Sequence, Table, TagLimit, User,
+};
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
 use snowflake_ids_core::column::verdict::{
-    Action, Former, Wish, check_others, judge, judge_sequence, most_of_users, notices, obstacle,
+    Action, Former, Wish, check_others, ids_of, judge, judge_sequence, most_of_users, new_limit, notices,
+    obstacle,
 };
 use snowflake_ids_core::{Explain, Kind};
 
@@ -123,14 +126,17 @@ fn case(mut number: usize) -> Option<Case> {
         _ => Column { references: Some("s.r".to_owned()), ..column(TABLE) },
     };
     column.base = choose(number, &[Base::Bigint, Base::Integer, Base::Smallint, Base::Uuid, Base::Other]);
-    column.table.kind = choose(number, &['r', 'p', 'f', 'v']);
-    column.table.is_owned = choose(number, &[true, false]);
-    column.is_generated = choose(number, &[false, true]);
-    column.is_sequence_lent = choose(number, &[false, true]);
-    let child = match choose(number, &[0, 1, 2]) {
+    column.table.kind = choose(number, &['r', 'p', 'r', 'f', 'v']);
+    column.table.is_owned = choose(number, &[true, true, true, false]);
+    column.is_generated = choose(number, &[false, false, false, true]);
+    column.is_sequence_lent = choose(number, &[false, false, false, true]);
+    (column.table.is_distributed, column.table.is_on_worker) =
+        choose(number, &[(false, false), (false, false), (false, false), (true, false), (true, true)]);
+    let child = match choose(number, &[0, 1, 2, 3]) {
         0 => None,
         1 => Some(Column { table: Table { kind: 'f', ..table(CHILD) }, owned: Vec::new(), ..column.clone() }),
-        _ => Some(Column { table: table(CHILD), ..self::column(CHILD) }),
+        2 => Some(Column { table: Table { is_owned: false, ..table(CHILD) }, ..column.clone() }),
+        _ => Some(self::column(CHILD)),
     };
     let mut sequence = match choose(number, &[0, 1, 2, 3, 4, 5]) {
         0 => sequence(),
@@ -166,6 +172,7 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
             !column.table.is_owned || child.as_ref().is_some_and(|child| !child.table.is_owned),
             "another's table",
         ),
+        (column.table.is_on_worker, "a worker"),
         (is_snowflake && column.base != Base::Bigint, "a narrow column"),
         (!matches!(column.base, Base::Bigint | Base::Integer | Base::Smallint), "no number"),
         (column.is_generated, "generated"),
@@ -180,11 +187,16 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
     let is_filled = column.expression.as_deref() == Some(NEXTVAL);
     match action {
         Action::Attach => against.push((
-            is_filled && (column.owned.is_empty() || sequence.bound.is_some() || other.is_some()),
+            is_filled
+                && !column.table.is_distributed
+                && (column.owned.is_empty() || sequence.bound.is_some() || other.is_some()),
             "leaves the sequence's other users",
         )),
         Action::Bind(_) => against.extend([
-            (!is_filled || wish.former != Former::Redirect, "no shared sequence"),
+            (
+                !is_filled || column.table.is_distributed || wish.former != Former::Redirect,
+                "no shared sequence",
+            ),
             (!sequence.is_owned || column.is_sequence_lent, "another's sequence"),
             (sequence.persistence == 't' || sequence.increment < 0, "cannot be bound"),
             (sequence.bound.as_ref().is_some_and(|bound| bound.tag != wish.tag), "bound to other ids"),
@@ -198,7 +210,7 @@ fn objections(case: &Case, action: Action) -> Vec<&'static str> {
 #[test]
 fn no_column_is_accepted_against_an_objection_and_each_refusal_has_a_hint() {
     let (mut accepted, mut bound, mut refused) = (0, 0, 0);
-    for case in (0..).step_by(13).map_while(case) {
+    for case in (0..).step_by(1_009).map_while(case) {
         let columns = [case.column.clone()].into_iter().chain(case.child.clone()).collect();
         let facts = facts(columns, case.sequence.clone(), case.references.clone());
         let column = facts.column(TABLE, "id").unwrap();
@@ -271,6 +283,29 @@ fn users_limit_the_numbers_of_their_sequence() {
 }
 
 #[test]
+fn the_limit_of_a_tag_follows_the_types_of_its_columns() {
+    use Base::{Bigint, Integer, Smallint};
+    let int = Integer.maximum();
+    for (max_value, most, base, limit) in [
+        (32_767, i64::MAX, Bigint, Some(i64::MAX)),
+        (32_767, int, Bigint, Some(int)),
+        (int, i64::MAX, Integer, None),
+        (5_000, i64::MAX, Bigint, None),
+        (i64::MAX, i64::MAX, Bigint, None),
+        (i64::MAX, i64::MAX, Smallint, Some(32_767)),
+        (5_000, i64::MAX, Smallint, None),
+    ] {
+        let tag = TagLimit { max_value, max_id: 0, may_be_moved: true, most };
+        assert_eq!(new_limit(&tag, base), limit, "{tag:?} {base:?}");
+    }
+    let bound =
+        Sequence { bound: Some(Binding { tag: Some("t".to_owned()), generator: None }), ..sequence() };
+    let facts = facts(vec![serial()], bound, Vec::new());
+    assert_eq!(ids_of(&facts, facts.column(TABLE, "id").unwrap()), [(IdKind::Segment, Some("t".to_owned()))]);
+    assert_eq!(tag_of("segment_nextval('it''s'::text)").as_deref(), Some("it's"));
+}
+
+#[test]
 fn defaults_are_recognised_as_postgres_prints_them() {
     for (expression, expected) in [
         ("snowflake_nextval()", Some((IdKind::Snowflake, "snowflake_nextval()"))),
@@ -294,12 +329,15 @@ fn defaults_are_recognised_as_postgres_prints_them() {
 
 #[test]
 fn columns_go_with_the_topmost_table_that_leads() {
-    let heir = Column { table: table(CHILD), ..column(CHILD) };
-    let facts = facts(vec![serial(), heir], sequence(), Vec::new());
+    let top = Column { table: table(OTHER), ..serial() };
+    let inherits = [(CHILD, TABLE), (TABLE, OTHER)];
+    let facts = Facts::new(vec![top, serial(), column(CHILD)], &inherits, vec![sequence()], Vec::new());
     let rows = plan(&facts, IdKind::Snowflake, Tags { count: 0, most: 1 });
-    let [serial, heir] = rows.as_slice() else { panic!("{rows:?}") };
-    assert_eq!((serial.found, serial.action), (Found::Serial, Some(Action::Attach)));
-    assert_eq!((heir.action, heir.reason.as_deref()), (None, Some("goes with table \"s.t10\"")));
+    let [top, below @ ..] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!((top.found, top.action.is_some()), (Found::Serial, true));
+    for row in below {
+        assert_eq!((row.action, row.reason.as_deref()), (None, Some("goes with table \"s.t11\"")));
+    }
 }
 
 #[test]
@@ -308,8 +346,10 @@ fn a_schema_is_detached_by_its_topmost_columns_and_its_sequences() {
         |oid| Column { has_default: true, expression: Some("snowflake_nextval()".to_owned()), ..column(oid) };
     let bound = Sequence { bound: Some(Binding { tag: None, generator: None }), ..sequence() };
     let borrowing = Column { table: table(OTHER), owned: Vec::new(), ..serial() };
-    let lent = Column { table: table(13), is_sequence_lent: true, ..borrowing.clone() };
-    let facts = facts(vec![own(TABLE), own(CHILD), borrowing, lent], bound, Vec::new());
+    let lent = Column { table: table(13), sequence: Some(21), is_sequence_lent: true, ..borrowing.clone() };
+    let of_others = Sequence { oid: 21, ..bound.clone() };
+    let columns = vec![own(TABLE), own(CHILD), borrowing, lent];
+    let facts = Facts::new(columns, &[(CHILD, TABLE)], vec![bound, of_others], Vec::new());
     let all = vec![Attached::Column(TABLE, 1), Attached::Sequence(SEQUENCE)];
     assert_eq!(attached(&facts, None), all);
     assert_eq!(attached(&facts, Some(IdKind::Segment)), []);

@@ -284,15 +284,25 @@ CREATE INDEX ON calculated ((id + 1));
 SELECT snowflake_ids.attach('calculated', 'id', 'segment', 'calculated');
 DROP TABLE calculated;
 
--- A widened identity: its tag and its sequence follow when it is attached again, and go back with it.
+-- The limit of a tag follows the type of its column, and so does the kept sequence.
 CREATE TABLE grown (id smallint GENERATED ALWAYS AS IDENTITY);
 SELECT snowflake_ids.attach('grown', 'id', 'segment');
 SELECT setval('grown_id_seq', 32767);
 ALTER TABLE grown ALTER id TYPE bigint;
+INSERT INTO grown DEFAULT VALUES RETURNING id;
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'public.grown';
+ALTER TABLE grown ALTER id TYPE integer;
+SELECT max_value FROM snowflake_ids.segment WHERE tag = 'public.grown';
+DELETE FROM grown;
+ALTER TABLE grown ALTER id TYPE smallint;
+\echo :LAST_ERROR_SQLSTATE
+ALTER TABLE grown ALTER id TYPE bigint;
+SELECT snowflake_ids.attach('grown', 'id');
+ALTER TABLE grown ALTER id TYPE integer;
+\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.attach('grown', 'id', 'segment');
-INSERT INTO grown DEFAULT VALUES RETURNING id;
 SELECT snowflake_ids.detach('grown', 'id');
-INSERT INTO grown DEFAULT VALUES RETURNING id;
+INSERT INTO grown DEFAULT VALUES RETURNING id > 32767 AS above;
 SELECT seqtypid::regtype, seqmax FROM pg_sequence WHERE seqrelid = 'grown_id_seq'::regclass;
 DROP TABLE grown;
 

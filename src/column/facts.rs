@@ -12,7 +12,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use serde::de::DeserializeOwned;
 use snowflake_ids_core::column::default::IdKind;
-use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table};
+use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table, TagLimit};
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::error::MAX_TEXT_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
@@ -296,6 +296,16 @@ static RIGHT_TO_TAG: Statement = Statement::new(
             AND NOT snowflake_ids_internal.may_move_tag(c.relowner, $2)))::text FROM pg_class AS c WHERE c.oid = $1",
 );
 
+/// The limit and the highest id of a tag, whether a table's owner may move the tag, and the highest number that all columns
+/// with this tag hold.
+static LIMIT_OF_TAG: Statement = Statement::new(
+    "SELECT json_build_object('max_value', s.max_value, 'max_id', s.max_id, 'may_be_moved',
+            snowflake_ids_internal.may_move_tag(c.relowner, $2), 'most', (SELECT coalesce(min(
+                snowflake_ids_internal.column_maximum(t.relation, t.attribute)), 9223372036854775807)
+            FROM snowflake_ids_internal.columns_of_tag($2) AS t))::text
+     FROM snowflake_ids.segment AS s, pg_class AS c WHERE s.tag = $2 COLLATE \"C\" AND c.oid = $1",
+);
+
 /// Reads the facts of a schema, or of all schemas, and the names by which sequences are used.
 pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport> {
     let is_segment = kind == IdKind::Segment;
@@ -345,6 +355,11 @@ pub fn of_tables(relation: Oid) -> Result<Vec<Table>, ErrorReport> {
 pub fn right_to_tag(relation: Oid, tag: &Text<'_>) -> Result<Option<(String, bool)>, ErrorReport> {
     let tag = handed_on(Some(tag), "tag", MAX_TEXT_BYTES)?;
     Ok(rows(&RIGHT_TO_TAG, &[relation.into(), tag])?.pop())
+}
+
+/// Reads the limit of a tag for a table; None if this database has no such tag.
+pub fn limit_of_tag(relation: Oid, tag: &TextOut) -> Result<Option<TagLimit>, ErrorReport> {
+    Ok(rows(&LIMIT_OF_TAG, &[relation.into(), tag.clone().into()])?.pop())
 }
 
 /// Reads the uses of a column, whose members are locked.

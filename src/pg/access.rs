@@ -1,6 +1,7 @@
 //! The object access hook, which reports new, dropped and altered objects, and calls of `setval`.
 
-use super::{extension, redirect, sequence, utility};
+use super::utility::{self, Change};
+use super::{extension, redirect, sequence};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_int, c_void};
 
@@ -38,7 +39,8 @@ unsafe extern "C-unwind" fn on_access(
         }
         pg_sys::RelationRelationId => match access {
             pg_sys::ObjectAccessType::OAT_POST_CREATE => utility::CREATES.get(),
-            pg_sys::ObjectAccessType::OAT_POST_ALTER => part == 0 && utility::ALTERS.get(),
+            pg_sys::ObjectAccessType::OAT_POST_ALTER if part == 0 => utility::ALTERS.get(),
+            pg_sys::ObjectAccessType::OAT_POST_ALTER => utility::ALTERS_COLUMNS.get(),
             _ => part == 0 && access == pg_sys::ObjectAccessType::OAT_DROP,
         },
         _ => access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE && redirect::is_setval(object),
@@ -66,7 +68,12 @@ extern "C-unwind" fn notify(
         (pg_sys::RelationRelationId, Access::OAT_DROP) if sequence::is_sequence(object) => {
             (watch.sequence_dropped)(object);
         }
-        (pg_sys::RelationRelationId, Access::OAT_POST_CREATE) => utility::record_created(object, part),
+        (pg_sys::RelationRelationId, Access::OAT_POST_CREATE) => {
+            utility::record_column(Change::Created, object, part);
+        }
+        (pg_sys::RelationRelationId, Access::OAT_POST_ALTER) if part != 0 => {
+            utility::record_column(Change::Altered, object, part);
+        }
         (pg_sys::RelationRelationId, Access::OAT_POST_ALTER) if sequence::is_sequence(object) => {
             utility::record_altered(object);
         }

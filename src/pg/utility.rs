@@ -25,8 +25,18 @@ static ALTERED: PerProcess<RefCell<Vec<pg_sys::Oid>>> = PerProcess::new(RefCell:
 
 /// True if the innermost utility statement may be a CREATE TABLE or ALTER TABLE whose columns are watched.
 pub(super) static CREATES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
-/// Relations and columns that these statements have created. A relation has column number 0. Outer statements come first.
-static CREATED: PerProcess<RefCell<Vec<(pg_sys::Oid, c_int)>>> = PerProcess::new(RefCell::new(Vec::new()));
+/// True if the innermost utility statement may be ALTER TABLE.
+pub(super) static ALTERS_COLUMNS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// Relations and columns that these statements have created or altered. A relation has column number 0. Outer statements come
+/// first.
+static CHANGED: PerProcess<RefCell<Vec<(Change, pg_sys::Oid, c_int)>>> =
+    PerProcess::new(RefCell::new(Vec::new()));
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    Created,
+    Altered,
+}
 
 /// True if the innermost utility statement may create or alter a domain, or create a range type.
 pub(super) static TYPES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
@@ -59,6 +69,8 @@ pub struct Watch {
     /// CREATE TABLE has created this relation (column 0), or ADD COLUMN has added this column. An error that an event
     /// trigger caught may already have undone the change.
     pub columns_created: fn(pg_sys::Oid, c_int),
+    /// ALTER TABLE has altered this column of the relation.
+    pub column_altered: fn(pg_sys::Oid, c_int),
 }
 
 pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();
@@ -76,6 +88,7 @@ static AFTER_ERRORS: Hooks = Hooks {
         end_after_error();
         ALTERS.set(true);
         CREATES.set(true);
+        ALTERS_COLUMNS.set(true);
         TYPES.set(true);
     }),
     ..Hooks::none()
@@ -125,10 +138,12 @@ pub(super) fn record_altered(sequence: pg_sys::Oid) {
     }
 }
 
-/// Records a relation (column 0) or a column that the statement has created.
-pub(super) fn record_created(relation: pg_sys::Oid, column: c_int) {
-    if let Ok(mut created) = CREATED.try_borrow_mut() {
-        created.push((relation, column));
+/// Records a relation (column 0) or a column that the statement has created or altered.
+pub(super) fn record_column(change: Change, relation: pg_sys::Oid, column: c_int) {
+    if let Ok(mut changed) = CHANGED.try_borrow_mut()
+        && changed.last() != Some(&(change, relation, column))
+    {
+        changed.push((change, relation, column));
     }
 }
 
@@ -147,7 +162,8 @@ fn forget_changes() {
     TYPES.set(false);
     CHANGED_TYPES.take();
     CREATES.set(false);
-    CREATED.take();
+    ALTERS_COLUMNS.set(false);
+    CHANGED.take();
 }
 
 /// Returns whether the columns of a CREATE TABLE or ALTER TABLE are watched. Statements of extension scripts and of
@@ -186,9 +202,9 @@ unsafe extern "C-unwind" fn on_utility(
     receiver: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    let outside = (COPIES_IN.get(), ALTERS.get(), CREATES.get(), TYPES.get());
+    let outside = (COPIES_IN.get(), ALTERS.get(), CREATES.get(), TYPES.get(), ALTERS_COLUMNS.get());
     // The list already contains the tables and columns of outer statements.
-    let first_created = CREATED.try_borrow().map_or(0, |created| created.len());
+    let first_changed = CHANGED.try_borrow().map_or(0, |changed| changed.len());
     // SAFETY: the next function is called once, with the server's arguments. The statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
@@ -198,13 +214,16 @@ unsafe extern "C-unwind" fn on_utility(
         let alters = after == After::AlterSequence;
         let creates = after == After::CreateColumns && watches_columns();
         let types = after == After::ChangeTypes;
-        if copies_in || alters || creates || types {
+        let alters_columns =
+            !node.is_null() && (*node.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_AlterTableStmt;
+        if copies_in || alters || creates || types || alters_columns {
             transaction::watch(&AFTER_ERRORS);
         }
         COPIES_IN.set(copies_in);
         ALTERS.set(alters);
         CREATES.set(creates);
         TYPES.set(types);
+        ALTERS_COLUMNS.set(alters_columns);
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
             query,
@@ -215,15 +234,17 @@ unsafe extern "C-unwind" fn on_utility(
             receiver,
             completion,
         );
-        if after == After::CreateColumns && !creates { After::Nothing } else { after }
+        let changes = CHANGED.try_borrow().is_ok_and(|changed| changed.len() > first_changed);
+        if after == After::CreateColumns && !changes { After::Nothing } else { after }
     };
     COPIES_IN.set(outside.0);
     ALTERS.set(outside.1);
     CREATES.set(outside.2);
     TYPES.set(outside.3);
+    ALTERS_COLUMNS.set(outside.4);
     forget_planned();
     if after != After::Nothing {
-        follow(after, first_created);
+        follow(after, first_changed);
     }
 }
 
@@ -274,7 +295,7 @@ impl After {
 
 /// Runs the action under a guard, because the action may panic.
 #[pg_guard]
-extern "C-unwind" fn follow(after: After, first_created: usize) {
+extern "C-unwind" fn follow(after: After, first_changed: usize) {
     let Some(watch) = WATCH.get() else { return };
     match after {
         After::Nothing => {}
@@ -294,12 +315,15 @@ extern "C-unwind" fn follow(after: After, first_created: usize) {
             }
         }
         After::CreateColumns => {
-            let mut created = CREATED.take();
-            let made = created.split_off(first_created.min(created.len()));
-            CREATED.replace(created);
+            let mut changed = CHANGED.take();
+            let own = changed.split_off(first_changed.min(changed.len()));
+            CHANGED.replace(changed);
             transaction::see_own_changes();
-            for (relation, column) in made {
-                (watch.columns_created)(relation, column);
+            for (change, relation, column) in own {
+                match change {
+                    Change::Created => (watch.columns_created)(relation, column),
+                    Change::Altered => (watch.column_altered)(relation, column),
+                }
             }
         }
     }

@@ -29,6 +29,12 @@ pub fn of_tag(tag: &str) -> String {
     format!("segment_nextval({}::text)", literal(tag))
 }
 
+/// Returns the tag that a default names, which is in the form that attach writes.
+pub fn tag_of(written: &str) -> Option<String> {
+    let quoted = written.strip_prefix("segment_nextval('")?.strip_suffix("'::text)")?;
+    Some(quoted.replace("''", "'"))
+}
+
 /// Returns whether a default is nothing but `nextval` of this sequence.
 pub fn is_nextval_of(expression: &str, sequence: &str) -> bool {
     expression == format!("nextval({}::regclass)", literal(sequence))

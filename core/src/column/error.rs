@@ -1,6 +1,7 @@
 //! The reasons why a column cannot take ids, or a sequence cannot be bound.
 
 use super::default::literal;
+use super::facts::Column;
 use crate::error::Explain;
 
 /// Reason why a column is refused. Each message names what it is about.
@@ -118,8 +119,26 @@ pub enum ColumnError {
         hint = "Pass another tag in the call. To use this tag nevertheless, pass its name."
     )]
     TagDenied { tag: String, relation: String },
+    #[error("column \"{attribute}\" of relation \"{table}\" cannot be of type {type_name}")]
+    #[explain(
+        NotReady,
+        detail = "It takes ids of snowflake_ids, and the maximum of the type is {most}.",
+        hint = "First SELECT snowflake_ids.detach({}, {}), or unbind the column's sequence with snowflake_ids.unbind_sequence.",
+        literal(table),
+        literal(attribute)
+    )]
+    Narrowed { attribute: String, table: String, type_name: String, most: i64 },
     #[error(transparent)]
     Sequence(#[from] Obstacle),
+}
+
+impl ColumnError {
+    /// Returns the error for a column whose new type cannot hold its ids.
+    pub fn narrowed(column: &Column) -> Self {
+        let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
+        let (type_name, most) = (column.type_name.clone(), column.base.maximum());
+        Self::Narrowed { attribute, table, type_name, most }
+    }
 }
 
 fn widening(table: &str, ident: &str, is_narrow: bool) -> String {

@@ -226,6 +226,19 @@ pub struct Reference {
     pub base: Base,
 }
 
+/// The limit of a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct TagLimit {
+    /// The highest id that the tag gives.
+    pub max_value: i64,
+    /// The highest id that was reserved.
+    pub max_id: i64,
+    /// True if the owner of the column's table may move the tag.
+    pub may_be_moved: bool,
+    /// The highest number that all columns whose default names the tag hold.
+    pub most: i64,
+}
+
 /// All facts that were read.
 #[derive(Debug, Default)]
 pub struct Facts {

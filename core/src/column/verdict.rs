@@ -1,8 +1,8 @@
 //! The verdict on one column, or on one sequence.
 
-use super::default::IdKind;
+use super::default::{IdKind, tag_of};
 use super::error::{ColumnError, Obstacle};
-use super::facts::{Base, Binding, Column, Facts, Reference, Sequence, Table, User};
+use super::facts::{Base, Binding, Column, Facts, Reference, Sequence, Table, TagLimit, User};
 use super::notice::Notice;
 use crate::named_enum::named_enum;
 
@@ -344,6 +344,23 @@ pub fn obstacle(sequence: &Sequence) -> Option<Obstacle> {
         }
     };
     lasting_obstacle(sequence).or_else(removable)
+}
+
+/// Returns the kinds of ids that a column takes, by its default and by its bound sequences, with the tags of dense ids.
+pub fn ids_of(facts: &Facts, column: &Column) -> Vec<(IdKind, Option<String>)> {
+    let own = column.own().map(|(kind, written)| (kind, tag_of(&written)));
+    let source = column.source().and_then(|oid| facts.sequence(oid));
+    let bound =
+        source.and_then(|sequence| sequence.bound.as_ref()).map(|bound| (bound.kind(), bound.tag.clone()));
+    own.into_iter().chain(bound).collect()
+}
+
+/// Returns the new limit of a tag whose column got another type; None if the limit stays. A limit that equals the maximum of a
+/// narrower type was set when the column had that type.
+pub fn new_limit(tag: &TagLimit, column: Base) -> Option<i64> {
+    let most = column.maximum().min(tag.most);
+    let was_narrow = [Base::Smallint, Base::Integer].iter().any(|base| base.maximum() == tag.max_value);
+    (most < tag.max_value || was_narrow && most > tag.max_value).then_some(most)
 }
 
 /// Checks the right to a tag whose name comes from a table or a sequence, not from the caller. The caller may be a superuser,

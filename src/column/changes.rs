@@ -1,0 +1,86 @@
+//! ALTER TABLE on columns that take ids: the limit of a tag follows the column's type, and a type that cannot hold the ids is
+//! refused.
+
+use super::facts;
+use crate::bound::cache;
+use crate::pg::report::{raise, report, spi};
+use crate::pg::statement::Statement;
+use crate::pg::text::TextOut;
+use crate::store::tables::SEGMENT;
+use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::column::default::IdKind;
+use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::facts::Column;
+use snowflake_ids_core::column::verdict::{ids_of, new_limit};
+use std::ffi::c_int;
+
+/// The name of a column with a default or an identity, whether the default calls a function of this extension, and a sequence
+/// of the column; a row for each sequence. Reads no table of this extension, which somebody may have locked.
+static COLUMN: Statement = Statement::new(
+    "SELECT a.attname::text, EXISTS (
+                SELECT FROM pg_depend AS f JOIN pg_depend AS e ON e.classid = 'pg_proc'::regclass AND e.objid = f.refobjid
+                    AND e.deptype = 'e' AND e.refclassid = 'pg_extension'::regclass
+                JOIN pg_extension AS x ON x.oid = e.refobjid AND x.extname = 'snowflake_ids'
+                WHERE f.classid = 'pg_attrdef'::regclass AND f.objid = d.oid AND f.refclassid = 'pg_proc'::regclass),
+            s.sequence
+     FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+         LEFT JOIN LATERAL (
+             SELECT refobjid FROM pg_depend WHERE classid = 'pg_attrdef'::regclass AND objid = d.oid AND refclassid = 'pg_class'::regclass
+             UNION SELECT objid FROM pg_depend
+             WHERE refclassid = 'pg_class'::regclass AND refobjid = a.attrelid AND refobjsubid = a.attnum
+                 AND classid = 'pg_class'::regclass AND deptype IN ('a', 'i')) AS s (sequence) ON true
+     WHERE a.attrelid = $1 AND a.attnum = $2 AND (a.atthasdef OR a.attidentity <> '') AND a.attgenerated = ''",
+);
+
+static LIMIT: Statement = Statement::new(
+    "SELECT snowflake_ids_internal.segment_alter($1, NULL, NULL, NULL, NULL, NULL, $2, NULL, NULL, NULL)",
+);
+
+/// Adapts the limit of a column's tag to the column's type.
+pub fn column_altered(relation: Oid, number: c_int) {
+    if let (Some(tags), Ok(number)) = (SEGMENT.find(), i16::try_from(number)) {
+        tags.as_owner(|| follow(relation, number)).unwrap_or_else(|error| raise(error));
+    }
+}
+
+fn follow(relation: Oid, number: i16) -> Result<(), ErrorReport> {
+    let found = COLUMN.all(&[relation.into(), number.into()], |row| {
+        let is_ours = row.get::<bool>(2)?.unwrap_or(false);
+        let is_bound = |sequence| matches!(cache::row_at_once(sequence), Ok(Some(_)));
+        Ok(row
+            .get::<TextOut>(1)?
+            .filter(|_| is_ours || row.get::<Oid>(3).is_ok_and(|found| found.is_some_and(is_bound))))
+    });
+    let Some(name) = found.map_err(spi)?.into_iter().flatten().next() else { return Ok(()) };
+    let facts = facts::of_column(relation, &name)?;
+    let Some(column) = facts.columns().iter().find(|column| column.table.oid == relation.to_u32()) else {
+        return Ok(());
+    };
+    for (kind, tag) in ids_of(&facts, column) {
+        match tag {
+            None if kind == IdKind::Snowflake && column.base.is_narrow() => return Err(narrowed(column)),
+            Some(tag) => follow_in_tag(relation, column, &tag)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn follow_in_tag(relation: Oid, column: &Column, tag: &str) -> Result<(), ErrorReport> {
+    let Some(text) = TextOut::of(tag.to_owned()) else { return Ok(()) };
+    let limit = || facts::limit_of_tag(relation, &text);
+    let Some(before) = limit()? else { return Ok(()) };
+    // Any role may name a tag in a default.
+    let Some(most) = new_limit(&before, column.base).filter(|_| before.may_be_moved) else { return Ok(()) };
+    LIMIT.run(&[text.clone().into(), most.into()]).map_err(spi)?;
+    // Unused ids were given back, so that the highest id is the last id that was handed out.
+    match limit()? {
+        Some(after) if after.max_id > most => Err(narrowed(column)),
+        _ => Ok(()),
+    }
+}
+
+fn narrowed(column: &Column) -> ErrorReport {
+    report(ColumnError::narrowed(column))
+}

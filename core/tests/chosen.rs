@@ -3,7 +3,7 @@
 use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::state::{
-    Chosen, DataDirectory, FileIdentity, First, Here, Identity, State, StateError,
+    Chosen, DataDirectory, FileIdentity, First, Here, Identity, State, StateError, WorkerIdSource,
 };
 use snowflake_ids_core::{Layout, Node, Position, UnixMicros};
 use std::collections::BTreeSet;
@@ -157,10 +157,10 @@ fn a_server_that_leaves_its_registry_leaves_the_worker_id_there() {
     let lease = Lease { datacenter: 0, worker_id: 9, token: 1, since: UnixMicros(0), expiry, origin };
     state.leased_from(5, lease.origin.as_ref());
     state.take_up(lease);
-    assert_eq!((state.registry, state.alone), (Some(5), false));
+    assert_eq!((state.source.database(), state.source.is_alone()), (Some(5), false));
     state.be_alone(&here("a"), false);
     assert_ne!(worker_id(&state), 9);
-    assert_eq!((state.registry, state.leases_with), (None, None));
+    assert_eq!((state.source.database(), state.source.shared()), (None, None));
 }
 
 #[test]
@@ -169,17 +169,17 @@ fn a_server_that_finds_a_registry_goes_on_until_that_has_answered() {
     let chosen = worker_id(&state);
     state.lease_by(5, false);
     let state = state.open(&here("a")).unwrap();
-    assert_eq!((worker_id(&state), state.alone), (chosen, false));
+    assert_eq!((worker_id(&state), state.source.is_alone()), (chosen, false));
 }
 
 #[test]
 fn a_change_that_is_under_way_is_kept_in_mind() {
     let mut state = alone(&here("a"));
-    state.moving_to = Some(5);
+    state.source.move_by(5, None);
     state.be_alone(&here("a"), true);
-    assert_eq!(state.moving_to, Some(5));
+    assert_eq!(state.source.moving(), Some(5));
     state.be_alone(&here("a"), false);
-    assert_eq!(state.moving_to, None);
+    assert_eq!(state.source.moving(), None);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_disposable_worker_id_is_used_by_one_start_only_and_queue_waits_for_the_cloc
     assert!(state.node.is_some());
     assert_eq!(state.no_worker(&here("a")), None);
     state.give_up();
-    state.alone = false;
+    state.source = WorkerIdSource::Unknown;
     assert_eq!(state.open(&here("a")).unwrap().node, None);
 }
 
@@ -287,11 +287,11 @@ fn a_state_begun_anew_takes_another_worker_id() {
         issue(&mut former, &here);
         let above = layout().position_after(NOW.plus_micros(60_000_000));
         let state = State::anew(&here, above, Some(&former));
-        assert!(state.alone && worker_id(&state) != worker_id(&former), "home {home}");
+        assert!(state.source.is_alone() && worker_id(&state) != worker_id(&former), "home {home}");
         let used = Node { datacenter: 0, worker_id: worker_id(&former), rollback: 0 };
         assert_eq!(state.high_water_mark(used), above);
         let unknown = State::anew(&here, above, None);
-        assert_eq!((unknown.node, unknown.alone), (None, false), "it looks for a registry first");
+        assert_eq!((unknown.node, unknown.source.is_alone()), (None, false), "it looks for a registry first");
     }
 }
 
@@ -333,7 +333,7 @@ fn the_layout_may_change_until_an_id_was_issued() {
     let other = Here { layout: "41/0/3/9".parse().unwrap(), ..first.clone() };
     let mut state = alone(&first);
     let reopened = state.clone().open(&other).unwrap();
-    assert!(reopened.alone && worker_id(&reopened) < 8);
+    assert!(reopened.source.is_alone() && worker_id(&reopened) < 8);
     assert_eq!(reopened.open(&first).unwrap().layout, first.layout);
     issue(&mut state, &first);
     assert!(matches!(state.open(&other), Err(StateError::Layout { .. })));
@@ -361,14 +361,14 @@ fn after_a_crash_in_a_change_of_registries_it_is_looked_before_ids_go_on() {
     let mut state = alone(&server);
     issue(&mut state, &server);
     let chosen = worker_id(&state);
-    state.moving_to = Some(5);
+    state.source.move_by(5, None);
     assert_eq!(
         state.clone().open(&server).unwrap().node,
         state.node,
         "nothing happens while it is under way"
     );
     let mut state = state.open(&Here { starts: true, ..server.clone() }).unwrap();
-    assert_eq!((state.node, state.alone), (None, false));
+    assert_eq!((state.node, state.source.is_alone()), (None, false));
     state.be_alone(&server, false);
     assert_eq!(worker_id(&state), chosen, "it was rolled back");
 }

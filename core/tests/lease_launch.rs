@@ -121,7 +121,7 @@ fn a_transaction_is_unsettled_if_it_is_in_the_state_and_not_under_way() {
     let server = memory::Server::start(&machine, layout, Identity::Fixed { datacenter: 0, worker_id: 3 }, 1);
     let (requests, status) = (LeaseRequests::default(), &server.shared.status);
     assert_eq!(RegistryChanges::take(&requests, status), NO_CHANGES);
-    server.issuer().change(|state, _| state.moving_to = Some(2)).unwrap();
+    server.issuer().change(|state, _| state.source.move_by(2, None)).unwrap();
     assert_eq!(RegistryChanges::take(&requests, status), RegistryChanges { unsettled: true, ..NO_CHANGES });
     requests.changing.fetch_add(1, Relaxed);
     assert_eq!(RegistryChanges::take(&requests, status), RegistryChanges { under_way: true, ..NO_CHANGES });

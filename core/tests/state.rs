@@ -126,7 +126,7 @@ fn worker_ids_of_one_server_come_from_one_registry() {
     assert_eq!(state.held_for(2, "c"), None);
     state.leases_out(&here(LEASED), 3, "own");
     assert_eq!((state.held_for(2, "c"), state.held_for(2, "own")), (Some(3), None));
-    state.moving_to = Some(4);
+    state.source.move_by(4, None);
     assert_eq!(state.held_for(2, "own"), Some(4), "another database is about to");
 }
 
@@ -435,14 +435,15 @@ fn the_file_has_this_form() {
     state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
     state.own.high_water_marks.push(NodeHighWaterMark { node: node(4, 2), position: Position(77) });
     let copy_of = Some(DataDirectory { file: Some(file_identity(9, "")), ..home("first") });
-    let (pending_token, registry, moving_to) = (Some(-12), Some(5), Some(6));
+    let pending_token = Some(-12);
+    state.leased_from(5, state.lease.clone().unwrap().origin.as_ref());
+    state.source.move_by(6, Some("next"));
     state.own.minimum = Position(5);
     let web: Layout = "41/5/5/12 epoch=2020-01-01".parse().unwrap();
     state.settle(&web, node(3, 1), Position(99));
     let other = &mut state.others.layouts[0];
     (other.rollback, other.used, other.of.minimum) = (1, NOW, Position(6));
-    let state =
-        State { copy_of, pending_token, registry, moving_to, ..state }.in_file(file_identity(8, "0.5"));
+    let state = State { copy_of, pending_token, ..state }.in_file(file_identity(8, "0.5"));
 
     let sample = include_str!("state/form_1.json");
     assert_eq!(State::from_text(sample.as_bytes()).as_ref(), Ok(&state));

@@ -62,10 +62,13 @@ pub fn give_up_lease(endpoint: &Endpoint) -> Result<(), IssuerError> {
 /// without such a database, or if that database's registry has this identity.
 pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
     let Some(shared) = SHARED.get().filter(|shared| may_choose(shared)) else { return Ok(None) };
+    if let Some(leases) = LEASES.get() {
+        watch_change(leases);
+    }
     let held = issuer::change(shared, |state, _| {
         let held = state.held_for(server::database(), identity);
         if held.is_none() {
-            state.moving_with = Some(identity.to_owned());
+            state.source.move_by(server::database(), Some(identity));
         }
         held
     })?;
@@ -103,12 +106,16 @@ pub fn record_change() -> Result<(), IssuerError> {
     if !may_choose(shared) {
         return Ok(());
     }
+    watch_change(leases);
+    issuer::change(shared, |state, _| state.source.move_by(server::database(), None))
+}
+
+fn watch_change(leases: &Leases) {
     transaction::watch(&HOOKS);
     if *MOVING.borrow() == Moving::No {
         MOVING.replace(Moving::Yes);
         leases.requests.changing.fetch_add(1, AcqRel);
     }
-    issuer::change(shared, |state, _| state.moving_to = Some(server::database()))
 }
 
 /// Returns whether this session has checked the source of the worker id.

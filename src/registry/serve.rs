@@ -65,8 +65,8 @@ pub fn taken_worker_ids(datacenter: u32, tokens: [Option<i64>; 2]) -> Result<Vec
 pub fn is_registry() -> Result<bool, SpiError> {
     let Some((shared, this)) = SHARED.get().zip(this()) else { return Ok(false) };
     let known = issuer::change(shared, |state, _| {
-        let is_known =
-            state.registry == Some(server::database()) && state.leases_with.as_ref() == Some(&this.identity);
+        let is_known = state.source.database() == Some(server::database())
+            && state.source.shared() == Some(this.identity.as_str());
         (is_known, [state.lease.as_ref().map(|lease| lease.token), state.pending_token])
     });
     let (is_known, own) = known.unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::store::worker_id::record_chosen;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::registry::lease::Lease;
-use snowflake_ids_core::server::state::{Chosen, Identity};
+use snowflake_ids_core::server::state::{Chosen, Identity, WorkerIdSource};
 
 /// Fails if worker ids are leased from another database.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
@@ -96,7 +96,7 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
     // If this change fails, the state file cannot be trusted. CREATE EXTENSION must succeed even so, because the extension has the
     // functions that repair the state.
-    let known = issuer::change(shared, |state, _| state.alone || state.registry.is_some());
+    let known = issuer::change(shared, |state, _| *state.source.settled() != WorkerIdSource::Unknown);
     let Ok(is_known) = known else { return Ok(()) };
     if !is_known {
         // The server has just started and has no worker id yet. If the lease worker does not answer in time, no worker id is

@@ -19,12 +19,10 @@ use crate::registry::error::{RegistryError, SqlError, Unregistered};
 use crate::registry::failover;
 use crate::registry::lease::{Holder, Lease, Origin, Skew, check_clock};
 use crate::registry::link::Endpoint;
-use crate::registry::wire::{
-    Entry, Former, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut,
-};
+use crate::registry::wire::{Entry, LeaseError, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, ResponseBody, cut};
 use crate::server::issuer::{Host, IssuerError};
 use crate::server::state::{Here, Identity, State};
-use acquire::{Plan, WorkerIdRange};
+use acquire::Plan;
 use host::{LeaseStep, StepError};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -125,17 +123,16 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 
     /// Returns the next task, and writes the pending token for it into the state file.
     fn need(&mut self) -> Result<LeaseNeed, IssuerError> {
-        let settings = self.host.settings();
         let shared = self.endpoint.is_some();
-        let duration = settings.duration_of(shared);
-        let (issuer, requests, endpoint, host) = (&self.state, self.requests, &self.endpoint, &mut self.host);
-        let database = host.database();
+        let duration = self.host.settings().duration_of(shared);
+        let (issuer, requests, endpoint, host) =
+            (&self.state, self.requests, self.endpoint.as_ref(), &self.host);
         issuer.change(|state, here| {
+            let Identity::Leased { datacenter } = here.identity else { return LeaseNeed::Nothing };
             // A transaction may have just ended this database's use of a registry. The worker must not renew the lease then.
-            if state.registry != Some(database) {
+            if state.source.database() != Some(host.database()) {
                 return LeaseNeed::Nothing;
             }
-            let Identity::Leased { datacenter } = here.identity else { return LeaseNeed::Nothing };
             // A worker id that the server chose itself may belong to another node of the registry.
             if shared && state.lease.as_ref().is_some_and(Lease::is_chosen) {
                 state.leave_former();
@@ -143,62 +140,31 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             // The wait for the state lock may have taken a while, so the clock is read after the wait.
             let now = issuer.believed_now();
             let behind = requests.is_another_wanted(issuer.shared.generation());
+            let limit = state.worker_id_limit(now);
             let generator = &issuer.shared.generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
-            let limit = state.worker_id_limit(now);
-            let plan = |state: &State, lease: Option<Lease>, usable_at, entry| {
-                let known = lease.as_ref().or(state.former.as_ref().filter(|_| shared));
-                let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker_id);
-                let mut except = state.blocked_worker_ids(datacenter, usable_at);
-                // The worker id that the server chose itself stays usable, because the server already issues ids under
-                // this worker id.
-                except.retain(|worker_id| behind || Some(*worker_id) != chosen);
-                let kept = known
-                    .filter(|known| (shared || known.is_chosen()) && !behind)
-                    .map(|known| known.worker_id);
-                Plan {
-                    except,
-                    choice: WorkerIdRange::within(limit, &here.layout, kept),
-                    may_widen: lease.is_none() || behind,
-                    token: known.map(|known| known.token),
-                    former: known
-                        .zip(endpoint.as_ref())
-                        .and_then(|(known, endpoint)| former(known, endpoint, datacenter, now)),
-                    lease,
-                    layout: here.layout,
-                    max_drift: here.max_drift,
-                    entry,
+            let held = |lease: &Lease| is_of(lease, endpoint) && !lease.is_chosen() && !behind;
+            if let Some(lease) = state.lease.clone().filter(held) {
+                let due = requests.until_renewal(lease.expiry, now, duration, host.uptime()).is_zero();
+                let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
+                // The worker id is too large if a layout with fewer worker ids came into use. The worker id is kept if
+                // no lower worker id is free.
+                let fits = lease.worker_id <= limit || !holds(Guard::LeaseFits);
+                // Ids may run ahead of the clock, and then reach the lease's expiry long before the clock.
+                if is_good && fits && !state.comes_to(lease.expiry) {
+                    return LeaseNeed::Nothing;
                 }
-            };
-            match state.lease.clone() {
-                Some(lease) if is_of(&lease, endpoint.as_ref()) && !lease.is_chosen() && !behind => {
-                    let uptime = host.uptime();
-                    let due = requests.until_renewal(lease.expiry, now, duration, uptime).is_zero();
-                    // Ids may run ahead of the clock, and then reach the lease's expiry long before the clock.
-                    let is_used_up = state.comes_to(lease.expiry);
-                    let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
-                    // The worker id is too large if a layout with fewer worker ids came into use. The worker id is kept if
-                    // no lower worker id is free.
-                    let fits = lease.worker_id <= limit || !holds(Guard::LeaseFits);
-                    if is_good && fits && !is_used_up {
-                        return LeaseNeed::Nothing;
-                    }
-                    let entry = entry(state, here, datacenter, now, next, duration, host);
-                    if !is_good || fits {
-                        return LeaseNeed::Renew(lease, entry);
-                    }
-                    LeaseNeed::Acquire(plan(state, Some(lease), now.plus(here.max_drift), entry))
+                if !is_good || fits {
+                    return LeaseNeed::Renew(
+                        lease,
+                        entry(state, here, datacenter, now, next, duration, host),
+                    );
                 }
-                Some(_) if behind && state.blocks_all_worker_ids(now) => LeaseNeed::Impossible,
-                lease => {
-                    // A worker id is usable once the clock has passed the ids that this server issued under this worker
-                    // id. Normally, a worker id that becomes usable within `max_drift` may be chosen. If the clock is
-                    // behind, the worker id must be usable now.
-                    let usable_at = if behind { now } else { now.plus(here.max_drift) };
-                    let entry = entry(state, here, datacenter, now, next, duration, host);
-                    LeaseNeed::Acquire(plan(state, lease, usable_at, entry))
-                }
+            } else if behind && state.lease.is_some() && state.blocks_all_worker_ids(now) {
+                return LeaseNeed::Impossible;
             }
+            let entry = entry(state, here, datacenter, now, next, duration, host);
+            LeaseNeed::Acquire(Plan::new(state, here, endpoint, behind, entry))
         })
     }
 
@@ -279,18 +245,6 @@ pub fn own_trouble(error: &RegistryError) -> LeaseError {
 /// Returns whether a lease is from this registry. `endpoint` is None for this server's own registry.
 fn is_of(lease: &Lease, endpoint: Option<&Endpoint>) -> bool {
     lease.origin.as_ref().map(|origin| &origin.identity) == endpoint.map(|endpoint| &endpoint.seen.identity)
-}
-
-/// Returns the lease of a previous registry, which the server shows to the registry that replaced it. The previous registry
-/// had the same foreign server, or was in the same database cluster.
-fn former(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<Former> {
-    let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
-    let origin = lease.origin.as_ref()?;
-    let is_former = origin.identity != endpoint.seen.identity
-        && (origin.server == endpoint.server
-            || cluster(&origin.identity) == cluster(&endpoint.seen.identity));
-    let is_good = lease.datacenter == datacenter && lease.expiry > now;
-    (is_former && is_good).then_some(Former { worker_id: lease.worker_id, expiry: lease.expiry })
 }
 
 /// Returns the content of the registry's row for this server. `next` is the next position in the server's own layout,

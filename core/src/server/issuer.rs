@@ -145,7 +145,7 @@ impl<H: Host> Issuer<'_, H> {
                     state.take_another(here, now)
                 }
                 // Another process has already switched.
-                _ => state.alone.then_some(true),
+                _ => state.source.is_alone().then_some(true),
             }
         })?;
         if taken == Some(true) {

@@ -8,9 +8,11 @@ mod high_water_marks;
 mod leased;
 mod opening;
 mod reserved;
+mod source;
 mod stored;
 
 pub use error::StateError;
 pub use file::FILE;
 pub use high_water_marks::{MAX_SLOTS, NodeHighWaterMark, NodeHighWaterMarks};
+pub use source::WorkerIdSource;
 pub use stored::{Chosen, DataDirectory, FileIdentity, First, Here, Identity, State};

@@ -41,7 +41,7 @@ pub fn leave(host: &Host<'_>) {
 /// Records that a transaction changes the use of registries. Returns whether it will commit; None: the record failed.
 fn begin(host: &Host<'_>) -> Option<bool> {
     host.live.requests.changing.fetch_add(1, AcqRel);
-    let recorded = host.record(host.issuer().change(|state, _| state.moving_to = Some(DATABASE)));
+    let recorded = host.record(host.issuer().change(|state, _| state.source.move_by(DATABASE, None)));
     if recorded.is_none() {
         forget(host);
     }

@@ -66,7 +66,7 @@ fn ids_need_no_table_and_no_worker() -> Result<()> {
 fn a_state_is_written_at_the_first_start_and_a_restart_keeps_the_worker_id() -> Result<()> {
     let mut server = auto().start()?;
     wait::until_true("a worker id", || {
-        Ok(fs::read_to_string(server.state_file()).unwrap_or_default().contains("\"alone\":true"))
+        Ok(fs::read_to_string(server.state_file()).unwrap_or_default().contains("\"source\":\"Alone\""))
     })?;
     let mut taken = take(&mut server.session()?, 100)?;
     for crash in [false, true, false] {
@@ -177,7 +177,7 @@ fn forget(server: &Server) -> Result<()> {
 fn the_extension_can_be_created_where_the_state_is_damaged() -> Result<()> {
     let mut server = auto().start()?;
     let text = || fs::read_to_string(server.state_file()).unwrap_or_default();
-    let chosen = || Ok(text().contains("\"alone\":true"));
+    let chosen = || Ok(text().contains("\"source\":\"Alone\""));
     wait::until_true("a worker id", chosen)?;
     server.stop(Shutdown::Fast)?;
     server.damage_state_file(|_| b"nonsense".to_vec())?;

@@ -5,8 +5,10 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::registry::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
+use crate::registry::link::Endpoint;
 use crate::registry::wire::{Entry, Former, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
 use crate::server::issuer::Host;
+use crate::server::state::{Here, State};
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
 
@@ -196,6 +198,36 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 }
 
 impl Plan {
+    /// Returns the plan for replacing the state's lease. `endpoint` is None for this server's own registry. `behind` is
+    /// true if the clock is behind the ids of the present worker id.
+    pub fn new(state: &State, here: &Here, endpoint: Option<&Endpoint>, behind: bool, entry: Entry) -> Self {
+        let (now, lease) = (entry.now, state.lease.clone());
+        let known = lease.as_ref().or(state.former.as_ref().filter(|_| endpoint.is_some()));
+        let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker_id);
+        // A worker id is usable once the clock has passed the ids that this server issued under this worker id. Normally,
+        // a worker id that becomes usable within `max_drift` may be chosen. If the clock is behind, the worker id must be
+        // usable now.
+        let usable_at = if behind { now } else { now.plus(here.max_drift) };
+        let mut except = state.blocked_worker_ids(entry.datacenter, usable_at);
+        // The worker id that the server chose itself stays usable, because the server already issues ids under this worker
+        // id.
+        except.retain(|worker_id| behind || Some(*worker_id) != chosen);
+        let kept = known.filter(|known| (endpoint.is_some() || known.is_chosen()) && !behind);
+        let kept = kept.map(|known| known.worker_id);
+        let former = known.zip(endpoint);
+        Self {
+            except,
+            choice: WorkerIdRange::within(state.worker_id_limit(now), &here.layout, kept),
+            may_widen: lease.is_none() || behind,
+            token: known.map(|known| known.token),
+            former: former.and_then(|(known, endpoint)| former_lease(known, endpoint, entry.datacenter, now)),
+            lease,
+            layout: here.layout,
+            max_drift: here.max_drift,
+            entry,
+        }
+    }
+
     /// Returns the plan for all worker ids, including those that are too large for some layout in use. Returns None if
     /// this plan does not allow such worker ids.
     fn widened(&self) -> Option<Self> {
@@ -231,4 +263,16 @@ impl Plan {
         let token = self.entry.token;
         Lease { datacenter: self.entry.datacenter, worker_id, token, since, expiry, origin }
     }
+}
+
+/// Returns the lease of a previous registry, which the server shows to the registry that replaced it. The previous registry
+/// had the same foreign server, or was in the same database cluster.
+fn former_lease(lease: &Lease, endpoint: &Endpoint, datacenter: u32, now: UnixMicros) -> Option<Former> {
+    let cluster = |identity: &str| identity.split('/').next().map(str::to_owned);
+    let origin = lease.origin.as_ref()?;
+    let is_former = origin.identity != endpoint.seen.identity
+        && (origin.server == endpoint.server
+            || cluster(&origin.identity) == cluster(&endpoint.seen.identity));
+    let is_good = lease.datacenter == datacenter && lease.expiry > now;
+    (is_former && is_good).then_some(Former { worker_id: lease.worker_id, expiry: lease.expiry })
 }

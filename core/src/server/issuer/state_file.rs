@@ -70,9 +70,9 @@ impl<H: Host> Issuer<'_, H> {
         let leased = state.lease.as_ref().filter(|lease| !lease.is_chosen());
         let expiry = leased.map_or(0, |lease| lease.expiry.0);
         status.expiry.store(expiry, Relaxed);
-        status.registry.store(state.registry.unwrap_or(0).into(), Relaxed);
-        status.alone.store(state.alone, Relaxed);
-        status.moving_to.store(state.moving_to.unwrap_or(0).into(), Relaxed);
+        status.registry.store(state.source.database().unwrap_or(0).into(), Relaxed);
+        status.alone.store(state.source.is_alone(), Relaxed);
+        status.moving_to.store(state.source.moving().unwrap_or(0).into(), Relaxed);
         let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
     }

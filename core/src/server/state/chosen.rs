@@ -3,6 +3,7 @@
 //! used.
 
 use super::high_water_marks::OF_ANOTHER;
+use super::source::WorkerIdSource;
 use super::stored::{Chosen, First, Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -20,10 +21,7 @@ impl State {
     /// Records that no database of the server uses or is a registry. The server chooses its worker id itself.
     /// `is_changing` is true while an open transaction starts or stops the use of a registry.
     pub fn be_alone(&mut self, here: &Here, is_changing: bool) {
-        self.alone = true;
-        self.registry = None;
-        self.leases_with = None;
-        self.moving_to = self.moving_to.filter(|_| is_changing);
+        self.settle_source(WorkerIdSource::Alone, is_changing);
         self.identify(here);
         self.former = None;
     }
@@ -31,22 +29,27 @@ impl State {
     /// Records that `database` uses or is a registry. The server leases its next worker id through this database, and
     /// issues ids under its current worker id until the registry has answered.
     pub fn lease_by(&mut self, database: u32, is_changing: bool) {
-        self.alone = false;
-        self.registry = Some(database);
-        self.moving_to = self.moving_to.filter(|_| is_changing);
+        let shared = self.source.shared().map(str::to_owned);
+        self.settle_source(WorkerIdSource::Leased { database, shared }, is_changing);
+    }
+
+    fn settle_source(&mut self, source: WorkerIdSource, is_changing: bool) {
+        if !is_changing {
+            self.source.end_move();
+        }
+        self.source.settle(source);
     }
 
     /// Records that a committed transaction made a database join the registry with the identity `identity`, or leave
     /// its registry if `identity` is None. A server that joins gives up a worker id that it chose itself, because the
     /// registry may lease the same worker id to another server. Returns true if a worker id was given up.
     pub fn draw_from(&mut self, database: u32, identity: Option<&str>) -> bool {
-        if identity.is_some() || !self.alone {
-            self.moving_to = self.moving_to.filter(|moving| *moving != database);
+        if self.source.moving() == Some(database) && (identity.is_some() || !self.source.is_alone()) {
+            self.source.end_move();
         }
         let has_chosen = self.lease.as_ref().is_some_and(Lease::is_chosen) && holds(Guard::ChosenLeft);
         let Some(identity) = identity.filter(|_| has_chosen) else { return false };
-        self.lease_by(database, true);
-        self.leases_with = Some(identity.to_owned());
+        self.source.settle(WorkerIdSource::Leased { database, shared: Some(identity.to_owned()) });
         self.leave_former();
         true
     }
@@ -54,7 +57,7 @@ impl State {
     /// Gives up a worker id that the server chose itself, because `database` belongs to a Citus cluster. The nodes of a
     /// Citus cluster lease their worker ids.
     pub fn leave_alone(&mut self, database: u32) {
-        if self.alone || self.lease.as_ref().is_some_and(Lease::is_chosen) {
+        if self.source.is_alone() || self.lease.as_ref().is_some_and(Lease::is_chosen) {
             self.lease_by(database, true);
             self.give_up();
         }
@@ -63,7 +66,7 @@ impl State {
     /// Switches to another worker id, because the clock is behind the ids of the current worker id. Returns None if the
     /// server does not choose its worker id itself, and Some(false) if no other worker id can be used.
     pub fn take_another(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {
-        let is_choosing = matches!(here.identity, Identity::Leased { .. }) && self.alone;
+        let is_choosing = matches!(here.identity, Identity::Leased { .. }) && self.source.is_alone();
         if is_choosing && self.blocks_all_worker_ids(now) {
             return Some(false);
         }
@@ -72,7 +75,7 @@ impl State {
 
     fn switch_worker_id(&mut self, here: &Here, now: UnixMicros) -> Option<bool> {
         let Identity::Leased { datacenter } = here.identity else { return None };
-        if !self.alone {
+        if !self.source.is_alone() {
             return None;
         }
         self.name_worker_id();
@@ -139,7 +142,7 @@ impl State {
     /// table `worker_chosen` still has the previous cluster's rows. The server then chooses from another share. Returns
     /// true if a worker id was found.
     pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
-        let Some(node) = self.node.filter(|_| self.alone) else { return false };
+        let Some(node) = self.node.filter(|_| self.source.is_alone()) else { return false };
         let capacity = capacity(layout);
         let mut used = BTreeMap::new();
         for (worker_id, end) in self.used_worker_ids(node.datacenter) {
@@ -283,7 +286,7 @@ impl State {
         let other = self.others.get(layout);
         let rollback = other.map_or(0, |other| other.rollback);
         let has_room = layout.check(Field::Worker, node.worker_id.into()).is_ok();
-        let instead = other.and_then(|other| other.worker_id).filter(|_| self.alone && !has_room);
+        let instead = other.and_then(|other| other.worker_id).filter(|_| self.source.is_alone() && !has_room);
         Some(Node { worker_id: instead.unwrap_or(node.worker_id), rollback, ..node })
     }
 }

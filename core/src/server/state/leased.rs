@@ -1,6 +1,7 @@
 //! The lease of a worker id: its registry, its end, and the worker ids that the server must not lease.
 
 use super::high_water_marks::NodeHighWaterMarks;
+use super::source::WorkerIdSource;
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -21,7 +22,7 @@ const RECORDED: Duration = Duration::from_mins(10);
 impl State {
     /// Sets the node that issues ids. A server without a registry chooses its worker id here.
     pub(super) fn identify(&mut self, here: &Here) {
-        if let (Identity::Leased { datacenter }, true) = (here.identity, self.alone) {
+        if let (Identity::Leased { datacenter }, true) = (here.identity, self.source.is_alone()) {
             self.choose(here, datacenter);
         }
         self.set_node(here.identity);
@@ -65,12 +66,12 @@ impl State {
     /// Records the database through which worker ids are leased from now on. `origin` is the registry if other servers
     /// share the registry, else None.
     pub fn leased_from(&mut self, database: u32, origin: Option<&Origin>) {
-        let same = self.registry.is_none_or(|registry| registry == database);
-        self.leases_with = match origin {
-            Some(origin) => Some(origin.identity.clone()),
-            None => self.leases_with.take().filter(|_| same),
+        let shared = match origin {
+            Some(origin) => Some(origin.identity.as_str()),
+            None => self.source.shared().filter(|_| self.source.database() == Some(database)),
         };
-        (self.registry, self.alone) = (Some(database), false);
+        let shared = shared.map(str::to_owned);
+        self.source.settle(WorkerIdSource::Leased { database, shared });
     }
 
     /// Records that this server's registry leases worker ids to other servers. This server must lease its own worker id
@@ -80,9 +81,8 @@ impl State {
         if matches!(here.identity, Identity::Fixed { .. }) {
             return true;
         }
-        if self.registry.is_none_or(|registry| registry == database) {
-            self.lease_by(database, true);
-            self.leases_with = Some(identity.to_owned());
+        if self.source.database().is_none_or(|registry| registry == database) {
+            self.source.settle(WorkerIdSource::Leased { database, shared: Some(identity.to_owned()) });
         }
         self.lease.as_ref().is_some_and(|lease| !lease.is_chosen())
     }
@@ -106,7 +106,9 @@ impl State {
     pub fn leave_registry(&mut self, identity: &str) -> Option<(Lease, Option<i64>)> {
         let pending_token = self.pending_token.take();
         // If another database also uses a registry, the server leases from that registry next.
-        (self.registry, self.leases_with) = (None, None);
+        if self.source.database().is_some() {
+            self.source.settle(WorkerIdSource::Unknown);
+        }
         let of_it = |lease: &&Lease| lease.origin.as_ref().is_some_and(|origin| origin.identity == identity);
         let lease = self.lease.as_ref().filter(of_it)?.clone();
         // No node issues ids under this lease from now on. The lease is kept as `former`, so that the server can show
@@ -119,10 +121,9 @@ impl State {
     /// registry has the identity `identity`. If the result is a database, `database` must not join the registry
     /// `identity`, because two registries could lease the same worker id.
     pub fn held_for(&self, database: u32, identity: &str) -> Option<u32> {
-        let other = |of: &u32| *of != database;
-        let moving = self.moving_to.filter(other).filter(|_| self.moving_with.as_deref() != Some(identity));
-        let with = self.leases_with.as_deref().filter(|with| *with != identity);
-        moving.or_else(|| with.and(self.registry.filter(other)))
+        let source = &self.source;
+        let held = || source.database().filter(|_| source.shared().is_some_and(|shared| shared != identity));
+        source.moving_elsewhere(database, identity).or_else(|| held().filter(|holder| *holder != database))
     }
 
     /// Returns the instant from which another server may issue ids under a lease's worker id: the tick after the last

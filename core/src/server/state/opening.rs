@@ -2,6 +2,7 @@
 
 use super::error::StateError;
 use super::high_water_marks::{NodeHighWaterMarks, OF_ANOTHER, OtherLayout};
+use super::source::WorkerIdSource;
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
@@ -46,7 +47,7 @@ impl State {
         }
         if !self.is_of(here) {
             // After a promotion or a copy, the databases must be checked for registries again.
-            self.alone = false;
+            self.doubt_source();
         }
         // True if an administrator restored an earlier state file into this data directory.
         let is_put_back = self.home.is_in(&here.home) && !self.home.is(&here.home);
@@ -82,9 +83,16 @@ impl State {
             self.name_worker_id();
             self.forget_lease();
         }
-        if self.moving_to.is_some() && self.alone {
-            self.alone = false;
+        if self.source.moving().is_some() && self.source.is_alone() {
+            self.doubt_source();
             self.leave_former();
+        }
+    }
+
+    /// Makes the server check its databases for registries before it chooses a worker id again.
+    fn doubt_source(&mut self) {
+        if self.source.is_alone() {
+            self.source.settle(WorkerIdSource::Unknown);
         }
     }
 
@@ -214,8 +222,7 @@ impl State {
         let Some(former) = former.filter(|former| former.is_of(here)) else { return state };
         state.pending_token =
             former.lease.as_ref().filter(|lease| !lease.is_chosen()).map(|lease| lease.token);
-        state.registry = former.registry;
-        state.alone = former.alone;
+        state.source = former.source.settled().clone();
         state.first = former.first;
         state.identify(here);
         state

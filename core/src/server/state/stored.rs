@@ -1,6 +1,7 @@
 //! The fields of the state, and the identity of a data directory, which distinguishes the directory from its copies.
 
 use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, Others};
+use super::source::WorkerIdSource;
 use crate::clock::UnixMicros;
 use crate::error::excerpt;
 use crate::guard::{Guard, holds};
@@ -48,23 +49,13 @@ pub struct State {
     /// The lease token that the registry may have recorded although the server has no answer: of a request for a lease or
     /// a renewal, or of a lease that was given up.
     pub pending_token: Option<i64>,
-    /// The OID of the database through which worker ids are leased. The database uses or is a registry.
-    pub registry: Option<u32>,
-    /// True if no database of this server uses or is a registry, so the server chooses its worker id itself.
-    pub alone: bool,
+    /// The source of the server's worker ids.
+    pub source: WorkerIdSource,
     /// True if a database had the extension before a worker id was chosen.
     pub is_installed: bool,
     /// The first worker id that the server chose; None if this worker id is unknown, or if the server has chosen no
     /// worker id.
     pub first: Option<First>,
-    /// The database that joins or leaves a registry in a transaction that is open, or whose outcome is not recorded
-    /// yet.
-    pub moving_to: Option<u32>,
-    /// The identity of the registry that `moving_to` joins.
-    pub moving_with: Option<String>,
-    /// The identity of the registry from which this server and other servers lease worker ids. This is a shared
-    /// registry, or the server's own registry if the server's own registry has leased worker ids to other servers.
-    pub leases_with: Option<String>,
 }
 
 /// The identity of a server's data directory, and of the state file in it.

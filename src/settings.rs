@@ -98,6 +98,9 @@ settings! {
     REGISTRY_TIMEOUT: i32 = 3_000, c"snowflake_ids.registry_timeout", Sighup, define_int(100..=3_600_000, MS),
         c"Sets the longest wait for the answer of a registry on another server.",
         c"If there are several registries, the next one is asked after a fifth of this time.";
+    REGISTRY_DOWN_TIMEOUT: i32 = 200, c"snowflake_ids.registry_down_timeout", Userset, define_int(1..=i32::MAX, MS),
+        c"Sets the longest time that a call waits for ids of a tag whose registry is known not to answer.",
+        c"Until the registry answers, calls fail soon, instead of each waiting for segment_wait_timeout.";
     MAX_DRIFT: i32 = 60_000, c"snowflake_ids.max_drift", Suset, define_int(0..=i32::MAX, MS),
         c"Sets how far ids may run ahead of the clock.",
         c"It limits how large a backward step of the clock is tolerated, and how far bursts of ids run ahead of the clock.";
@@ -268,6 +271,7 @@ durations! {
     lease_duration = from_secs(LEASE_DURATION);
     max_clock_skew = from_millis(MAX_CLOCK_SKEW);
     registry_timeout = from_millis(REGISTRY_TIMEOUT);
+    registry_down_timeout = from_millis(REGISTRY_DOWN_TIMEOUT);
     max_clock_jump = from_millis(MAX_CLOCK_JUMP);
     reserve = from_millis(RESERVE);
     clock_wait_timeout = from_millis(CLOCK_WAIT_TIMEOUT);

@@ -356,6 +356,9 @@ fn wait<T>(
         return Err(SegmentError::Within(TagText(*tag).shown()));
     }
     let _wait = CountedWait::begin(slot, slot_generation, timeout);
+    if slot.trouble() == Some(Trouble::Registry) {
+        timeout.shorten();
+    }
     let ask = || ask(slot, creates);
     let mut ticket = ask();
     let found = slot.answered.wait(Event::Refill, timeout.left(), || {

@@ -3,22 +3,27 @@
 use crate::pg::clock::uptime;
 use crate::settings;
 use snowflake_ids_core::process::locked::LockedError;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::time::Duration;
 
 /// The longest time that a call may wait in all, counted from its first wait.
 pub struct SegmentTimeout {
-    limit: Duration,
+    limit: Cell<Duration>,
     began: OnceCell<Duration>,
 }
 
 impl SegmentTimeout {
     pub fn new() -> Self {
-        Self { limit: settings::segment_wait_timeout(), began: OnceCell::new() }
+        Self { limit: Cell::new(settings::segment_wait_timeout()), began: OnceCell::new() }
     }
 
     pub fn limit(&self) -> Duration {
-        self.limit
+        self.limit.get()
+    }
+
+    /// Shortens the limit, because the registry is known not to answer.
+    pub fn shorten(&self) {
+        self.limit.set(self.limit().min(settings::registry_down_timeout()));
     }
 
     pub fn begin(&self) {
@@ -32,11 +37,11 @@ impl SegmentTimeout {
 
     /// Returns the time that the call may still wait. Begins the wait if it has not begun.
     pub fn left(&self) -> Duration {
-        self.limit.saturating_sub(self.waited())
+        self.limit().saturating_sub(self.waited())
     }
 
     pub fn locked(&self, table: &'static str) -> LockedError {
-        LockedError { table, limit: self.limit }
+        LockedError { table, limit: self.limit() }
     }
 
     pub fn has_begun(&self) -> bool {

@@ -42,6 +42,7 @@ impl Default for Builder {
             ("statement_timeout", "2min"),
             // Refills are late on a busy machine. Tests of calls that find no ids set a shorter limit.
             ("snowflake_ids.segment_wait_timeout", "1min"),
+            ("snowflake_ids.registry_down_timeout", "1min"),
         ];
         let settings = settings.map(|(name, value)| (name.into(), value.into())).into();
         Self {

@@ -55,6 +55,23 @@ fn a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back(
     ids::growing(&taken)
 }
 
+/// Calls do not each wait for a registry that is known to be down.
+fn calls_give_up_soon_once_the_registry_is_known_to_be_down(cluster: &mut Cluster) -> Result<()> {
+    let mut client = small_segments(cluster)?;
+    cluster.registry.stop(Shutdown::Fast)?;
+    refused_with(&mut client, "t", &[NAME])?;
+    client.becomes_true(
+        "select coalesce(trouble like 'registry:%', false) from snowflake_ids.segment_status where tag = 't'",
+    )?;
+    client.run("set snowflake_ids.registry_down_timeout = '100ms'")?;
+    wait_at_most(&mut client, TIMEOUT)?;
+    let error = client.error("select segment_nextval('t')")?;
+    ensure!(error.message().ends_with("within 100 ms"), "{error:?}");
+    cluster.registry.start_again()?;
+    wait::until(TIMEOUT, "an id", || Ok(client.query_one("select segment_nextval('t')", &[]).ok()))?;
+    Ok(())
+}
+
 /// No session calls while the registry is down. The node asks again by itself.
 fn buffers_are_filled_again_without_a_caller(cluster: &mut Cluster) -> Result<()> {
     let mut client = small_segments(cluster)?;
@@ -270,6 +287,7 @@ fn a_registry_is_away_and_comes_back() -> Result<()> {
         2,
         cases![
             a_stopped_registry_is_tried_again_less_and_less_often_until_it_is_back,
+            calls_give_up_soon_once_the_registry_is_known_to_be_down,
             buffers_are_filled_again_without_a_caller,
             an_idle_node_sees_that_its_registry_is_back,
             a_registry_that_refuses_is_quoted_and_mended_by_what_it_asks_for,

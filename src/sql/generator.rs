@@ -110,7 +110,7 @@ fn layout_status(
     } else if let Some(misfit) = misfit {
         misfit
     } else if let Some(obstacle) = issuer.obstacle_in(&layout, generator) {
-        obstacle
+        obstacle.reason
     } else if high_water_mark.is_some() {
         "ready".into()
     } else {

@@ -69,13 +69,8 @@ BEGIN
         WHERE s.state = 'in recovery'
         UNION ALL
         SELECT 'alarm', 'server', format('this server issues no snowflake ids: %s', s.state),
-            CASE WHEN s.state LIKE '%state%' OR s.state LIKE '%data directory%' THEN 'Do not delete the state file; find the cause, then call the function that '
-                    'the document names (docs/errors.md, "The state file").'
-                WHEN s.state LIKE '%lease%' OR s.state LIKE '%worker id%'
-                THEN 'See the server''s log for why the lease was not renewed (docs/operations.md, "Worker ids").'
-                WHEN s.state LIKE '%clock%' THEN 'Ids go on once the clock has caught up; there are ways out where it was ahead by '
-                    'mistake (docs/operations.md, "Clocks").'
-                ELSE 'Call snowflake_nextval(): the HINT of its error says what to do (docs/errors.md, "Snowflake ids").' END, NULL
+            coalesce(rtrim(snowflake_ids_internal.server_remedy(), '.'), 'Call snowflake_nextval(): the HINT of its error says what to do')
+                || ' (docs/errors.md, "Snowflake ids").', NULL
         WHERE s.state NOT IN ('ready', 'idle', 'in recovery')
             AND NOT lacks_lease
         UNION ALL
@@ -84,9 +79,12 @@ BEGIN
         WHERE s.clock_ahead > interval '0'
         UNION ALL
         -- The rows above already report a server that issues no ids.
-        SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' ELSE 'warning' END, 'clock',
+        SELECT CASE WHEN s.drift >= drift_limit THEN 'alarm' WHEN s.steps_back = 0 AND s.full_ticks = 0 THEN 'note' ELSE 'warning' END, 'clock',
             format('ids are %s ahead of the clock; from %s (max_drift) on, calls wait or fail', s.drift, drift_limit),
-            'Set the clock right if it was stepped back; else take ids more slowly (docs/operations.md, "Clocks").', NULL
+            CASE WHEN s.steps_back > 0 THEN 'Set the clock right; the ids'' lead shrinks as the clock goes on'
+                WHEN s.full_ticks > 0 THEN 'Take ids more slowly, or raise snowflake_ids.max_drift'
+                ELSE format('Do nothing: state_reset(), state_adopt(), a promotion or a crash began the ids ahead, and the clock catches up in %s',
+                    s.drift) END || ' (docs/operations.md, "Clocks").', NULL
         WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
         UNION ALL
         SELECT 'warning', 'clock', format('the clock was stepped in the last hour, %s times', sum(h.steps_back + h.steps_forward)),
@@ -120,8 +118,9 @@ BEGIN
             GROUP BY t.standing) AS c
             JOIN tags AS t ON t.number = c.first
         UNION ALL
-        SELECT 'warning', 'launcher', 'the launcher, which starts the workers that refill tags, does not run',
-            'Free a slot of max_worker_processes; the launcher restarts within a second (docs/operations.md, "Troubles").', NULL
+        SELECT 'alarm', 'launcher', 'the launcher does not run: calls for ids of tags fail once the buffers are empty',
+            'Raise max_worker_processes, and restart the server, if this row stays: after a crash the launcher returns within a '
+            'second (docs/operations.md, "Troubles").', NULL
         WHERE s.state <> 'in recovery' AND NOT snowflake_ids_internal.launcher_runs()
         UNION ALL
         SELECT 'warning', 'readers', format('process %s holds snowflake_safe_id() back by an open transaction', a.pid),

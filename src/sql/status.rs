@@ -9,6 +9,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::clock::{YEAR_MICROS, micros};
 use snowflake_ids_core::registry::citus;
+use snowflake_ids_core::server::issuer::Obstacle;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{Clock, Layout, Node, Position, Snapshot, UnixMicros};
 use std::sync::atomic::AtomicU64;
@@ -104,21 +105,27 @@ fn status() -> Result<
         },
         status.expiry().map(time::to_sql).transpose()?,
         status.expiry().and_then(|_| origin.or_else(|| status.registry().and_then(database::name))),
-        state(shared, &snapshot),
+        state(shared).map_or_else(str::to_owned, |obstacle| obstacle.reason),
     )))
 }
 
-/// Returns the text of the column `state`: `ready`, or the reason that no ids are issued.
-fn state(shared: &Shared, snapshot: &Snapshot) -> String {
+/// Returns the reason why this server issues no snowflake ids; if it can issue ids or is a standby, returns its state as an
+/// error.
+fn state(shared: &Shared) -> Result<Obstacle, &'static str> {
     if server::in_recovery() {
-        return "in recovery".into();
+        return Err("in recovery");
     }
-    let lease = || lease::trouble().map(|none| none.to_string());
     match issuer(shared).obstacle() {
-        Some(obstacle) => obstacle,
-        None if snapshot.limit > Position::ZERO => "ready".into(),
-        None => lease().unwrap_or_else(|| citus::IDLE.into()),
+        Some(obstacle) => Ok(obstacle),
+        None if shared.generator.limit() > Position::ZERO => Err("ready"),
+        None => lease::trouble().map(Obstacle::from).ok_or(citus::IDLE),
     }
+}
+
+/// Returns the remedy if this server issues no snowflake ids.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn server_remedy() -> Option<String> {
+    state(SHARED.get()?).ok().map(|obstacle| obstacle.remedy)
 }
 
 extension_sql!(
@@ -127,5 +134,5 @@ CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 ",
     name = "status_view",
-    requires = [status]
+    requires = [status, server_remedy]
 );

@@ -43,6 +43,10 @@ impl Drift {
     }
 }
 
+/// The remedy if the clock is behind the ids.
+pub const CATCH_UP: &str = "Check the server's clock. Ids continue once the clock has caught up. If the clock was ahead and is now \
+                            correct, set snowflake_ids.clock_rollback to switch, or set another snowflake_ids.worker_id.";
+
 /// Reason why a generator returned no positions.
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
@@ -59,11 +63,7 @@ pub enum GeneratorError {
     #[explain(detail = "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
               human(_0.ahead), human(_0.max_drift))]
     #[explain(hint = "{}", match _0.cause {
-        Cause::StepBack => {
-            "Check the server's clock. Ids continue once the clock has caught up. If the clock was ahead and \
-             is now correct, set snowflake_ids.clock_rollback to switch, or set another \
-             snowflake_ids.worker_id."
-        }
+        Cause::StepBack => CATCH_UP,
         Cause::Start => "Try again later, or raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift.",
         Cause::Demand => {
             "Raise snowflake_ids.clock_wait_timeout or snowflake_ids.max_drift, or use a layout with more \

@@ -12,20 +12,21 @@ mod slot_assignment;
 mod state_file;
 
 pub use crate::server::state::MAX_SLOTS;
-pub use error::{IssuerError, NoRoom, UNWRITABLE};
+pub use error::{IssuerError, NoRoom, Obstacle, UNWRITABLE};
 pub use host::{Cluster, Host, Settings, StateStore};
 pub use repair::{Accepted, Compared, Renewed};
 pub use shared::{Issuer, IssuerCounts, IssuerMemory, IssuerStatus};
 pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy, PositionSource, SlotRef};
 
 use crate::clock::UnixMicros;
-use crate::generator::drift::GeneratorError;
+use crate::generator::drift::{CATCH_UP, GeneratorError};
 use crate::generator::snowflake::Generator;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
 use counter::{Counter, Step, end, first};
+use error::{FREE_SPACE, SEE_LOG};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -306,21 +307,21 @@ impl<H: Host> Issuer<'_, H> {
         Ok(state.high_water_marks_of(layout).map_or_else(unknown, NodeHighWaterMarks::highest))
     }
 
-    /// Returns a short reason why the server's own layout can issue no ids. Returns None if no such reason is visible
-    /// without taking ids.
-    pub fn obstacle(&self) -> Option<String> {
+    /// Returns the reason why the server's own layout can issue no ids. Returns None if no such reason is visible without
+    /// taking ids.
+    pub fn obstacle(&self) -> Option<Obstacle> {
         self.obstacle_in(&self.shared.layout, &self.shared.generator)
     }
 
-    /// Returns a short reason why no ids of a layout can be issued; else None. `generator` is the layout's generator,
-    /// or the server's own generator if the layout has no slot.
-    pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<String> {
+    /// Returns the reason why no ids of a layout can be issued; else None. `generator` is the layout's generator, or the
+    /// server's own generator if the layout has no slot.
+    pub fn obstacle_in(&self, layout: &Layout, generator: &Generator) -> Option<Obstacle> {
         let (status, is_own) = (&self.shared.status, layout == &self.shared.layout);
         match self.next_position() {
-            Err(error) => Some(error.to_string()),
-            Ok(_) if status.unwritable.load(Relaxed) => Some(UNWRITABLE.into()),
+            Err(error) => Some(error.into()),
+            Ok(_) if status.unwritable.load(Relaxed) => Some(Obstacle::new(UNWRITABLE, FREE_SPACE)),
             Ok(_) if status.expiry().is_some_and(|expiry| expiry <= self.believed_now()) => {
-                Some("the lease of the worker id has ended".into())
+                Some(Obstacle::new("the lease of the worker id has ended", SEE_LOG))
             }
             Ok(next) if is_own => self.out_of_time(layout, next),
             Ok(_) if std::ptr::eq(generator, &raw const self.shared.generator) => {
@@ -330,13 +331,13 @@ impl<H: Host> Issuer<'_, H> {
         }
     }
 
-    fn out_of_time(&self, layout: &Layout, next: Position) -> Option<String> {
+    fn out_of_time(&self, layout: &Layout, next: Position) -> Option<Obstacle> {
         let now = self.believed_now();
         if let Err(error) = layout.tick(now) {
-            return Some(GeneratorError::from(error).to_string());
+            return Some(GeneratorError::from(error).into());
         }
         let too_far = next >= self.host.settings().rules.drift_end(layout, now);
-        too_far.then(|| "ids are further ahead of the clock than max_drift".into())
+        too_far.then(|| Obstacle::new("ids are further ahead of the clock than max_drift", CATCH_UP))
     }
 
     /// Returns the position that the server's own layout would issue next; 0 if no node issues.

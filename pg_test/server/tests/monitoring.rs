@@ -12,10 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The exit status and the output of `check_attention.sh` for a server.
-fn check(server: &Server, database: &str) -> Result<(i32, String)> {
+/// The exit status and the output of `check_attention.sh` for a role of a server.
+fn check(server: &Server, role: &str, database: &str) -> Result<(i32, String)> {
     let mut check = Command::new("../../monitoring/check_attention.sh");
-    check.args(["--host=127.0.0.1", "--username=postgres", &format!("--port={}", server.port())]);
+    check.args(["--host=127.0.0.1", &format!("--username={role}"), &format!("--port={}", server.port())]);
     let done = check.arg(format!("--dbname={database}")).output()?;
     Ok((done.status.code().context("a status")?, String::from_utf8(done.stdout)?))
 }
@@ -24,12 +24,18 @@ fn check(server: &Server, database: &str) -> Result<(i32, String)> {
 fn the_check_ends_with_what_needs_attention() -> Result<()> {
     let (server, mut client) = Server::builder().with_session()?;
     client.one::<i64>("select snowflake_nextval()")?;
-    ensure!(check(&server, "postgres")? == (0, "OK - nothing needs attention\n".to_owned()));
+    ensure!(check(&server, "postgres", "postgres")? == (0, "OK - nothing needs attention\n".to_owned()));
     client.run("select snowflake_ids.generator_create('short', '30/0/5/1 unit=1s epoch=1996-06-01')")?;
-    let (status, said) = check(&server, "postgres")?;
+    let (status, said) = check(&server, "postgres", "postgres")?;
     ensure!((1..=2).contains(&status) && said.contains("generator short"), "{status}: {said}");
-    let (status, said) = check(&server, "nowhere")?;
+    let (status, said) = check(&server, "postgres", "nowhere")?;
     ensure!(status == 3 && said.starts_with("UNKNOWN"), "{status}: {said}");
+    // A role that does not see all problems learns nothing from an empty view.
+    client.run("create role guest login; create role monitor login in role pg_monitor")?;
+    let (status, said) = check(&server, "guest", "postgres")?;
+    ensure!(status == 3 && said.starts_with("UNKNOWN - role guest"), "{status}: {said}");
+    let (status, said) = check(&server, "monitor", "postgres")?;
+    ensure!((1..=2).contains(&status) && said.contains("generator short"), "{status}: {said}");
     Ok(())
 }
 

@@ -83,7 +83,7 @@ type Fault = (&'static str, &'static [(&'static str, &'static str)], &'static st
 fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     next(&mut client)?;
-    let faults: [Fault; 14] = [
+    let faults: [Fault; 15] = [
         (
             "status",
             &[("state", "'the lease has ended'")],
@@ -91,7 +91,13 @@ fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
             "issues no snowflake ids: the lease has ended",
         ),
         ("status", &[("clock_ahead", "'3 hours'")], "alarm", "03:00:00 ahead, and is not followed"),
-        ("status", &[("drift", "'31 s'")], "warning", "ids are 00:00:31 ahead of the clock"),
+        ("status", &[("drift", "'31 s'")], "note", "ids are 00:00:31 ahead of the clock"),
+        (
+            "status",
+            &[("drift", "'31 s'"), ("steps_back", "1")],
+            "warning",
+            "ids are 00:00:31 ahead of the clock",
+        ),
         ("status", &[("drift", "'60 s'")], "alarm", "ids are 00:01:00 ahead of the clock"),
         ("status", &[("lease_expires_at", "now() + interval '8 hours'")], "warning", "ends in 08:00:00"),
         ("status", &[("lease_expires_at", "now() + interval '1 hour'")], "alarm", "ends in 01:00:00"),
@@ -226,7 +232,15 @@ fn a_damaged_state_file_comes_first_with_its_way_out() -> Result<()> {
     client.error("select snowflake_nextval()")?;
     let failed = "select (snowflake_ids.report() -> 'identity' ->> 'failed_calls')::bigint";
     assert_eq!(client.one::<i64>(failed)?, 1);
-    is_told(&mut client, "alarm", "issues no snowflake ids: the state file of snowflake_ids is damaged")
+    is_told(&mut client, "alarm", "issues no snowflake ids: the state file of snowflake_ids is damaged")?;
+    // The action is the HINT of the failing call. What a reset causes needs no action.
+    let action = "select action from snowflake_ids.attention";
+    ensure!(client.one::<String>(action)?.contains("SELECT snowflake_ids.state_reset() creates a new file"));
+    client.run("select snowflake_ids.state_reset()")?;
+    next(&mut client)?;
+    is_told(&mut client, "note", "ahead of the clock")?;
+    ensure!(client.one::<String>(action)?.starts_with("Do nothing: state_reset()"));
+    Ok(())
 }
 
 #[test]

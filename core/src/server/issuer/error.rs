@@ -21,10 +21,7 @@ pub enum IssuerError {
     Unreadable(#[source] io::Error),
     #[error("{UNWRITABLE}")]
     #[explain(kind_with = Kind::of_io(_0), detail = "\"{FILE}\" in the data directory: {0}.")]
-    #[explain(
-        hint = "Free disk space, or make the directory writable for the server's operating system account; ids are \
-                      then issued again."
-    )]
+    #[explain(hint = "{FREE_SPACE}")]
     Unwritable(#[source] io::Error),
     #[error("this server has no worker id yet")]
     #[explain(NotReady, detail = "A worker id must first be leased from the registry.")]
@@ -36,7 +33,7 @@ pub enum IssuerError {
     #[explain(
         NotReady,
         detail = "The worker id was leased until {expiry}, and the registry has not renewed the lease.",
-        hint = "See the server's log for the reason. To bridge longer outages of the registry, raise snowflake_ids.lease_duration."
+        hint = "{SEE_LOG}"
     )]
     LeaseEnded { worker_id: u32, expiry: UnixMicros },
     #[error(transparent)]
@@ -106,6 +103,33 @@ impl NoRoom {
         fitting.join(", ")
     }
 }
+
+/// A reason why no ids of a layout can be issued, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The reason, in a few words.
+    pub reason: String,
+    /// The remedy, in whole sentences: the HINT of a call that fails.
+    pub remedy: String,
+}
+
+impl Obstacle {
+    pub(super) fn new(reason: &str, remedy: &str) -> Self {
+        Self { reason: reason.to_owned(), remedy: remedy.to_owned() }
+    }
+}
+
+impl<E: Explain> From<E> for Obstacle {
+    fn from(error: E) -> Self {
+        Self { reason: error.to_string(), remedy: error.hint().unwrap_or_default() }
+    }
+}
+
+pub(super) const FREE_SPACE: &str = "Free disk space, or make the directory writable for the server's operating system account; ids \
+                                     are then issued again.";
+
+pub(super) const SEE_LOG: &str = "See the server's log for the reason. To bridge longer outages of the registry, raise \
+                                  snowflake_ids.lease_duration.";
 
 /// The error message if the state file cannot be written.
 pub const UNWRITABLE: &str = "could not write the state file of snowflake_ids";

@@ -193,6 +193,7 @@ pub const CALLS: &[(&str, Call)] = &[
     ("snowflake_ids_internal.lock_to_read(oid)", Reads("snowflake_ids_internal.lock_to_read(own)")),
     ("snowflake_ids_internal.page_of(text)", Reads("snowflake_ids_internal.page_of('{}')")),
     ("snowflake_ids_internal.presets()", Reads("snowflake_ids_internal.presets()")),
+    ("snowflake_ids_internal.server_remedy()", Reads("snowflake_ids_internal.server_remedy()")),
     ("snowflake_ids_internal.progress_end(text)", Reads("snowflake_ids_internal.progress_end('audit')")),
     (
         "snowflake_ids_internal.progress_enter(text,oid,text)",

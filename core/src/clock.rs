@@ -58,6 +58,12 @@ impl UnixMicros {
         self.plus_micros(micros(time))
     }
 
+    /// Subtracts a duration from the instant. The result is capped at the smallest instant.
+    #[must_use]
+    pub fn minus(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub_unsigned(micros(time)))
+    }
+
     /// Returns the time since another instant; zero if the other instant is not earlier.
     pub const fn since(self, earlier: Self) -> Duration {
         let passed = self.0.saturating_sub(earlier.0);

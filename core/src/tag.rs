@@ -6,6 +6,7 @@ pub mod definition;
 pub mod directory;
 pub mod high_water_marks;
 pub mod privilege;
+pub mod rate;
 pub mod request_bitmap;
 pub mod reservation;
 pub mod segment;

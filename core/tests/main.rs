@@ -41,6 +41,7 @@ mod page;
 mod privilege;
 mod progress;
 mod props;
+mod rate;
 mod refill_locks;
 #[cfg(feature = "guards")]
 mod registries;

@@ -6,6 +6,7 @@ mod leases;
 mod pool;
 mod samples;
 
+use crate::pg::clock::uptime;
 use crate::pg::process::{self, Sleep};
 use crate::pg::wait::Event;
 use crate::pg::{database, server};
@@ -88,5 +89,6 @@ impl Launcher {
         let dropped = registries::databases().into_iter().filter(|database| !database::may_exist(*database));
         dropped.for_each(registries::forget);
         slot::forget_dropped_databases(self.segments, database::may_exist);
+        self.segments.slots.iter().for_each(|slot| slot.note(uptime()));
     }
 }

@@ -295,7 +295,9 @@ COMMENT ON COLUMN snowflake_ids.segment_status.refills IS 'the number of segment
 COMMENT ON COLUMN snowflake_ids.segment_status.last_refill IS 'the duration of the last refill';
 COMMENT ON COLUMN snowflake_ids.segment_status.waits IS 'the number of calls that found no ids, and waited';
 COMMENT ON COLUMN snowflake_ids.segment_status.longest_wait IS 'the longest time that a call waited';
-COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids will be used up, at the pace since the tag was first used';
+COMMENT ON COLUMN snowflake_ids.segment_status.failing_since IS 'the time since which refills fail, or no id of the tag is left';
+COMMENT ON COLUMN snowflake_ids.segment_status.remedy IS 'what to do against the trouble of a tag of this database';
+COMMENT ON COLUMN snowflake_ids.segment_status.exhausted_at IS 'the time at which the tag''s ids will be used up, at the rate of the last hour';
 COMMENT ON COLUMN snowflake_ids.segment_status.trouble IS 'the reason why refills fail now; null if they succeed';
 
 COMMENT ON COLUMN snowflake_ids.series_status.name IS 'the name of the series';

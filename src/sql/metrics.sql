@@ -102,7 +102,7 @@ COMMENT ON COLUMN snowflake_ids.metric_tag.buffered_ids IS 'Ids that are left in
 COMMENT ON COLUMN snowflake_ids.metric_tag.buffers_used_ratio IS 'The used share of the ids in both buffers, 0 to 1.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.step_ids IS 'How many ids the next segment has.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_ids IS 'Ids left up to max_value; null for a tag with a reset.';
-COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'The time until max_value is reached, at the pace since the tag was first used.';
+COMMENT ON COLUMN snowflake_ids.metric_tag.remaining_seconds IS 'The time until max_value is reached, at the rate of the last hour.';
 COMMENT ON COLUMN snowflake_ids.metric_tag.trouble IS '1 while refills fail; the reason is in segment_status.';
 
 CREATE VIEW snowflake_ids.metric_generator AS

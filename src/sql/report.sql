@@ -99,19 +99,22 @@ BEGIN
         UNION ALL
         SELECT 'alarm', format('registry %s', f.server),
             concat_ws('; ', 'the registry does not answer' || coalesce(': ' || f.error, ''), w.what),
-            'Restart or reconnect the registry: ids are issued until the buffers and the lease are used up (docs/registry.md, "What happens when").',
+            'Restart or reconnect the registry' || CASE WHEN w.what IS NULL THEN ': ids are issued until the buffers and the lease are used up'
+                ELSE '' END || ' (docs/registry.md, "What happens when").',
             f.last_answer
         FROM failing AS f, follows AS w
         UNION ALL
         SELECT CASE WHEN t.standing IN ('without ids', 'ends soon') THEN 'alarm' ELSE 'warning' END,
             format('tag %s', t.tag ->> 'tag'),
-            CASE t.standing WHEN 'without ids' THEN 'the tag is without ids, and refills fail: ' || (t.tag ->> 'trouble')
-                WHEN 'refills fail' THEN 'refills fail: ' || (t.tag ->> 'trouble')
-                ELSE format('the tag is used up at %s, at the pace since its first use',
+            CASE WHEN t.tag ->> 'trouble' = 'used up' THEN 'no number of the tag is left, and calls fail'
+                WHEN t.standing = 'without ids' THEN 'the tag is without ids, and refills fail: ' || (t.tag ->> 'trouble')
+                WHEN t.standing = 'refills fail' THEN 'refills fail: ' || (t.tag ->> 'trouble')
+                ELSE format('the tag is used up at %s, at the pace of the last hour',
                     date_trunc('second', (t.tag ->> 'exhausted_at')::timestamptz)) END
                 || CASE WHEN c.more > 0 THEN format(' (%s more tags)', c.more) ELSE '' END,
             CASE WHEN t.standing LIKE 'ends%' THEN 'Raise max_value, or begin a new tag (docs/operations.md, "Troubles").'
-                ELSE 'Do what the column trouble of segment_status asks for (docs/operations.md, "Troubles").' END, NULL
+                ELSE coalesce(rtrim(t.tag ->> 'remedy', '.'), format('Query snowflake_ids.attention in database %s', t.tag ->> 'database'))
+                    || ' (docs/operations.md, "Troubles").' END, (t.tag ->> 'failing_since')::timestamptz
         FROM (SELECT t.standing, min(t.number) AS first, count(*) - 1 AS more FROM tags AS t
             WHERE t.standing IN ('without ids', 'refills fail', 'ends soon', 'ends this year')
                 AND NOT (t.tag ->> 'trouble' LIKE 'registry:%' AND EXISTS (SELECT FROM failing)) IS TRUE

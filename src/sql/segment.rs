@@ -7,26 +7,26 @@ use crate::pg::encoding::{self, to_utf8};
 use crate::pg::report::{bad_argument, new_report, not_utf8, raise, report, spi};
 use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
-use crate::pg::{cluster, extension, random, time};
+use crate::pg::{cluster, extension, random, server, time};
 use crate::shared::segments::SEGMENTS;
 use crate::shared::slot::Slot;
 use crate::sql::generate::checked_count;
 use crate::store::tables::SEGMENT;
 use crate::store::tag as store;
-use crate::tag::error::SegmentError;
+use crate::tag::error::{SegmentError, no_refill};
 use crate::tag::transaction_tags::{self, Change};
 use crate::tag::{self, privilege, slot};
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated};
-use snowflake_ids_core::Clock;
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
-use snowflake_ids_core::tag::definition::{Definition, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES, forecast};
+use snowflake_ids_core::tag::definition::{Definition, Exhausted, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::may_lag;
 use snowflake_ids_core::tag::segment::BufferState;
 use snowflake_ids_core::tag::slot::Trouble;
+use snowflake_ids_core::{Clock, Explain};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -278,6 +278,8 @@ fn segment_slots() -> Result<
             name!(longest_wait, Option<Interval>),
             name!(exhausted_at, Option<TimestampWithTimeZone>),
             name!(trouble, Option<String>),
+            name!(failing_since, Option<TimestampWithTimeZone>),
+            name!(remedy, Option<String>),
         ),
     >,
     ErrorReport,
@@ -305,7 +307,9 @@ fn segment_slots() -> Result<
             counts.waits.cast_signed(),
             interval(slot.longest_wait.load(Relaxed))?,
             exhausted_at(slot, buffer_states.left())?,
-            slot.trouble().map(shown),
+            trouble(slot),
+            slot.failed_for(uptime()).map(|time| time::to_sql(SystemClock.now().minus(time))).transpose()?,
+            (key.database == server::database()).then(|| remedy(slot, &key.tag)).flatten(),
         ));
     }
     Ok(TableIterator::new(rows))
@@ -320,14 +324,24 @@ fn interval(micros: u64) -> Result<Option<Interval>, ErrorReport> {
     Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
 }
 
-/// Returns the time at which the tag's ids run out, at the average rate since its first use. Null for tags that restart
-/// each period.
+/// Returns the time at which the tag's ids run out, at the rate of the last hour. Null for tags that restart each period.
 fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     let dated = slot.segment.buffer_states().is_dated();
-    let issued = slot.counts_in_all().issued;
-    let ahead = slot.row_left.load(Relaxed).saturating_add(left);
-    let lasts = slot.age(uptime()).and_then(|age| forecast(ahead, issued, age)).filter(|_| !dated);
+    let lasts = slot.lasts(slot.row_left.load(Relaxed).saturating_add(left)).filter(|_| !dated);
     lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
+}
+
+/// Returns the reason why a tag gets no ids; None if the last refill succeeded.
+fn trouble(slot: &Slot) -> Option<String> {
+    if slot.is_used_up() { Some("used up".into()) } else { slot.trouble().map(shown) }
+}
+
+/// Returns the HINT of a call that gets no id of a tag of this database.
+fn remedy(slot: &Slot, tag: &Tag) -> Option<String> {
+    if slot.is_used_up() {
+        return Exhausted { max_value: slot.max_value.load(Relaxed) }.hint();
+    }
+    slot.trouble().map(|trouble| no_refill(&TagText(*tag).shown(), Some(trouble)).1)
 }
 
 fn shown(trouble: Trouble) -> String {

@@ -494,13 +494,13 @@ SELECT current_database() AS database, coalesce(s.tag::text, slot.tag) AS tag, s
        coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
        coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble,
        slot.remaining_ids, make_interval(secs => coalesce(slot.refill_seconds, 0)) AS refill_time,
-       make_interval(secs => coalesce(slot.wait_seconds, 0)) AS wait_time, slot.stats_reset
+       make_interval(secs => coalesce(slot.wait_seconds, 0)) AS wait_time, slot.stats_reset, slot.failing_since, slot.remedy
 FROM snowflake_ids.segment AS s FULL JOIN own AS slot ON slot.tag = s.tag
 WHERE snowflake_ids.has_segment_privilege(coalesce(s.tag, slot.tag), 'SELECT')
 UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble, remaining_ids, make_interval(secs => refill_seconds),
-       make_interval(secs => wait_seconds), stats_reset
+       make_interval(secs => wait_seconds), stats_reset, failing_since, remedy
 FROM slots
 WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and their counts since the server started';

@@ -175,7 +175,7 @@ fn wanted(action: Action) -> &'static str {
 }
 
 /// Returns the obstacle to a refill as an error's detail and hint.
-fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
+pub fn no_refill(tag: &str, trouble: Option<Trouble>) -> (String, String) {
     let fixed = |detail: &str, hint: &str| (detail.to_owned(), hint.to_owned());
     match trouble {
         // With a registry, the locked row is in the registry's database.

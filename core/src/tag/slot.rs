@@ -5,6 +5,8 @@
 
 use crate::clock::{UnixMicros, micros};
 use crate::tag::counts::{CountsCell, TagCounts};
+use crate::tag::definition::forecast;
+use crate::tag::rate::{HALF_HOUR, Rate};
 use crate::tag::reservation::Reserved;
 use crate::tag::segment::{BufferStates, Segment};
 use crate::tag::step::{Pace, SlowStart};
@@ -62,10 +64,12 @@ pub struct SlotState {
     pub row_left: AtomicU64,
     /// The row's largest id.
     pub max_value: AtomicI64,
-    /// The instants of the last reservation, the first reservation and the last wait, in microseconds; 0 for never.
+    /// The instants of the last reservation and the last wait, and the instant since which refills fail, in microseconds; 0
+    /// for never.
     reserved_at: AtomicU64,
-    since: AtomicU64,
     waited_at: AtomicU64,
+    failed_at: AtomicU64,
+    rate: Rate,
     /// The duration of the last refill, in microseconds.
     pub last_refill: AtomicU64,
     /// The longest wait of a call, in microseconds.
@@ -114,8 +118,8 @@ impl SlotState {
             &self.pace,
             &self.row_left,
             &self.reserved_at,
-            &self.since,
             &self.waited_at,
+            &self.failed_at,
             &self.last_refill,
             &self.longest_wait,
             &self.published,
@@ -128,6 +132,7 @@ impl SlotState {
         for cell in cells {
             cell.store(0, Relaxed);
         }
+        self.rate.clear();
         self.before.set(TagCounts::default());
         self.reset_at.store(now.0, Relaxed);
         counts
@@ -153,8 +158,6 @@ impl SlotState {
         self.last_refill.store(instant(took), Relaxed);
         self.refill_time.fetch_add(instant(took), Relaxed);
         self.reserved_at.store(instant(uptime), Relaxed);
-        // Only the first reservation sets `since`.
-        let _ = self.since.compare_exchange(0, instant(uptime), Relaxed, Relaxed);
         self.version.store(reserved.version, Relaxed);
         self.row_left.store(reserved.left, Relaxed);
         self.max_value.store(reserved.max_value, Relaxed);
@@ -202,9 +205,34 @@ impl SlotState {
         self.cut_short.load(Relaxed)
     }
 
-    /// Returns the time since the first reservation; None before the first reservation.
-    pub fn age(&self, uptime: Duration) -> Option<Duration> {
-        time_since(&self.since, uptime)
+    /// Notes since when refills fail, and every half hour how many ids were taken. Only the launcher calls this function.
+    pub fn note(&self, uptime: Duration) {
+        if self.trouble().is_none() && !self.is_used_up() {
+            self.failed_at.store(0, Relaxed);
+        } else if self.failed_at.load(Relaxed) == 0 {
+            self.failed_at.store(instant(uptime), Relaxed);
+        }
+        if !self.is_unused() && self.rate.is_due(uptime) {
+            self.rate.note(self.counts_in_all().issued, uptime);
+        }
+    }
+
+    /// Returns true if the tag had no number left at the last refill, and has none in the buffers.
+    pub fn is_used_up(&self) -> bool {
+        let buffers = self.segment.buffer_states();
+        // Clearing the buffers may mean that the tag has numbers again.
+        let may_have_more = self.is_unused() || self.was_cut_short() || buffers.is_dated();
+        !may_have_more && buffers.left() == 0 && self.row_left.load(Relaxed) == 0
+    }
+
+    /// Returns the time for which `left` ids last at the rate of the last hour.
+    pub fn lasts(&self, left: u64) -> Option<Duration> {
+        forecast(left, self.rate.in_half_hour()?, HALF_HOUR)
+    }
+
+    /// Returns the time for which refills have failed, or the tag has been used up; None if neither was noted.
+    pub fn failed_for(&self, uptime: Duration) -> Option<Duration> {
+        time_since(&self.failed_at, uptime)
     }
 
     /// Returns the time since a call last had to wait; None if no call has waited.

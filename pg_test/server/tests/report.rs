@@ -156,6 +156,26 @@ fn each_fault_is_told_by_itself(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
+/// A load makes no forecast, and a tag without a number says so, since when, and what to do.
+fn a_tag_is_used_up_only_when_it_is(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
+    client.run("select snowflake_ids.segment_create('small', max_value => 32000)")?;
+    client.run("select count(segment_nextval('small')) from generate_series(1, 31999)")?;
+    assert_eq!(attention(&mut client)?, []);
+    client.run("select segment_nextval('small')")?;
+    client.fails("select segment_nextval('small')", &SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED)?;
+    client.becomes_true(
+        "select problem = 'no number of the tag is left, and calls fail' and coalesce(since <= now(), false)
+             and action like 'Raise max_value with snowflake_ids.segment_alter (docs/%'
+         from snowflake_ids.attention where subject = 'tag small'",
+    )?;
+    client.run(
+        "select snowflake_ids.segment_alter('small', max_value => 40000); select segment_nextval('small')",
+    )?;
+    assert_eq!(attention(&mut client)?, []);
+    client.run("select snowflake_ids.segment_drop('small')")
+}
+
 fn whoever_may_not_read_a_view_gets_no_page(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run("create role guest")?;
@@ -342,6 +362,7 @@ fn the_report_and_the_page() -> Result<()> {
     Server::builder().set("cluster_name", "shop_1").cases(cases![
         a_quiet_server_is_well_and_says_what_it_has,
         each_fault_is_told_by_itself,
+        a_tag_is_used_up_only_when_it_is,
         whoever_may_not_read_a_view_gets_no_page,
         restricted_tags_show_to_those_who_may_see_them,
         names_are_text_in_every_encoding,

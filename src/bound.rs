@@ -10,11 +10,11 @@ pub mod error;
 
 use crate::named;
 use crate::pg::per_process::PerProcess;
-use crate::pg::role;
 use crate::pg::sequence::{self, SequenceTerms, SequenceUse};
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
 use crate::pg::transaction;
+use crate::pg::{role, server};
 use crate::snowflake;
 use crate::store::bound::Binding;
 use crate::store::tables::SEGMENT;
@@ -56,10 +56,12 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
         used(Last::Unbound);
         return Ok(sequence::nextval(sequence, !is_identity));
     };
-    if !is_identity {
-        check(sequence, SequenceUse::Next)?;
+    if !is_identity && !cache::allows_next(sequence) {
+        return Err(SequenceError::Denied(sequence::name(sequence)));
     }
-    transaction::refuse_change(c"nextval()");
+    if !server::is_writable() {
+        transaction::refuse_change(c"nextval()");
+    }
     // A sequence without terms was dropped, but its binding still exists. The server's function reports the error.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     confirm(sequence);

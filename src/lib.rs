@@ -44,7 +44,10 @@ pub extern "C-unwind" fn _PG_init() {
         begin: process::saved_ranges::restore_high_water_marks,
         end: process::saved_ranges::save,
     });
-    pg::redirect::redirect_calls(bound::cache::targets_at_once);
+    pg::redirect::redirect_calls(pg::redirect::Redirect {
+        is_known: bound::cache::is_known,
+        targets: bound::cache::targets_at_once,
+    });
     pg::inline::keep_out(bound::cache::is_redirecting);
     open_transaction::watch();
     pg::foreign::assign_xids();

@@ -185,6 +185,84 @@ INSERT INTO child (note) VALUES ('one'), ('two');
 SELECT max(id) = lastval() AS last FROM child;
 INSERT INTO grandchild (note) VALUES ('three') RETURNING id = lastval() AS last, id = currval('parent_id_seq') AS current;
 
+-- What a session remembers of a sequence ends with a change of it: rights, memberships, terms, a binding that is rolled back.
+CREATE ROLE members;
+CREATE SEQUENCE watched;
+SELECT snowflake_ids.bind_sequence('watched', 'segment', 'watched');
+GRANT USAGE ON SEQUENCE watched TO members;
+GRANT members TO tenant;
+SET ROLE tenant;
+SELECT nextval('watched'), nextval('watched');
+RESET ROLE;
+REVOKE members FROM tenant;
+SET ROLE tenant;
+SELECT nextval('watched');
+\echo :LAST_ERROR_SQLSTATE
+RESET ROLE;
+GRANT USAGE ON SEQUENCE watched TO tenant;
+SELECT nextval('watched');
+SET ROLE tenant;
+SELECT nextval('watched');
+RESET ROLE;
+REVOKE USAGE ON SEQUENCE watched FROM tenant;
+SELECT nextval('watched');
+SET ROLE tenant;
+SELECT nextval('watched');
+\echo :LAST_ERROR_SQLSTATE
+RESET ROLE;
+ALTER SEQUENCE watched INCREMENT BY 5;
+SELECT nextval('watched') - nextval('watched') AS blocks;
+ALTER SEQUENCE watched INCREMENT BY 1;
+-- The lock lasts until the end of the transaction, also after a rollback of the part that took it.
+PREPARE locks AS SELECT mode FROM pg_locks WHERE relation = 'watched'::regclass AND pid = pg_backend_pid();
+BEGIN;
+SAVEPOINT one;
+SELECT nextval('watched') > 0 AS first;
+ROLLBACK TO one;
+EXECUTE locks;
+COMMIT;
+EXECUTE locks;
+BEGIN;
+SELECT nextval('watched') > 0 AS second;
+EXECUTE locks;
+SELECT snowflake_ids.unbind_sequence('watched');
+SELECT nextval('watched') + 1 = segment_nextval('watched') AS of_the_tag;
+ROLLBACK;
+BEGIN;
+SAVEPOINT one;
+SELECT snowflake_ids.unbind_sequence('watched');
+SELECT nextval('watched') \g /dev/null
+ROLLBACK TO one;
+SELECT nextval('watched') + 1 = segment_nextval('watched') AS of_the_tag;
+COMMIT;
+-- The first statement of a session finds out that there are bound sequences. Otherwise each of these statements fails.
+CREATE FUNCTION next_watched(a int, b int) RETURNS bigint LANGUAGE sql AS 'SELECT nextval(''public.watched'')';
+CREATE OPERATOR +# (LEFTARG = int, RIGHTARG = int, FUNCTION = next_watched);
+CREATE TABLE watching (id bigint DEFAULT nextval('watched'), of_id bigserial, number bigint GENERATED ALWAYS AS IDENTITY);
+SELECT snowflake_ids.attach('watching', 'of_id'), snowflake_ids.bind_sequence('watching_number_seq', 'segment', 'watched');
+\c -
+SELECT nextval('watched') > 0 AS given;
+\c -
+SELECT 1 +# 2 > 0 AS given;
+\c -
+SELECT (SELECT next_watched(1, 2) > 0) AS given;
+\c -
+SELECT n > 0 AS given FROM next_watched(1, 2) AS n;
+\c -
+WITH n AS (SELECT CASE WHEN true THEN nextval('watched') END AS n) SELECT n > 0 AS given FROM n;
+\c -
+INSERT INTO watching VALUES (DEFAULT, DEFAULT), (DEFAULT, 7) RETURNING id > 0 AS given, number > 0 AS given;
+\c -
+INSERT INTO watching (id) VALUES (7) RETURNING of_id = currval('watching_of_id_seq') AS recorded;
+\c -
+SELECT 1 AS plain;
+SELECT nextval('watched') > 0 AS given;
+DROP TABLE watching;
+DROP OPERATOR +# (int, int);
+DROP FUNCTION next_watched(int, int);
+DROP SEQUENCE watched;
+DROP ROLE members;
+
 DROP TABLE parted, parent, child, grandchild, keyed, numbered, widened, bystander, mine;
 DROP SEQUENCE short, second_short, inner_counter;
 SET client_min_messages = warning;

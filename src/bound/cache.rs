@@ -12,9 +12,10 @@ use crate::pg::catalog::{Source, Unseen};
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::Wait;
 use crate::pg::redirect::Targets;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{self, Relation};
 use crate::pg::report::{new_report, raise};
-use crate::pg::{sequence, server};
+use crate::pg::sequence::{self, SequenceUse};
+use crate::pg::{relcache, role, server, transaction};
 use crate::shared::bindings;
 use crate::store::bound::{self as store, Binding, Bound};
 use crate::store::tables::SEQUENCE_BINDING;
@@ -23,6 +24,7 @@ use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
 use std::cell::{Cell, RefCell};
+use std::hash::Hash;
 
 /// The answer to the question whether the database has bound sequences.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,17 +42,27 @@ struct CachedSequences {
     changes: Option<u64>,
     any: AnyBound,
     targets: Option<Targets>,
-    /// The rows of sequences that were looked up; None for a sequence without a row.
-    rows: FxHashMap<u32, Option<Bound>>,
-    owned: FxHashMap<u32, Vec<(i16, Oid)>>,
+    /// The sequences that were looked up.
+    sequences: FxHashMap<u32, CachedSequence>,
+    /// The sequences of columns that were looked up, each with the number of changed relations until then.
+    columns: FxHashMap<(u32, i16), (u64, Option<Oid>)>,
 }
 
-/// The most entries of `rows`, and the most entries of `owned`. A full map is emptied before another entry is added.
+struct CachedSequence {
+    /// The sequence's row; None if it has no row.
+    row: Option<Bound>,
+    /// The transaction that locked the sequence last.
+    locked_by: Cell<Option<u32>>,
+    /// The role that passed the check of its rights to nextval, and the number of changes of rights until then.
+    permit: Cell<Option<(Oid, u64)>>,
+}
+
+/// The most entries of `sequences`, and the most entries of `columns`. A full map is emptied before another entry is added.
 const MOST_KEPT: usize = 4_096;
 
 static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
 static ANY: PerProcess<Cell<Option<AnyBound>>> = PerProcess::new(Cell::new(None));
-/// True if the planner hook redirected calls of the last planned statement to this extension.
+/// True if the planner hook redirected calls to this extension when it last needed to know.
 static REDIRECTS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static FORGOTTEN: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
@@ -67,6 +79,11 @@ static OWN: PerProcess<Cell<OwnChange>> = PerProcess::new(Cell::new(OwnChange::N
 /// True while this process changes the table only in ways that leave other sessions' cached results valid.
 static TIDIES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
+/// Returns whether [`targets_at_once`] reads no table. Calls no server function.
+pub fn is_known() -> bool {
+    ANY.get().is_some()
+}
+
 /// Returns the functions that calls are redirected to; None if no sequence of this database is bound. Waits for no lock,
 /// because this function runs for each planned statement. Needs a transaction.
 #[inline]
@@ -77,9 +94,11 @@ pub fn targets_at_once() -> Option<Targets> {
     targets
 }
 
-/// Returns whether calls in the statement that is being planned are redirected. Calls no server function.
-pub fn is_redirecting() -> bool {
-    REDIRECTS.get()
+/// Returns whether calls in the statement that is being planned are redirected, if there may be any, and whether the function
+/// could be in the way: it is none of the functions to redirect to. Calls no server function.
+pub fn is_redirecting(function: Oid) -> bool {
+    let is_ours = |cached: &CachedSequences| cached.targets.is_some_and(|targets| targets.has(function));
+    REDIRECTS.get() && !CACHE.borrow().as_ref().is_some_and(is_ours)
 }
 
 /// Returns whether any sequence is bound. Needs a transaction.
@@ -96,29 +115,35 @@ pub fn bound() -> Vec<Oid> {
     if any() == AnyBound::None { Vec::new() } else { store::all() }
 }
 
-/// Returns the bound sequence that a column owns or that the column's identity uses. Does not wait for locks. Needs a
+/// Returns the bound sequence that a column owns or that the column's identity uses. If there is none, returns the sequence of the
+/// parent table's column with the same name, because a partition inherits its parent's default. Does not wait for locks. Needs a
 /// transaction.
 pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
-    let owned = owned_by(table);
-    let rows = owned.into_iter().filter(|(of, _)| *of == column);
-    let rows: Vec<_> = rows.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
+    let (key, changes) = ((table.to_u32(), column), relcache::changes());
+    let is_current = |(as_of, sequence): &(u64, Option<Oid>)| (*as_of == changes).then_some(*sequence);
+    if let Some(found) = CACHE.borrow().as_ref().and_then(|known| is_current(known.columns.get(&key)?)) {
+        return found;
+    }
+    let forgotten = FORGOTTEN.get();
+    // The list keeps visited columns, because several inheritance paths may lead to the same parent table.
+    let mut columns = vec![(table, column)];
+    let (mut next, mut found) = (0, None);
+    while let Some(&(table, column)) = columns.get(next).filter(|_| found.is_none()) {
+        found = owned_by(table, column);
+        let above = relation::columns_above(table, column).into_iter();
+        columns.extend(above.filter(|above| !columns.contains(above)).collect::<Vec<_>>());
+        next += 1;
+    }
+    keep(forgotten, key, (changes, found), |known| &mut known.columns);
+    found
+}
+
+fn owned_by(table: Oid, column: i16) -> Option<Oid> {
+    let owned = sequence::owned_by(table).into_iter().filter(|(of, _)| *of == column);
+    let rows: Vec<_> = owned.map(|(_, sequence)| (sequence, row_at_once(sequence))).collect();
     let bound = rows.iter().find(|(_, row)| matches!(row, Ok(Some(_))));
     // A sequence whose row could not be read is returned too; [`super::recorded_of_column`] checks that sequence again.
     bound.or_else(|| rows.iter().find(|(_, row)| row.is_err())).map(|(sequence, _)| *sequence)
-}
-
-fn owned_by(table: Oid) -> Vec<(i16, Oid)> {
-    let is_known = |known: &CachedSequences| known.owned.get(&table.to_u32()).cloned();
-    if any() == AnyBound::None {
-        return Vec::new();
-    }
-    let known = CACHE.borrow().as_ref().and_then(is_known);
-    known.unwrap_or_else(|| {
-        let forgotten = FORGOTTEN.get();
-        let owned = sequence::owned_by(table);
-        keep(forgotten, table, owned.clone(), |known| &mut known.owned);
-        owned
-    })
 }
 
 /// Returns the tag or generator that a sequence is bound to; None if the sequence is not bound. If the sequence is not cached
@@ -152,9 +177,32 @@ fn believed(sequence: Oid, row: Bound) -> Option<Binding> {
 /// Returns the tag or generator of a sequence that a call of nextval, currval or setval names; None if the sequence is not
 /// bound. Locks a bound sequence, so that its binding stays until the transaction ends.
 pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
-    called_binding_of(sequence)?;
+    let found = called_binding_of(sequence);
+    let this = Some(transaction::number());
+    if found.is_none() || of_cached(sequence, |cached| cached.locked_by.get()).flatten() == this {
+        return found;
+    }
     sequence::lock(sequence);
-    called_binding_of(sequence)
+    let found = called_binding_of(sequence);
+    of_cached(sequence, |cached| cached.locked_by.set(this));
+    found
+}
+
+/// Returns whether the current role may call nextval of a sequence. Needs a transaction.
+pub fn allows_next(sequence: Oid) -> bool {
+    role::watch();
+    // The number is read before the check. If a right changes during the check, the next call checks again.
+    let permit = Some((role::current(), role::changes().wrapping_add(relcache::changes())));
+    if of_cached(sequence, |cached| cached.permit.get()).flatten() == permit {
+        return true;
+    }
+    let allowed = sequence::allows(sequence, SequenceUse::Next);
+    of_cached(sequence, |cached| cached.permit.set(permit.filter(|_| allowed)));
+    allowed
+}
+
+fn of_cached<T>(sequence: Oid, work: impl FnOnce(&CachedSequence) -> T) -> Option<T> {
+    CACHE.borrow().as_ref()?.sequences.get(&sequence.to_u32()).map(work)
 }
 
 /// Returns whether a sequence stands at its end (its maximum), as a bound sequence does. A sequence gets to its end by
@@ -174,13 +222,15 @@ pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
     if any() == AnyBound::None {
         return Ok(None);
     }
-    if let Some(row) = CACHE.borrow().as_ref().and_then(|known| known.rows.get(&sequence.to_u32())) {
-        return Ok(row.clone());
+    if let Some(row) = of_cached(sequence, |cached| cached.row.clone()) {
+        return Ok(row);
     }
     let forgotten = FORGOTTEN.get();
     match store::of_sequence(sequence, Wait::No) {
         Ok(row) => {
-            keep(forgotten, sequence, row.clone(), |known| &mut known.rows);
+            let (locked_by, permit) = (Cell::new(None), Cell::new(None));
+            let cached = CachedSequence { row: row.clone(), locked_by, permit };
+            keep(forgotten, sequence.to_u32(), cached, |known| &mut known.sequences);
             Ok(row)
         }
         Err(Unseen::NoTable) => Ok(None),
@@ -190,11 +240,11 @@ pub fn row_at_once(sequence: Oid) -> Result<Option<Bound>, Locked> {
 
 /// Caches a result. Drops the result if the cache was invalidated since `forgotten` was read, or if the table could not be
 /// read.
-fn keep<V>(
+fn keep<K: Eq + Hash, V>(
     forgotten: u64,
-    of: Oid,
+    of: K,
     value: V,
-    kept: impl FnOnce(&mut CachedSequences) -> &mut FxHashMap<u32, V>,
+    kept: impl FnOnce(&mut CachedSequences) -> &mut FxHashMap<K, V>,
 ) {
     if FORGOTTEN.get() == forgotten
         && let Ok(mut known) = CACHE.try_borrow_mut()
@@ -205,7 +255,7 @@ fn keep<V>(
         if kept.len() >= MOST_KEPT {
             kept.clear();
         }
-        kept.insert(of.to_u32(), value);
+        kept.insert(of, value);
     }
 }
 
@@ -266,7 +316,7 @@ impl CachedSequences {
         let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
         // Without the functions to redirect to, the server's own functions run, and fail at the end of the sequence.
         let any = if targets.is_none() { AnyBound::None } else { any };
-        Self { table, changes, any, targets, rows: FxHashMap::default(), owned: FxHashMap::default() }
+        Self { table, changes, any, targets, sequences: FxHashMap::default(), columns: FxHashMap::default() }
     }
 }
 

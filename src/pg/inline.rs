@@ -8,8 +8,9 @@ use super::tuple;
 use pgrx::{pg_guard, pg_sys};
 use std::sync::OnceLock;
 
-/// Returns whether functions must not be inlined at present. The function must not fail, and must not call the server.
-type Wanted = fn() -> bool;
+/// Returns whether a function that calls a sequence must not be inlined at present; false for functions that are known to call
+/// none. Must not fail, and must not call the server.
+type Wanted = fn(pg_sys::Oid) -> bool;
 
 static WANTED: OnceLock<Wanted> = OnceLock::new();
 static mut PREVIOUS: pg_sys::needs_fmgr_hook_type = None;
@@ -39,7 +40,7 @@ unsafe extern "C-unwind" fn needs_hook(function: pg_sys::Oid) -> bool {
     // SAFETY: the previous hook is called once, with the server's arguments.
     let previous =
         unsafe { PREVIOUS.is_some_and(|previous| pg_sys::ffi::pg_guard_ffi_boundary(|| previous(function))) };
-    previous || (WANTED.get().is_some_and(|wanted| wanted()) && calls_sequences(function))
+    previous || (WANTED.get().is_some_and(|wanted| wanted(function)) && calls_sequences(function))
 }
 
 /// Returns whether a function is written in SQL and seems to call a sequence function. Call only within a transaction.

@@ -3,7 +3,7 @@
 //! For a bound sequence, the extension's functions return ids of this extension. For any other sequence, these functions call
 //! the server's functions.
 
-use super::{relation, role};
+use super::role;
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -37,11 +37,21 @@ pub struct Targets {
     pub recorded: pg_sys::Oid,
     /// The functions that create ids in column defaults.
     pub ids: [pg_sys::Oid; 7],
-    /// Returns the sequence that a column owns, if calls on this sequence are redirected.
-    pub of_column: OfColumn,
+    /// The planner support function of these functions.
+    pub support: pg_sys::Oid,
+    /// Returns the sequence of a column, if calls on this sequence are redirected.
+    pub of_column: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
 }
 
-type OfColumn = fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>;
+impl Targets {
+    /// Returns whether a function is one of these functions, which are not written in SQL.
+    pub fn has(&self, function: pg_sys::Oid) -> bool {
+        function == self.support
+            || function == self.recorded
+            || self.ids.contains(&function)
+            || self.calls.contains(&function)
+    }
+}
 
 /// A server function that is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +109,18 @@ pub fn is_setval(function: pg_sys::Oid) -> bool {
     function == Called::Setval.oid() || function == Called::Setval3.oid()
 }
 
-/// Returns the functions to redirect calls to; None if calls are not redirected at present.
-type Redirect = fn() -> Option<Targets>;
+/// The source of the functions to redirect calls to.
+pub struct Redirect {
+    /// Returns whether `targets` is cheap now. Must not fail, and must not call the server.
+    pub is_known: fn() -> bool,
+    /// Returns the functions; None if calls are not redirected at present.
+    pub targets: fn() -> Option<Targets>,
+}
 
 static REDIRECT: OnceLock<Redirect> = OnceLock::new();
 static mut PREVIOUS: pg_sys::planner_hook_type = None;
 
-/// Installs the hook, which calls `redirect` for each statement that is planned. Call only while the server loads libraries.
+/// Installs the hook. Call only while the server loads libraries.
 pub fn redirect_calls(redirect: Redirect) {
     REDIRECT.get_or_init(|| redirect);
     // SAFETY: hooks are chained in the postmaster, which is single-threaded.
@@ -125,7 +140,12 @@ unsafe extern "C-unwind" fn plan(
     #[cfg(feature = "pg19")] explain: *mut pg_sys::ExplainState,
 ) -> *mut pg_sys::PlannedStmt {
     let mut targets = None;
-    find_targets(&mut targets);
+    // A session's first statements often call no function of a user, so that they need no look-up.
+    let is_known = REDIRECT.get().is_some_and(|redirect| (redirect.is_known)());
+    // SAFETY: the query is valid.
+    if is_known || unsafe { may_redirect(query.cast(), std::ptr::null_mut()) } {
+        find_targets(&mut targets);
+    }
     if let Some(targets) = &targets {
         // SAFETY: a planner may change its query; the targets outlive the walk.
         unsafe { redirect_node(query.cast(), std::ptr::from_ref(targets).cast_mut().cast()) };
@@ -143,7 +163,39 @@ unsafe extern "C-unwind" fn plan(
 
 #[pg_guard]
 extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
-    *found = REDIRECT.get().and_then(|redirect| redirect());
+    *found = REDIRECT.get().and_then(|redirect| (redirect.targets)());
+}
+
+/// Returns whether a node contains a call to redirect, or a call that could become one: a call of a user's function, which
+/// the planner may replace by the function's body.
+unsafe extern "C-unwind" fn may_redirect(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    use pg_sys::NodeTag;
+    let is_users = |object: pg_sys::Oid| object.to_u32() >= pg_sys::FirstNormalObjectId;
+    let is_called = |function| is_users(function) || Called::of(function).is_some();
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: the tag of a node names its struct.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_Query => return walk_query(node.cast(), may_redirect, context, 0),
+            NodeTag::T_NextValueExpr => return true,
+            NodeTag::T_FuncExpr => {
+                let call: *mut pg_sys::FuncExpr = node.cast();
+                if is_called((*call).funcid) {
+                    return true;
+                }
+            }
+            NodeTag::T_OpExpr => {
+                let operation: *mut pg_sys::OpExpr = node.cast();
+                if is_users((*operation).opno) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        walk_expression(node, may_redirect, context)
+    }
 }
 
 /// Wraps each column default that creates ids, in an INSERT, a MERGE or an `UPDATE ... SET column = DEFAULT`. The wrapper
@@ -229,31 +281,11 @@ unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, 
     unsafe {
         let slot = unconverted(slot);
         if gives_id(*slot, targets)
-            && let Some(sequence) = sequence_of(table, column, targets.of_column)
+            && let Some(sequence) = (targets.of_column)(table, column)
         {
             *slot = make_call(targets.recorded, sequence, Some((*slot).cast())).cast();
         }
     }
-}
-
-/// Returns the sequence of a column. If the column owns no sequence, returns the sequence of the parent table's column
-/// with the same name, because a partition inherits its parent's default.
-fn sequence_of(table: pg_sys::Oid, column: i16, of_column: OfColumn) -> Option<pg_sys::Oid> {
-    // The list keeps visited columns, because several inheritance paths may lead to the same parent table.
-    let mut columns = vec![(table, column)];
-    let mut next = 0;
-    while let Some(&(table, column)) = columns.get(next) {
-        if let Some(sequence) = of_column(table, column) {
-            return Some(sequence);
-        }
-        for above in relation::columns_above(table, column) {
-            if !columns.contains(&above) {
-                columns.push(above);
-            }
-        }
-        next += 1;
-    }
-    None
 }
 
 /// # Safety

@@ -3,7 +3,7 @@
 
 use super::per_process::PerProcess;
 use pgrx::{pg_guard, pg_sys};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
 /// A function that runs when a relation was changed or dropped. An invalid OID means every relation. The function must not
@@ -11,6 +11,7 @@ use std::sync::Once;
 type Listener = fn(pg_sys::Oid);
 
 static LISTENERS: PerProcess<RefCell<Vec<Listener>>> = PerProcess::new(RefCell::new(Vec::new()));
+static CHANGES: PerProcess<Cell<u64>> = PerProcess::new(Cell::new(0));
 
 /// Adds a listener. Each listener must be added only once in a process. A listener must not add another listener.
 pub fn listen(listener: Listener) {
@@ -22,8 +23,15 @@ pub fn listen(listener: Listener) {
     });
 }
 
+/// Returns how many invalidation messages this process has counted since the first call of [`listen`].
+#[inline]
+pub fn changes() -> u64 {
+    CHANGES.get()
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+    CHANGES.set(CHANGES.get().wrapping_add(1));
     for listener in LISTENERS.borrow().iter() {
         listener(relation);
     }

@@ -44,11 +44,17 @@ pub fn plan_anew() {
     unsafe { pg_sys::ResetPlanCache() };
 }
 
-/// Locks a sequence until the transaction ends. Until then, other sessions cannot alter, drop or bind the sequence. After
-/// the call, this session sees the changes that were committed before.
+/// Locks a sequence until the transaction ends, even if a subtransaction is rolled back before. Until then, other sessions
+/// cannot alter, drop or bind the sequence. After the call, this session sees the changes that were committed before.
 pub fn lock(sequence: pg_sys::Oid) {
-    // SAFETY: the caller is within a transaction, which releases the lock at its end.
-    unsafe { pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed()) };
+    // SAFETY: the caller is within a transaction, whose resource owner holds the lock until the end. After an error, the
+    // server sets the current resource owner again, as it does for its own nextval.
+    unsafe {
+        let owner = pg_sys::CurrentResourceOwner;
+        pg_sys::CurrentResourceOwner = pg_sys::TopTransactionResourceOwner;
+        pg_sys::LockRelationOid(sequence, pg_sys::RowExclusiveLock.cast_signed());
+        pg_sys::CurrentResourceOwner = owner;
+    }
 }
 
 /// Returns whether this transaction has given the sequence a new file, as TRUNCATE ... RESTART IDENTITY does. The caller
@@ -135,16 +141,14 @@ pub struct SequenceTerms {
 pub fn terms(sequence: pg_sys::Oid) -> Option<SequenceTerms> {
     let cache = pg_sys::SysCacheIdentifier::SEQRELID;
     tuple::cached(cache, sequence, |row| {
-        // SAFETY: these columns of pg_sequence are never null: an OID, three bigints and a boolean.
-        let datum =
-            |column| unsafe { tuple::cached_column(cache, row, column) }.map_or(0, pg_sys::Datum::value);
-        let number = |column| datum(column).cast_signed() as i64;
+        // SAFETY: a cached row begins with the struct.
+        let form: &pg_sys::FormData_pg_sequence = unsafe { &*pg_sys::GETSTRUCT(row).cast() };
         SequenceTerms {
-            increment: number(4),
-            min: number(6),
-            max: number(5),
-            cycles: datum(8) != 0,
-            is_bigint: datum(2) == pg_sys::Datum::from(pg_sys::INT8OID).value(),
+            increment: form.seqincrement,
+            min: form.seqmin,
+            max: form.seqmax,
+            cycles: form.seqcycle,
+            is_bigint: form.seqtypid == pg_sys::INT8OID,
         }
     })
 }

@@ -54,7 +54,7 @@ unsafe extern "C-unwind" {
     fn IsInParallelMode() -> bool;
 }
 
-/// Returns whether a write is known to be allowed. If the result is false, [`refuse_unless_writable`] decides.
+/// Returns whether a write is known to be allowed. If the result is false, the server's own checks decide.
 #[inline]
 pub fn is_writable() -> bool {
     // SAFETY: reads variables of this process.

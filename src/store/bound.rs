@@ -89,6 +89,7 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
             id("segment_nextval(pg_catalog.text)")?,
             id("segment_id(pg_catalog.text)")?,
         ],
+        support: id("nextval_support(pg_catalog.internal)")?,
         of_column,
     })
 }

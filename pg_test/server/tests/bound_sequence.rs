@@ -398,6 +398,25 @@ fn so_many_sequences_are_bound_and_no_more() -> Result<()> {
     Ok(())
 }
 
+fn a_session_sees_at_once_that_another_has_changed_a_right(server: &mut Server) -> Result<()> {
+    let (mut admin, mut session) = (server.session()?, server.session()?);
+    admin.run(
+        "create role members; create role watcher in role members; create sequence watched;
+         select snowflake_ids.bind_sequence('watched')",
+    )?;
+    for (grant, revoke) in [
+        ("grant usage on sequence watched to watcher", "revoke usage on sequence watched from watcher"),
+        ("grant usage on sequence watched to members", "revoke members from watcher"),
+        ("alter role watcher superuser", "alter role watcher nosuperuser"),
+    ] {
+        admin.run(grant)?;
+        session.run("set role watcher; select nextval('watched'); select nextval('watched')")?;
+        admin.run(revoke)?;
+        session.fails("select nextval('watched')", &SqlState::INSUFFICIENT_PRIVILEGE)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn bound_sequences_give_ids() -> Result<()> {
     Server::builder().set("max_prepared_transactions", "2").cases(cases![
@@ -412,6 +431,7 @@ fn bound_sequences_give_ids() -> Result<()> {
         a_row_that_came_by_hand_takes_no_sequence_over,
         a_row_that_was_restored_counts_once_its_sequence_stands_at_its_end,
         a_row_that_cannot_be_read_fails_by_itself,
-        many_rows_cost_a_new_session_nothing
+        many_rows_cost_a_new_session_nothing,
+        a_session_sees_at_once_that_another_has_changed_a_right
     ])
 }

@@ -40,7 +40,13 @@ fn segment_nextvals(
     let count =
         count.ok_or_else(|| bad_argument("count must not be null", "It is the number of ids to return."))?;
     let count = checked_count(count)?;
-    let next = move |_| tag::next("segment_nextvals", &tag).unwrap_or_else(|failure| raise(failure));
+    let mut cached = None;
+    let next = move |_| {
+        cached = cached.or_else(|| tag::cache::find(&tag));
+        let at_once = cached.and_then(tag::next_at_once);
+        at_once
+            .unwrap_or_else(|| tag::next("segment_nextvals", &tag).unwrap_or_else(|failure| raise(failure)))
+    };
     Ok(SetOfIterator::new((0..count).map(next)))
 }
 

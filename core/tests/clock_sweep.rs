@@ -1,7 +1,8 @@
 //! The clock sweep: a hand visits the slots in turn, in search of a slot that was not used since the hand's last visit.
 
 use proptest::prelude::*;
-use snowflake_ids_core::tag::clock_sweep::{Sweep, SweptSlot};
+use snowflake_ids_core::tag::clock_sweep::{IDLE, Sweep, SweptSlot};
+use std::time::Duration;
 
 /// Finds a slot to reuse, by a whole sweep.
 pub fn sweep(
@@ -33,22 +34,22 @@ impl Slots {
             *looks += 1;
             let sight = all[slot_index].as_mut()?;
             let seen = *sight;
-            sight.moved = false;
+            sight.unmoved = Some(Duration::ZERO);
             Some(seen)
         })
     }
 
     fn used(&mut self, slot_index: usize) {
-        self.all[slot_index].as_mut().unwrap().moved = true;
+        self.all[slot_index].as_mut().unwrap().unmoved = None;
     }
 }
 
-const IDLE: Option<SweptSlot> = Some(SweptSlot { awaited: false, moved: false, slots: 1 });
-const USED: Option<SweptSlot> = Some(SweptSlot { awaited: false, moved: true, slots: 1 });
-const AWAITED: Option<SweptSlot> = Some(SweptSlot { awaited: true, moved: false, slots: 1 });
+const UNMOVED: SweptSlot = SweptSlot { awaited: false, unmoved: Some(Duration::ZERO), slots: u32::MAX };
+const USED: Option<SweptSlot> = Some(SweptSlot { unmoved: None, ..UNMOVED });
+const AWAITED: Option<SweptSlot> = Some(SweptSlot { awaited: true, ..UNMOVED });
 
 const fn of_database(slots: u32) -> SweptSlot {
-    SweptSlot { awaited: false, moved: false, slots }
+    SweptSlot { slots, ..UNMOVED }
 }
 
 #[test]
@@ -74,14 +75,14 @@ fn where_all_were_used_one_goes_after_a_turn() {
 fn a_slot_where_calls_wait_never_goes() {
     assert_eq!(Slots::new(vec![AWAITED, None, AWAITED]).sweep(), None);
     assert_eq!(Slots::new(vec![AWAITED, USED, AWAITED]).sweep(), Some(1));
-    assert_eq!(Slots::new(vec![AWAITED, USED, IDLE]).sweep(), Some(2));
+    assert_eq!(Slots::new(vec![AWAITED, USED, Some(UNMOVED)]).sweep(), Some(2));
     assert_eq!(Slots::new(Vec::new()).sweep(), None);
 }
 
 #[test]
 fn the_database_with_most_slots_gives_one_first() {
     let mut slots = Slots::new([1, 1, 3, 1, 3, 3].map(|slots| Some(of_database(slots))).to_vec());
-    assert_eq!((slots.sweep(), slots.looks), (Some(2), 3), "none has more");
+    assert_eq!((slots.sweep(), slots.looks), (Some(2), 12), "none has more, and none is idle");
     slots.used(2);
     assert_eq!(slots.sweep(), Some(4));
     // Calls wait for the slot of the database with three slots, so the database with two slots gives one.
@@ -92,7 +93,7 @@ fn the_database_with_most_slots_gives_one_first() {
 
 #[test]
 fn the_hand_does_not_look_at_all_of_many_slots() {
-    let mut slots = Slots::new(vec![IDLE; 10_000]);
+    let mut slots = Slots::new(vec![Some(of_database(1)); 10_000]);
     slots.all[9_999] = Some(of_database(2));
     assert_eq!(slots.sweep(), Some(0));
     assert!(slots.looks < 2_000, "{}", slots.looks);
@@ -105,11 +106,9 @@ fn the_hand_does_not_look_at_all_of_many_slots() {
 }
 
 fn sights() -> impl Strategy<Value = Vec<Option<SweptSlot>>> {
-    let sight = (any::<bool>(), any::<bool>(), 1_u32..4).prop_map(|(awaited, moved, slots)| SweptSlot {
-        awaited,
-        moved,
-        slots,
-    });
+    let unmoved = prop_oneof![Just(None), Just(Some(Duration::ZERO)), Just(Some(IDLE))];
+    let sight = (any::<bool>(), unmoved, 1_u32..4);
+    let sight = sight.prop_map(|(awaited, unmoved, slots)| SweptSlot { awaited, unmoved, slots });
     prop::collection::vec(prop::option::weighted(0.9, sight), 0..40)
 }
 
@@ -126,8 +125,11 @@ proptest! {
             Some(slot_index) => {
                 let gone = all[slot_index].unwrap();
                 prop_assert!(may_go(&gone));
-                // No unused slot belongs to a database with more slots.
-                let better = |sight: &SweptSlot| may_go(sight) && !sight.moved && sight.slots > gone.slots;
+                // If the slot was not idle, no other unused slot belongs to a database with more slots.
+                let is_idle = |sight: &SweptSlot| sight.unmoved == Some(IDLE);
+                let better = |sight: &SweptSlot| {
+                    may_go(sight) && sight.unmoved == Some(Duration::ZERO) && sight.slots > gone.slots && !is_idle(&gone)
+                };
                 prop_assert!(!all.iter().flatten().any(better), "{slot_index} of {all:?}");
             }
         }

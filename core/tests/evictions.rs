@@ -6,10 +6,10 @@ use super::refill_locks::slot::Slot;
 use proptest::prelude::*;
 use snowflake_ids_core::process::refill::{RefillSettings, RefillTask, SharedMemory};
 use snowflake_ids_core::tag::clock_sweep::SweptSlot;
-use snowflake_ids_core::tag::definition::Definition;
-use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::definition::{Definition, Range};
+use snowflake_ids_core::tag::directory::{DatabaseShare, Directory, DirectoryEntry, Tag, TagKey};
 use snowflake_ids_core::tag::reservation::{Demand, HighWaterMark, Outcome, Reached, Reserved, TagRow};
-use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::segment::{Period, Supply};
 use snowflake_ids_core::tag::step::{Pace, SlowStart};
 use snowflake_ids_core::tag::tickets::Answer;
 use snowflake_ids_core::{Clock, UnixMicros};
@@ -112,7 +112,11 @@ impl<'s> World<'s> {
         let slot_index = owners.iter().position(Option::is_none).or_else(|| {
             sweep(hand, slots.len(), 1, |slot_index| {
                 let slot = &slots[slot_index];
-                Some(SweptSlot { awaited: slot.wanted() > 0, moved: slot.has_moved(), slots: 1 })
+                Some(SweptSlot {
+                    awaited: slot.wanted() > 0,
+                    unmoved: slot.visit(false, Duration::ZERO),
+                    slots: 1,
+                })
             })
         })?;
         self.slot_generations += 1;
@@ -295,4 +299,98 @@ fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     let Outcome::Reserved(all) = row(2, 0).reserve(&demand, 2) else { panic!("there are ids left") };
     assert!(task.put_out(&world.memory, &all, Duration::ZERO));
     assert_eq!((all.supply.range.count, slot.slow_start()), (100, None));
+}
+
+/// Databases whose tags share slots. Each call takes a microsecond, and 400 more if its tag has no slot.
+struct Databases<'m> {
+    slots: Vec<Slot>,
+    directory: Directory<'m>,
+    hand: usize,
+    generations: u64,
+    now: Duration,
+}
+
+impl<'m> Databases<'m> {
+    fn new(entries: &'m mut [DirectoryEntry], shares: &'m mut [DatabaseShare]) -> Self {
+        let slots = entries.iter().map(|_| Slot::default()).collect();
+        let (now, directory) = (Duration::ZERO, Directory::new(entries, shares));
+        Self { slots, directory, hand: 0, generations: 0, now }
+    }
+
+    /// Takes an id. Returns whether the tag had a slot.
+    fn call(&mut self, database: u32, number: usize) -> bool {
+        let Self { slots, directory, hand, generations, now } = self;
+        let key = TagKey { database, source: 1, tag: tag(number) };
+        let known = directory.find(&key);
+        if known.is_none() {
+            *now += Duration::from_micros(400);
+            if directory.len() == slots.len() {
+                let gone = sweep(hand, slots.len(), directory.shares().most(), |slot_index| {
+                    let slots_of = directory.shares().rank(directory.get(slot_index)?.database);
+                    Some(SweptSlot {
+                        awaited: false,
+                        unmoved: slots[slot_index].visit(false, *now),
+                        slots: slots_of,
+                    })
+                });
+                directory.remove(gone.unwrap());
+            }
+        }
+        let slot_index = known.or_else(|| directory.insert(key, ())).unwrap();
+        let slot = &slots[slot_index];
+        if known.is_none() {
+            *generations += 1;
+            slot.hand_over(*generations, UnixMicros(1));
+            let range = Range { first: 1, count: 1_000_000, increment: 1 };
+            let supply = Supply { range, period: Period::FOREVER, prefetch_at: 0 };
+            assert!(slot.segment.publish(&supply, slot.segment.stamp()));
+        }
+        *now += Duration::from_micros(1);
+        let clock = Memory { high_water_marks: RefCell::default() };
+        slot.segment.take(slot.segment.slot_generation(), NonZeroU32::MIN, &clock).unwrap();
+        known.is_some()
+    }
+
+    /// Takes an id of each tag in turn. Returns the number of tags that had no slot.
+    fn round(&mut self, database: u32, tags: usize) -> usize {
+        (0..tags).filter(|number| !self.call(database, *number)).count()
+    }
+}
+
+#[test]
+fn an_idle_database_gives_its_slots_to_a_busy_one() {
+    let (mut entries, mut shares) = (vec![DirectoryEntry::EMPTY; 1_024], vec![DatabaseShare::default(); 8]);
+    let mut databases = Databases::new(&mut entries, &mut shares);
+    while databases.now < Duration::from_secs(1) {
+        databases.round(1, 1_000);
+    }
+    let misses: Vec<_> = (0..4).map(|_| databases.round(2, 900)).collect();
+    assert_eq!(misses[2..], [0, 0], "{misses:?}");
+}
+
+#[test]
+fn two_busy_databases_have_the_same_share() {
+    let (mut entries, mut shares) = (vec![DirectoryEntry::EMPTY; 1_024], vec![DatabaseShare::default(); 8]);
+    let mut databases = Databases::new(&mut entries, &mut shares);
+    databases.round(1, 1_000);
+    for number in 0..20_000 {
+        databases.call(1, number % 1_000);
+        databases.call(2, number % 900);
+    }
+    let share = [1, 2].map(|database| databases.directory.shares().of(database));
+    assert!(share.iter().all(|slots| (500..=524).contains(slots)), "{share:?}");
+}
+
+/// The hand passes the slots several times between two uses of a tag, and the tags keep their slots.
+#[test]
+fn a_database_that_takes_many_tags_evicts_no_tags_of_others_that_are_in_use() {
+    let (mut entries, mut shares) = (vec![DirectoryEntry::EMPTY; 256], vec![DatabaseShare::default(); 8]);
+    let mut databases = Databases::new(&mut entries, &mut shares);
+    assert_eq!(databases.round(1, 10), 10);
+    for number in 0..10_000 {
+        databases.call(2, number);
+        if number % 500 == 0 {
+            assert_eq!(databases.round(1, 10), 0);
+        }
+    }
 }

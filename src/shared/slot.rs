@@ -12,6 +12,7 @@ use snowflake_ids_core::tag::counts::TagCounts;
 use snowflake_ids_core::tag::segment::BufferStates;
 use snowflake_ids_core::tag::slot::{SlotState, TagSlot};
 use std::ops::Deref;
+use std::time::Duration;
 
 #[repr(C)]
 #[derive(Default)]
@@ -50,10 +51,10 @@ impl Slot {
         self.state.clear()
     }
 
-    /// Returns whether ids were taken since the clock sweep last visited this slot: see [`SlotState::has_moved`].
-    pub fn has_moved(&self) -> bool {
+    /// Records a visit of the clock sweep: see [`SlotState::visit`].
+    pub fn visit(&self, uptime: Duration) -> Option<Duration> {
         // Taking a number from the section does not move the cursor of the buffers.
-        self.section.was_used() | self.state.has_moved()
+        self.state.visit(self.section.was_used(), uptime)
     }
 }
 

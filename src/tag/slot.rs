@@ -3,6 +3,7 @@
 
 use super::error::SegmentError;
 use crate::pg::catalog::{Source, Unseen};
+use crate::pg::clock::uptime;
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::Wait;
 use crate::pg::rows::{self, Sought, View};
@@ -203,11 +204,12 @@ fn make_room(segments: &Segments) {
         if has_room(segments, &directory) {
             return;
         }
+        let now = uptime();
         let look = |slot_index: usize| {
             let (key, slot) = directory.get(slot_index).zip(segments.slots.get(slot_index))?;
-            let (awaited, moved) = (slot.wanted.load(Relaxed) > 0, slot.has_moved());
-            let slots = if awaited || moved { 0 } else { directory.shares().of(key.database) };
-            Some(SweptSlot { awaited, moved, slots })
+            let (awaited, unmoved) = (slot.wanted.load(Relaxed) > 0, slot.visit(now));
+            let slots = if awaited || unmoved.is_none() { 0 } else { directory.shares().rank(key.database) };
+            Some(SweptSlot { awaited, unmoved, slots })
         };
         let mut hand = segments.hand.load(Relaxed);
         let found = sweep.go_on(PIECE, &mut hand, directory.shares().most(), look);

@@ -2,16 +2,27 @@
 //!
 //! The clock sweep visits the slots in turn, as in the buffer manager of Postgres. A slot may be reused if its cursor
 //! has not moved since the sweep's last visit of the slot. Sessions that take ids therefore write nothing for the
-//! sweep. Slots of the database with the most slots are reused first, so that all databases get the same share. A slot
-//! for which calls wait is never reused.
+//! sweep. Slots that have not moved for [`IDLE`] are reused first, then slots of the database with the most slots, so
+//! that all databases get the same share of the slots that they use. A slot for which calls wait is never reused.
+//!
+//! **Why a time.** A hostile role that calls for thousands of tags makes the hand go round in milliseconds, so the number of
+//! visits shows nothing about a tag of another database. If such a tag is evicted, its next call waits for a refill, which
+//! takes a small part of `IDLE`.
 
 use crate::tag::reservation::HighWaterMark;
 use crate::tag::segment::{BufferStates, Period};
 use std::ops::Range;
+use std::time::Duration;
+
+/// The time after which a slot whose cursor does not move loses the protection of its database's share.
+pub const IDLE: Duration = Duration::from_millis(250);
 
 /// The number of further visits after the sweep has found a reusable slot. During these visits, the sweep looks for a
 /// reusable slot whose database has more slots.
 const LOOK_ON: usize = 1_024;
+
+/// The number of further visits, in search of an idle slot, after the sweep has found a slot of the database with the most slots.
+const LOOK_FOR_IDLE: usize = 16;
 
 /// The number of visits after which the sweep takes a recently used slot, because other processes wait for the sweep's
 /// end.
@@ -22,9 +33,9 @@ const FAR: usize = 4_096;
 pub struct SweptSlot {
     /// True if calls wait for ids of the slot.
     pub awaited: bool,
-    /// True if ids of the slot were taken since the sweep's last visit.
-    pub moved: bool,
-    /// The number of slots that all tags of the slot's database have.
+    /// The time for which visits have found the slot's cursor unmoved; None if it has moved since the last visit.
+    pub unmoved: Option<Duration>,
+    /// The number of slots that all tags of the slot's database have; the highest number if no other database has slots.
     pub slots: u32,
 }
 
@@ -64,16 +75,19 @@ impl Sweep {
             let slot_index = *hand % self.slots;
             *hand = (slot_index + 1) % self.slots;
             let Some(sight) = look(slot_index).filter(|sight| !sight.awaited) else { continue };
-            if sight.moved {
+            let Some(unmoved) = sight.unmoved else {
                 self.moved = Some(slot_index);
-            } else if self.found.is_none_or(|(slots, _)| sight.slots > slots) {
-                if self.found.is_none() {
-                    self.looks.end = self.looks.end.min(looked + LOOK_ON);
-                }
-                self.found = Some((sight.slots, slot_index));
-                if sight.slots >= most {
-                    return Some(self.choice());
-                }
+                continue;
+            };
+            let slots = if unmoved < IDLE { sight.slots } else { u32::MAX };
+            if self.found.is_none_or(|(found, _)| slots > found) {
+                let further = match slots {
+                    u32::MAX => 0,
+                    slots if slots >= most => LOOK_FOR_IDLE,
+                    _ => LOOK_ON,
+                };
+                self.looks.end = self.looks.end.min(looked + 1 + further);
+                self.found = Some((slots, slot_index));
             }
         }
         None

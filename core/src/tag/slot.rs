@@ -47,6 +47,8 @@ pub struct SlotState {
     pub wanted: AtomicU64,
     /// The cursor at the last visit of the clock sweep, plus 1; 0 before the first visit. One process at a time.
     seen: AtomicU64,
+    /// The instant of the sweep's last visit that found the cursor moved, in microseconds. One process at a time.
+    moved_at: AtomicU64,
     /// The number of ids in the last grant of a slow start, plus 1; 0 if the tag is not in a slow start. One process at
     /// a time.
     slow_start: AtomicU64,
@@ -113,6 +115,7 @@ impl SlotState {
         let cells = [
             &self.wanted,
             &self.seen,
+            &self.moved_at,
             &self.slow_start,
             &self.trouble,
             &self.pace,
@@ -183,10 +186,15 @@ impl SlotState {
         self.refills.load(Relaxed) == 0
     }
 
-    /// Returns true if ids were taken since the last visit of the clock sweep. The directory must be locked for writing.
-    pub fn has_moved(&self) -> bool {
+    /// Records a visit of the clock sweep. Returns the time for which visits have found the cursor unmoved; None if ids were
+    /// taken since the last visit. `is_used` is true if the slot was used otherwise. The directory must be locked for writing.
+    pub fn visit(&self, is_used: bool, uptime: Duration) -> Option<Duration> {
         let cursor_value = self.segment.cursor_value().wrapping_add(1);
-        self.seen.swap(cursor_value, Relaxed) != cursor_value
+        if self.seen.swap(cursor_value, Relaxed) == cursor_value && !is_used {
+            return time_since(&self.moved_at, uptime);
+        }
+        self.moved_at.store(instant(uptime), Relaxed);
+        None
     }
 
     /// Returns the pace of the last reservation.

@@ -52,6 +52,12 @@ impl<'m> Shares<'m> {
         self.at(database).and_then(|at| self.shares.get(at)).map_or(0, |share| share.slots)
     }
 
+    /// Returns the number of slots of a database, as the clock sweep compares it: the highest number if no other database has
+    /// slots, because the sweep then need not compare.
+    pub fn rank(&self, database: u32) -> u32 {
+        if self.len > 1 { self.of(database) } else { u32::MAX }
+    }
+
     /// Returns the number of slots of the database with the most slots.
     pub fn most(&self) -> u32 {
         self.used().iter().map(|share| share.slots).max().unwrap_or(0)

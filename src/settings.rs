@@ -80,9 +80,9 @@ settings! {
     LAYOUT: Option<CString> = Some(DEFAULT_LAYOUT), LAYOUT_NAME, Postmaster, define_text(LayoutCheck),
         c"Sets the bit layout, unit and epoch of this server's snowflake ids.",
         c"Either widths in bits, as ticks/datacenter/worker/sequence, with optional unit= and epoch=, or the name of a preset layout.";
-    DATACENTER_ID: i32 = 0, c"snowflake_ids.datacenter_id", Postmaster, define_int(0..=i32::MAX, NO_UNIT),
+    DATACENTER_ID: i32 = -1, c"snowflake_ids.datacenter_id", Postmaster, define_int(-1..=i32::MAX, NO_UNIT),
         c"Sets the datacenter part of this server's identity.",
-        c"No two servers that generate ids may have the same datacenter and worker.";
+        c"No two servers that generate ids may have the same datacenter and worker. -1: chosen or leased with the worker, or 0 if worker_id is set.";
     WORKER_ID: Option<CString> = Some(c"auto"), c"snowflake_ids.worker_id", Postmaster, define_text(WorkerCheck),
         c"Sets the worker part of this server's identity.",
         c"Either a number that no other server has, or auto to lease a worker id from the registry.";
@@ -170,7 +170,7 @@ const MAX_CACHE: i32 = 1_000_000;
 #[derive(Clone, Copy)]
 pub struct Config {
     pub layout: Layout,
-    /// The datacenter id and worker id in the ids of this server; the datacenter id alone if `worker_id` is `auto`.
+    /// The datacenter id and worker id in the ids of this server; at most the datacenter id if `worker_id` is `auto`.
     pub identity: Identity,
     /// The number of tags that can have a slot while no call waits for ids.
     pub max_tags: usize,
@@ -186,13 +186,12 @@ static CONFIG: OnceLock<Config> = OnceLock::new();
 /// Checks that the settings that are fixed at server start fit together, and stores these settings for [`config`].
 pub fn check() -> Result<(), Box<ErrorReport>> {
     let layout: Layout = text(&LAYOUT).parse().map_err(report)?;
-    let datacenter = read(&DATACENTER_ID);
-    fits(&layout, Field::Datacenter, datacenter.into())?;
+    let datacenter = u32::try_from(read(&DATACENTER_ID)).ok();
+    fits(&layout, Field::Datacenter, datacenter.unwrap_or(0).into())?;
     let worker_id = parse_worker_id(&text(&WORKER_ID));
     fits(&layout, Field::Worker, worker_id.unwrap_or(0).into())?;
-    let datacenter = datacenter.cast_unsigned();
     let identity = match worker_id {
-        Some(worker_id) => Identity::Fixed { datacenter, worker_id },
+        Some(worker_id) => Identity::Fixed { datacenter: datacenter.unwrap_or(0), worker_id },
         None => Identity::Leased { datacenter },
     };
     let max_tags = usize::try_from(read(&MAX_TAGS)).unwrap_or(1);

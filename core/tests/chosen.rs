@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
-const LEASED: Identity = Identity::Leased { datacenter: 0 };
+const LEASED: Identity = Identity::Leased { datacenter: Some(0) };
 
 fn layout() -> Layout {
     "41/5/5/12".parse().unwrap()
@@ -55,6 +55,15 @@ fn alone(here: &Here) -> State {
 
 fn worker_id(state: &State) -> u32 {
     state.node.expect("a worker id").worker_id
+}
+
+/// The facts of a server without a configured datacenter id.
+fn of_pairs(home: &str) -> Here {
+    Here { identity: Identity::Leased { datacenter: None }, ..here(home) }
+}
+
+fn pair(state: &State) -> (u32, u32) {
+    state.node.map(|node| (node.datacenter, node.worker_id)).expect("a pair")
 }
 
 /// Reserves ids up to 3 s ahead of the clock, as a server that issues them does.
@@ -126,8 +135,7 @@ fn both_sides_of_a_promotion_choose_from_different_shares() {
     let mut state = State::fresh(&standby);
     let first = worker_id(&alone(&primary));
     let row = Chosen {
-        datacenter: 0,
-        first: First { worker_id: first, timeline: 1 },
+        first: First { datacenter: 0, worker_id: first, timeline: 1 },
         home: "primary".into(),
         system_identifier: 7,
     };
@@ -230,7 +238,7 @@ fn a_layout_without_room_has_a_worker_id_of_its_own() {
         let mut state = alone(&original);
         let at = original.clock.wall.plus(original.max_drift);
         let in_narrow = |state: &mut State, here: &Here| {
-            assert!(worker_id(state) < 8 || state.choose_in(&narrow(), here.policy, at));
+            assert!(worker_id(state) < 8 || state.choose_in(&narrow(), Some(0), here.policy, at));
             state.node_in(&narrow()).unwrap().worker_id
         };
         let own = worker_id(&state);
@@ -264,14 +272,13 @@ fn a_layout_without_room_has_a_worker_id_where_the_share_is_another_servers() {
             continue;
         }
         let rows = [8, 16].map(|further| Chosen {
-            datacenter: 0,
-            first: First { worker_id: (own + further) % 32, timeline: 1 },
+            first: First { datacenter: 0, worker_id: (own + further) % 32, timeline: 1 },
             home: format!("former {further}"),
             system_identifier: further.into(),
         });
         state.record_chosen(&upgraded, &rows);
         let at = upgraded.clock.wall.plus(upgraded.max_drift);
-        assert!(state.choose_in(&narrow(), upgraded.policy, at), "home {home}");
+        assert!(state.choose_in(&narrow(), Some(0), upgraded.policy, at), "home {home}");
         let narrow = state.node_in(&narrow()).unwrap().worker_id;
         assert_eq!(narrow, (own + 7) % 8, "the share that promotions reach last");
         chosen += 1;
@@ -315,8 +322,7 @@ fn a_server_knows_its_own_row() {
     let server = here("a");
     let mut state = alone(&server);
     let row = |home: &str, worker_id| Chosen {
-        datacenter: 0,
-        first: First { worker_id, timeline: 1 },
+        first: First { datacenter: 0, worker_id, timeline: 1 },
         home: home.into(),
         system_identifier: 7,
     };
@@ -371,4 +377,74 @@ fn after_a_crash_in_a_change_of_registries_it_is_looked_before_ids_go_on() {
     assert_eq!((state.node, state.source.is_alone()), (None, false));
     state.be_alone(&server, false);
     assert_eq!(worker_id(&state), chosen, "it was rolled back");
+}
+
+#[test]
+fn without_a_datacenter_the_server_draws_among_all_pairs() {
+    let drawn: BTreeSet<_> = (0..200).map(|home| pair(&alone(&of_pairs(&home.to_string())))).collect();
+    let datacenters: BTreeSet<_> = drawn.iter().map(|(datacenter, _)| datacenter).collect();
+    assert!(drawn.len() > 150 && datacenters.len() == 32, "{} pairs", drawn.len());
+    let state = alone(&of_pairs("a"));
+    assert_eq!(pair(&state.clone().open(&of_pairs("a")).unwrap()), pair(&state), "a restart keeps the pair");
+    let configured = Here { identity: Identity::Leased { datacenter: Some(8) }, ..here("a") };
+    assert_eq!(pair(&state.open(&configured).unwrap()).0, 8, "a datacenter that is set stays");
+}
+
+#[test]
+fn a_released_pair_comes_back_after_all_others_of_its_share() {
+    let server = of_pairs("a");
+    let mut state = alone(&server);
+    let mut seen = BTreeSet::from([pair(&state)]);
+    for round in 1..128 {
+        let here = after(600 * round, &server);
+        issue(&mut state, &here);
+        let (datacenter, worker_id) = pair(&state);
+        let now = here.clock.wall;
+        assert_eq!(state.leave_worker_id(&here, now, datacenter, worker_id), Ok(true));
+        assert!(seen.insert(pair(&state)), "{:?} again after {round}", pair(&state));
+    }
+    let shares: BTreeSet<_> =
+        seen.iter().map(|(datacenter, worker_id)| (datacenter * 32 + worker_id) % 8).collect();
+    assert_eq!(shares.len(), 1);
+}
+
+#[test]
+fn promotions_and_copies_use_other_pairs() {
+    for home in 0..100 {
+        let server = of_pairs(&home.to_string());
+        let mut state = alone(&server);
+        issue(&mut state, &server);
+        let number = |state: &State| pair(state).0 * 32 + pair(state).1;
+        for timeline in 2..9 {
+            let mut promoted = state.clone().open(&Here { timeline, ..server.clone() }).unwrap();
+            promoted.be_alone(&Here { timeline, ..server.clone() }, false);
+            assert_eq!(number(&promoted) % 8, (number(&state) + timeline - 1) % 8, "home {home}");
+        }
+        let copy = of_pairs(&format!("copy of {home}"));
+        let mut copied = state.clone().open(&copy).unwrap();
+        copied.be_alone(&copy, false);
+        assert_ne!(number(&copied) % 8, number(&state) % 8, "a copy uses another share");
+    }
+}
+
+#[test]
+fn a_layout_without_room_for_the_pair_gets_a_number_of_its_own() {
+    let wide: Layout = "41/0/10/12".parse().unwrap();
+    let mut numbers = BTreeSet::new();
+    for home in 0..300 {
+        let server = of_pairs(&home.to_string());
+        let mut state = alone(&server);
+        let (datacenter, worker_id) = pair(&state);
+        if datacenter == 0 {
+            assert_eq!(state.node_in(&wide), state.node);
+            continue;
+        }
+        assert!(state.choose_in(&wide, None, Policy::Reuse, NOW));
+        let node = state.node_in(&wide).unwrap();
+        assert_eq!((node.datacenter, node.worker_id), (0, datacenter * 32 + worker_id));
+        numbers.insert(node.worker_id);
+        assert!(state.choose_in(&narrow(), None, Policy::Reuse, NOW));
+        assert_eq!(state.node_in(&narrow()).unwrap().worker_id, worker_id % 8);
+    }
+    assert!(numbers.len() > 200);
 }

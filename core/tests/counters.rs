@@ -22,7 +22,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// An instant on a full second.
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
 const FIXED: Identity = Identity::Fixed { datacenter: 0, worker_id: 3 };
-const LEASED: Identity = Identity::Leased { datacenter: 0 };
+const LEASED: Identity = Identity::Leased { datacenter: Some(0) };
 
 fn own() -> Layout {
     "34/0/5/2r/6 unit=1s epoch=2020-01-01".parse().unwrap()

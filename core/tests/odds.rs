@@ -1,8 +1,12 @@
 //! How often servers without a common registry choose the same worker id. README and docs/guarantees.md state the figures.
 
+use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::ids::layout::Layout;
-use snowflake_ids_core::registry::lease::{Preferred, capacity};
+use snowflake_ids_core::registry::lease::{Policy, Preferred, capacity};
+use snowflake_ids_core::server::clock_reference::Reading;
+use snowflake_ids_core::server::state::{DataDirectory, Here, Identity, State};
 use std::collections::HashSet;
+use std::time::Duration;
 
 /// The number of groups of servers.
 const GROUPS: u64 = 20_000;
@@ -31,6 +35,56 @@ impl Numbers {
             format!("born {}.{:09} {}", identifier >> 32, self.below(1_000_000_000), self.below(10_000));
         Preferred::of_home(identifier, &home, capacity).worker_id
     }
+}
+
+/// The pair that a new server without a configured datacenter id chooses.
+fn first_pair(numbers: &mut Numbers, layout: Layout) -> (u32, u32) {
+    let system_identifier = numbers.identifier();
+    let identity = format!(
+        "born {}.{:09} {}",
+        system_identifier >> 32,
+        numbers.below(1_000_000_000),
+        numbers.below(10_000)
+    );
+    let here = Here {
+        system_identifier,
+        timeline: 1,
+        home: DataDirectory { identity, ..DataDirectory::default() },
+        layout,
+        identity: Identity::Leased { datacenter: None },
+        clock: Reading { wall: UnixMicros(1_790_000_000_000_000), boot: "b".into(), since_boot: 1_000 },
+        replayed: None,
+        max_drift: Duration::from_mins(1),
+        max_clock_jump: Duration::from_hours(1),
+        token: 1,
+        policy: Policy::Reuse,
+        starts: false,
+    };
+    let mut state = State::fresh(&here);
+    state.be_alone(&here, false);
+    state.node.map(|node| (node.datacenter, node.worker_id)).unwrap()
+}
+
+/// Draws 100,000 pairs of the default layout. Each pair should come up 98 times. Neighbours clash as often as two
+/// independent servers do.
+#[test]
+fn all_pairs_are_drawn_alike() {
+    let (mut numbers, layout) = (Numbers(0x1234_5678_9abc_def1), Layout::default());
+    let pairs: Vec<_> = (0..100_000).map(|_| first_pair(&mut numbers, layout)).collect();
+    let mut drawn = vec![0_u32; 1_024];
+    for (datacenter, worker_id) in &pairs {
+        drawn[(datacenter * 32 + worker_id) as usize] += 1;
+    }
+    let (least, most) = (drawn.iter().min().unwrap(), drawn.iter().max().unwrap());
+    assert!(*least > 50 && *most < 150, "a pair was drawn {least} to {most} times");
+    let clashes = |servers: usize| {
+        let of_group = |group: &[(u32, u32)]| group.iter().collect::<HashSet<_>>().len() < servers;
+        let clashed = pairs.chunks_exact(servers).filter(|group| of_group(group)).count();
+        clashed * 10_000 / (pairs.len() / servers)
+    };
+    let found = [2, 7, 32].map(clashes);
+    let expected = [6..=14, 160..=250, 3_500..=4_200];
+    assert!(expected.iter().zip(found).all(|(range, found)| range.contains(&found)), "{found:?} of 10,000");
 }
 
 /// The number of groups, out of 1,000 groups of this size, in which two servers choose the same worker id. `image`: all servers

@@ -240,7 +240,7 @@ fn refill(session: &Session, shared: &IssuerMemory, clock: &impl Clock) -> Issue
 #[test]
 fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
     needs(Guard::BlockKeepsBits, || {
-        let shared = IssuerMemory::new(layout(), Identity::Leased { datacenter: 0 }, NOW, 1, None, &[]);
+        let shared = IssuerMemory::new(layout(), Identity::Leased { datacenter: Some(0) }, NOW, 1, None, &[]);
         let session = Session::new();
         shared.generator.begin(NODES[0], layout().position_at(NOW), Position(u64::MAX >> 1));
         let mut held = vec![refill(&session, &shared, &NOW)];

@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// An instant of the layout, on a full second.
 const NOW: UnixMicros = UnixMicros(1_770_000_000_000_000);
 const FIXED: Identity = Identity::Fixed { datacenter: 0, worker_id: 3 };
-const LEASED: Identity = Identity::Leased { datacenter: 0 };
+const LEASED: Identity = Identity::Leased { datacenter: Some(0) };
 
 fn layout() -> Layout {
     "41/5/5/2r/10".parse().unwrap()
@@ -295,7 +295,7 @@ fn a_disposable_worker_id_is_not_used_after_a_restart() {
 
 #[test]
 fn a_lease_of_another_datacenter_or_beside_a_number_is_forgotten() {
-    let elsewhere = here(Identity::Leased { datacenter: 1 });
+    let elsewhere = here(Identity::Leased { datacenter: Some(1) });
     assert_eq!(leased().open(&elsewhere).unwrap().node, None);
     let numbered = leased().open(&here(FIXED)).unwrap();
     assert_eq!((numbered.node, &numbered.lease), (Some(node(3, 0)), &None));

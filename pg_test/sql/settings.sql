@@ -25,7 +25,7 @@ ALTER SYSTEM SET snowflake_ids.worker_id_policy = 'lottery';
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.reserve = '1s';
 \echo :LAST_ERROR_SQLSTATE
-ALTER SYSTEM SET snowflake_ids.datacenter_id = -1;
+ALTER SYSTEM SET snowflake_ids.datacenter_id = -2;
 \echo :LAST_ERROR_SQLSTATE
 SET snowflake_ids.max_drift = '1 year';
 \echo :LAST_ERROR_SQLSTATE

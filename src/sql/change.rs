@@ -99,11 +99,11 @@ fn layout_change_check(new: Text<'_>, generator: Option<Text<'_>>) -> Result<(),
 /// Fails if the new layout has no room for this server's datacenter id or its fixed worker id.
 fn check_room(shared: &Shared, new: &Layout) -> Result<(), ErrorReport> {
     let (datacenter, worker_id) = match shared.identity {
-        Identity::Fixed { datacenter, worker_id } => (datacenter, Some(worker_id)),
+        Identity::Fixed { datacenter, worker_id } => (Some(datacenter), Some(worker_id)),
         // If the present worker id does not fit, another worker id is leased.
         Identity::Leased { datacenter } => (datacenter, None),
     };
-    for (field, value) in [(Field::Datacenter, Some(datacenter)), (Field::Worker, worker_id)] {
+    for (field, value) in [(Field::Datacenter, datacenter), (Field::Worker, worker_id)] {
         if let Some(value) = value.filter(|value| u64::from(*value) > new.max(field)) {
             let no_room = NoRoom { layout: *new, field, value, leased: false };
             return Err(report(IssuerError::NoRoom(no_room)));

@@ -133,11 +133,12 @@ fn layout_status(
 /// Returns the reason that this server cannot generate ids of a layout. Returns None if the layout has room for the server's
 /// datacenter id and worker id. The worker id does not matter if the server has none yet, or may choose another.
 fn misfit(shared: &Shared, layout: &Layout) -> Option<String> {
-    let datacenter = match shared.identity {
-        Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter } => datacenter,
-    };
     let is_chosen = shared.status.alone.load(Relaxed);
     let node = node(shared, &shared.generator.snapshot()).filter(|_| !is_chosen);
+    let datacenter = match shared.identity {
+        Identity::Fixed { datacenter, .. } | Identity::Leased { datacenter: Some(datacenter) } => datacenter,
+        Identity::Leased { datacenter: None } => node.map_or(0, |node| node.datacenter),
+    };
     let worker_id = node.map_or(0, |node| node.worker_id);
     let fits = |field, value: u32| layout.check(field, value.into()).err();
     let misfit = fits(Field::Datacenter, datacenter).or_else(|| fits(Field::Worker, worker_id));

@@ -97,6 +97,17 @@ BEGIN
             'Make sure that the registry can be reached; see the server''s log for the reason (docs/operations.md, "Worker ids").', NULL
         WHERE lease_left < lease_duration / 2
         UNION ALL
+        -- The server chose its worker id itself, and knows of other servers.
+        SELECT 'note', 'worker id', format('this server chose its worker id itself, and has %s: another server may have chosen the same',
+                string_agg(o.what, ', ')),
+            'Let the servers share a registry, or set a different worker_id on each server (docs/operations.md, "Worker ids").', NULL
+        FROM (SELECT 'subscriptions' WHERE EXISTS (SELECT p.oid FROM pg_subscription AS p)
+            UNION ALL SELECT 'publications' WHERE EXISTS (SELECT FROM pg_publication)
+            UNION ALL SELECT 'foreign servers' WHERE EXISTS (SELECT FROM pg_foreign_server AS f
+                JOIN pg_foreign_data_wrapper AS w ON w.oid = f.srvfdw WHERE w.fdwname IN ('postgres_fdw', 'dblink_fdw'))) AS o (what)
+        WHERE s.scope = 'this server only' AND s.worker_id IS NOT NULL AND s.lease_expires_at IS NULL
+        HAVING count(*) > 0
+        UNION ALL
         SELECT 'alarm', format('registry %s', f.server),
             concat_ws('; ', 'the registry does not answer' || coalesce(': ' || f.error, ''), w.what),
             'Restart or reconnect the registry' || CASE WHEN w.what IS NULL THEN ': ids are issued until the buffers and the lease are used up'

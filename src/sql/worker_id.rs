@@ -93,7 +93,7 @@ fn worker_held() -> Result<Option<String>, ErrorReport> {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn worker_note_chosen() -> Result<(), ErrorReport> {
     let Some(shared) = SHARED.get().filter(|_| !server::in_recovery()) else { return Ok(()) };
-    let Identity::Leased { datacenter } = shared.identity else { return Ok(()) };
+    let Identity::Leased { .. } = shared.identity else { return Ok(()) };
     // If this change fails, the state file cannot be trusted. CREATE EXTENSION must succeed even so, because the extension has the
     // functions that repair the state.
     let known = issuer::change(shared, |state, _| *state.source.settled() != WorkerIdSource::Unknown);
@@ -105,7 +105,7 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
     }
     let chosen = issuer::change(shared, |state, here| {
         let (system_identifier, home) = (here.system_identifier, here.home.identity.clone());
-        state.first.map(|first| Chosen { datacenter, first, home, system_identifier })
+        state.first.map(|first| Chosen { first, home, system_identifier })
     });
     let Some((chosen, source)) = chosen.ok().flatten().zip(WORKER_CHOSEN.find()) else { return Ok(()) };
     source.as_owner(|| record_chosen(&chosen)).map_err(spi)

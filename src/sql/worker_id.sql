@@ -65,7 +65,8 @@ BEGIN
             ERRCODE = 'invalid_parameter_value',
             DETAIL = 'It says which worker id to give up.';
     END IF;
-    datacenter := coalesce(datacenter_id, current_setting('snowflake_ids.datacenter_id')::integer);
+    datacenter := coalesce(datacenter_id, nullif(current_setting('snowflake_ids.datacenter_id')::integer, -1),
+        (snowflake_ids_internal.worker_held()::json ->> 'datacenter_id')::integer, 0);
     SELECT w.* INTO seen FROM snowflake_ids.worker_lease AS w
     WHERE w.datacenter_id = datacenter AND w.worker_id = worker_release.worker_id FOR UPDATE;
     IF NOT FOUND AND snowflake_ids_internal.worker_choose_another(datacenter, worker_id) THEN

@@ -99,18 +99,18 @@ pub fn chosen() -> Result<Vec<Chosen>, SpiError> {
     CHOSEN.all(&[], |row| {
         let [datacenter, timeline] =
             [row.get::<i32>(2)?, row.get::<i32>(3)?].map(|value| value.unwrap_or(1).cast_unsigned());
-        let first = First { worker_id: worker_id_of(row)?.unwrap_or_default(), timeline };
+        let first = First { datacenter, worker_id: worker_id_of(row)?.unwrap_or_default(), timeline };
         let home = row.get::<String>(4)?.unwrap_or_default();
         let system_identifier = row.get::<i64>(5)?.unwrap_or_default().cast_unsigned();
-        Ok(Chosen { datacenter, first, home, system_identifier })
+        Ok(Chosen { first, home, system_identifier })
     })
 }
 
 /// Records the worker id that this server chose itself. A promoted standby learns this worker id only from this row.
 pub fn record_chosen(chosen: &Chosen) -> Result<(), SpiError> {
-    let Chosen { datacenter, first, home, system_identifier } = chosen;
+    let Chosen { first, home, system_identifier } = chosen;
     RECORD_CHOSEN.run(&[
-        number(*datacenter),
+        number(first.datacenter),
         number(first.worker_id),
         system_identifier.cast_signed().into(),
         number(first.timeline),

@@ -41,10 +41,12 @@ pub struct Origin {
     pub server: String,
 }
 
-/// Returns the number of worker ids of a layout, at most the number that the registry's column can store.
+/// The largest number of worker ids that the registry's column can store.
+pub const MOST_NUMBERS: u32 = i32::MAX.cast_unsigned();
+
+/// Returns the number of worker ids of a layout, at most `MOST_NUMBERS`.
 pub fn capacity(layout: &Layout) -> u32 {
-    const MOST: u32 = i32::MAX.cast_unsigned();
-    u32::try_from(layout.max(Field::Worker)).map_or(MOST, |last| last.min(MOST - 1) + 1)
+    u32::try_from(layout.max(Field::Worker)).map_or(MOST_NUMBERS, |last| last.min(MOST_NUMBERS - 1) + 1)
 }
 
 /// A description of the holder, for views and messages.
@@ -82,6 +84,11 @@ impl Lease {
     /// Returns whether a node has the lease's datacenter and worker id.
     pub fn is_of(&self, node: Node) -> bool {
         node.is_of(self.datacenter, self.worker_id)
+    }
+
+    /// Returns whether two leases are of the same datacenter and worker id.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.datacenter, self.worker_id) == (other.datacenter, other.worker_id)
     }
 
     /// Returns the first position that the holder may use in a layout.

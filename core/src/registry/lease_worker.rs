@@ -14,6 +14,7 @@ pub use requests::LeaseRequests;
 use crate::clock::UnixMicros;
 use crate::error::{Explain, ended};
 use crate::guard::{Guard, holds};
+use crate::ids::layout::Field;
 use crate::ids::position::Position;
 use crate::registry::error::{RegistryError, SqlError, Unregistered};
 use crate::registry::failover;
@@ -116,7 +117,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 "The clock is behind ids that this server may have issued under each of its worker ids.",
                 "Correct the server's clock.",
             ))),
-            LeaseNeed::Acquire(plan) => self.acquire(&plan),
+            LeaseNeed::Acquire(plan) => self.acquire(plan),
             LeaseNeed::Renew(lease, entry) => self.renew(&lease, &entry),
         }
     }
@@ -141,6 +142,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             let now = issuer.believed_now();
             let behind = requests.is_another_wanted(issuer.shared.generation());
             let limit = state.worker_id_limit(now);
+            let last = datacenter.unwrap_or_else(|| state.limit(Field::Datacenter, now));
             let generator = &issuer.shared.generator;
             let next = (generator.limit() > Position::ZERO).then(|| generator.next());
             let held = |lease: &Lease| is_of(lease, endpoint) && !lease.is_chosen() && !behind;
@@ -149,21 +151,23 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 let is_good = lease.expiry > now && !due && !requests.renew.load(Acquire);
                 // The worker id is too large if a layout with fewer worker ids came into use. The worker id is kept if
                 // no lower worker id is free.
-                let fits = lease.worker_id <= limit || !holds(Guard::LeaseFits);
+                let fits = lease.datacenter <= last && lease.worker_id <= limit || !holds(Guard::LeaseFits);
                 // Ids may run ahead of the clock, and then reach the lease's expiry long before the clock.
                 if is_good && fits && !state.comes_to(lease.expiry) {
                     return LeaseNeed::Nothing;
                 }
                 if !is_good || fits {
-                    return LeaseNeed::Renew(
-                        lease,
-                        entry(state, here, datacenter, now, next, duration, host),
-                    );
+                    let entry = entry(state, here, lease.datacenter, now, next, duration, host);
+                    return LeaseNeed::Renew(lease, entry);
                 }
             } else if behind && state.lease.is_some() && state.blocks_all_worker_ids(now) {
                 return LeaseNeed::Impossible;
             }
-            let entry = entry(state, here, datacenter, now, next, duration, host);
+            // A server without a configured datacenter id keeps its datacenter, or else begins with the first one.
+            let known = state.lease.as_ref().or(state.former.as_ref().filter(|_| shared));
+            let held = known.map(|known| known.datacenter).filter(|held| *held <= last);
+            let first = datacenter.or(held).unwrap_or(0);
+            let entry = entry(state, here, first, now, next, duration, host);
             LeaseNeed::Acquire(Plan::new(state, here, endpoint, behind, entry))
         })
     }

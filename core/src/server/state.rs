@@ -7,6 +7,7 @@ mod file;
 mod high_water_marks;
 mod leased;
 mod opening;
+mod pairs;
 mod reserved;
 mod source;
 mod stored;

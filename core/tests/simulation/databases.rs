@@ -135,7 +135,7 @@ impl Host<'_> {
         }
         let state = self.issuer().change(|state, here| {
             let (system_identifier, home) = (here.system_identifier, here.home.identity.clone());
-            let chosen = |first| Chosen { datacenter: 0, first, home, system_identifier };
+            let chosen = |first| Chosen { first, home, system_identifier };
             state.lease.is_some().then(|| state.first.map(chosen))
         });
         if let Some(first) = self.record(state).flatten() {

@@ -72,7 +72,7 @@ impl World {
         };
         let databases = vec![database(false), database(!alone)];
         let identity = match self.scope {
-            Scope::Shared | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: 0 },
+            Scope::Shared | Scope::Tight | Scope::Alone => Identity::Leased { datacenter: Some(0) },
             Scope::Numbers | Scope::Succession => self.number(),
         };
         let scope = if alone { u32::try_from(number).unwrap() + 1 } else { 0 };

@@ -7,8 +7,13 @@ use crate::{Builder, sql::Session};
 use anyhow::{Context, Result};
 use postgres::Client;
 
-/// A server that chooses or leases its worker id.
+/// A server that chooses or leases its worker id in datacenter 0.
 pub fn auto() -> Builder {
+    of_pairs().set("snowflake_ids.datacenter_id", "0")
+}
+
+/// A server that chooses or leases its datacenter id and worker id.
+pub fn of_pairs() -> Builder {
     Server::builder().set("snowflake_ids.worker_id", "auto")
 }
 

@@ -8,6 +8,7 @@ use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, refused, status, take};
 use snowflake_ids_server_tests::{Server, ids, sql, sql::Session, wait};
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -74,6 +75,28 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
     taken.push(wait_for_id(&mut last)?);
     taken.extend(take(&mut last, 1000)?);
     ids::unique(taken)
+}
+
+/// Four pairs of datacenter and worker id serve four servers. A node that joins keeps its pair if the pair is free.
+#[test]
+fn nodes_without_a_datacenter_id_lease_in_all_datacenters() -> Result<()> {
+    let layout = |builder: snowflake_ids_server_tests::Builder| {
+        builder.set("snowflake_ids.layout", "41/1/1/12").set("snowflake_ids.datacenter_id", "-1")
+    };
+    let cluster =
+        Cluster::of(layout(auto()).set("snowflake_ids.worker_id", "0"), &layout(cluster::node()), 4)?;
+    let mut pairs = BTreeSet::from([(0, 0)]);
+    for node in &cluster.nodes[..3] {
+        let mut client = node.connect("postgres")?;
+        wait_for_id(&mut client)?;
+        assert_eq!(status::<String>(&mut client, "scope")?, "shared registry");
+        pairs
+            .insert((status::<i32>(&mut client, "datacenter_id")?, status::<i32>(&mut client, "worker_id")?));
+    }
+    assert_eq!(pairs, BTreeSet::from([(0, 0), (0, 1), (1, 0), (1, 1)]));
+    let error = refused(&mut cluster.nodes[3].connect("postgres")?)?;
+    assert!(said(&error).contains("has 2 worker ids"), "{error:?}");
+    Ok(())
 }
 
 #[test]

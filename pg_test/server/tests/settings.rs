@@ -7,7 +7,7 @@ use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session};
 
 /// Values that are refused, each with words that the refusal must contain.
 const WRONG: [(&str, &str, &str); 46] = [
-    ("datacenter_id", "-1", "outside the valid range"),
+    ("datacenter_id", "-2", "outside the valid range"),
     ("datacenter_id", "32", "datacenter"),
     ("datacenter_id", "north", "invalid value"),
     ("worker_id", "-1", "worker id"),

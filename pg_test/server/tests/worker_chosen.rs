@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::registry::{auto, of_pairs, wait_for_id};
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, next, refused, status, take, worker};
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
@@ -37,6 +37,37 @@ fn a_fresh_server_chooses_an_id_without_any_set_up() -> Result<()> {
     wait::until_true("a line in the log", || Ok(server.logged(&line) > 0))?;
     client.run("select snowflake_nextval(), pg_sleep(0.1) from generate_series(1, 5)")?;
     assert_eq!(server.logged("this server chose worker id"), 1);
+    Ok(())
+}
+
+/// Without a datacenter id, the server chooses the datacenter with the worker id. Nothing shows the setting's -1.
+#[test]
+fn a_server_without_a_datacenter_id_chooses_a_pair_and_says_which() -> Result<()> {
+    const PAIR: &str = "select s.datacenter_id * 32 + s.worker_id from snowflake_ids.status s";
+    let (mut server, mut client) = of_pairs().with_session()?;
+    client.run("create publication others for all tables")?;
+    next(&mut client)?;
+    let pair: i32 = client.one(PAIR)?;
+    for same in [
+        "select c.datacenter_id * 32 + c.worker_id from snowflake_ids.worker_chosen c",
+        "select n.datacenter_id::int * 32 + n.worker_id::int from snowflake_ids.metric_node n",
+        "select snowflake_datacenter_id(id) * 32 + snowflake_worker_id(id) from snowflake_nextval() id",
+    ] {
+        assert_eq!(client.one::<i32>(same)?, pair, "{same}");
+    }
+    let note = "select severity from snowflake_ids.attention where problem like '%chose its worker id itself, and has publications:%'";
+    assert_eq!(client.one::<String>(note)?, "note");
+    server.restart()?;
+    let mut client = server.connect("postgres")?;
+    next(&mut client)?;
+    assert_eq!(client.one::<i32>(PAIR)?, pair, "a restart keeps the pair");
+    client.run("select snowflake_ids.worker_release(worker_id) from snowflake_ids.status")?;
+    next(&mut client)?;
+    let other: i32 = client.one(PAIR)?;
+    ensure!(other != pair && other % 8 == pair % 8, "{other} after {pair}");
+    client.run("select snowflake_ids.generator_create('web', 'javascript')")?;
+    let in_web = "select (snowflake_decode(snowflake_nextval('web'), 'web')).worker_id";
+    assert_eq!(client.one::<i32>(in_web)?, other % 8);
     Ok(())
 }
 

@@ -159,7 +159,7 @@ fn with_lease<H: Caller>(
 
 /// Returns true if the worker id does not fit the layout, and another worker id may fit.
 fn is_unfit(error: &IssuerError) -> bool {
-    matches!(error, IssuerError::NoRoom(no_room) if no_room.may_lease())
+    matches!(error, IssuerError::NoRoom(no_room) if no_room.leased)
 }
 
 fn may_switch(host: &impl Caller, drift: &Drift) -> bool {

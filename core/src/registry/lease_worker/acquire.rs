@@ -3,14 +3,19 @@
 use super::host::{LeaseEvent, LeaseHost, LeaseStep, LeaseWorker, StepError};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
-use crate::ids::layout::Layout;
+use crate::ids::layout::{Field, Layout};
 use crate::registry::lease::{Choice, Lease, Origin, Policy, Preferred, capacity};
 use crate::registry::link::Endpoint;
 use crate::registry::wire::{Entry, Former, LeaseRequest, Leased, MAX_EXCEPT, RequestBody, ResponseBody};
 use crate::server::issuer::Host;
-use crate::server::state::{Here, State};
+use crate::server::state::{Here, Identity, State};
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::Ordering::Release;
 use std::time::Duration;
+
+/// The largest number of datacenters that one acquisition searches.
+const MAX_DATACENTERS: u32 = 1_024;
 
 /// The parameters of an acquisition.
 #[derive(Clone)]
@@ -23,8 +28,14 @@ pub struct Plan {
     /// A lease from the previous registry. The server shows this lease to the registry that replaced the previous
     /// registry.
     pub former: Option<Former>,
-    /// Worker ids that the server cannot use now.
-    pub except: Vec<u32>,
+    /// Pairs of datacenter and worker id that the server cannot use now.
+    pub blocked: BTreeSet<(u32, u32)>,
+    /// The datacenter of the first request.
+    pub first: u32,
+    /// The datacenters that are searched after `first`, if no datacenter id is configured.
+    pub later: Range<u32>,
+    /// The number of datacenters of the server's own layout, if no datacenter id is configured.
+    pub datacenters: u32,
     /// The worker ids to search.
     pub choice: WorkerIdRange,
     /// True if a worker id that is too large for some layout in use is better than no worker id.
@@ -56,36 +67,38 @@ impl WorkerIdRange {
 
 impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Leases a worker id, and gives the previous worker id back.
-    pub(super) fn acquire(&mut self, plan: &Plan) -> Result<LeaseStep, StepError> {
+    pub(super) fn acquire(&mut self, mut plan: Plan) -> Result<LeaseStep, StepError> {
         let settings = self.host.settings();
-        let said =
-            self.ask(RequestBody::Lease(Box::new(plan.request(settings.policy, settings.max_clock_skew))));
-        if said.is_err() {
-            self.leave_former(plan)?;
-        }
-        let ResponseBody::Leased(leased) = said? else { return Ok(LeaseStep::Again) };
-        let lease = match leased {
-            Leased::Taken { choice, expiry } => plan.lease_of(&choice, expiry, self.origin()),
-            Leased::Missed => return Ok(LeaseStep::Again),
-            // A worker id that is too large for some layout is better than no worker id.
-            Leased::None(mut none) => {
-                if let Some(widened) = plan.widened() {
-                    return self.acquire(&widened);
+        let lease = loop {
+            let request = plan.request(settings.policy, settings.max_clock_skew);
+            let said = self.ask(RequestBody::Lease(Box::new(request)));
+            if said.is_err() {
+                self.leave_former(&plan)?;
+            }
+            match said? {
+                ResponseBody::Leased(Leased::Taken { choice, expiry }) => {
+                    break plan.lease_of(&choice, expiry, self.origin());
                 }
-                self.leave_former(plan)?;
-                if let Some(endpoint) = &self.endpoint {
-                    none.detail = format!("Registry \"{}\": {}", endpoint.server, none.detail);
+                ResponseBody::Leased(Leased::None(mut none)) => {
+                    if plan.widen() {
+                        continue;
+                    }
+                    self.leave_former(&plan)?;
+                    if let Some(endpoint) = &self.endpoint {
+                        none.detail = format!("Registry \"{}\": {}", endpoint.server, none.detail);
+                    }
+                    return Err(StepError::None(none));
                 }
-                return Err(StepError::None(none));
+                _ => return Ok(LeaseStep::Again),
             }
         };
-        self.check_lease(&lease, plan)?;
-        let former = plan.lease.as_ref().filter(|former| former.worker_id != lease.worker_id);
+        self.check_lease(&lease, &plan)?;
+        let former = plan.lease.as_ref().filter(|former| !lease.is_same(former));
         if let Some(former) = former.filter(|_| !holds(Guard::ReleaseLast)) {
             self.release(former);
         }
         let expiry = lease.expiry;
-        if !self.take_up(lease.clone(), plan)? {
+        if !self.take_up(lease.clone(), &plan)? {
             self.release(&lease);
             return Ok(LeaseStep::Again);
         }
@@ -129,7 +142,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError> {
         let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
         let sane = lease.worker_id < plan.choice.capacity
-            && !plan.except.contains(&lease.worker_id)
+            && !plan.blocked.contains(&(lease.datacenter, lease.worker_id))
             && lease.start_in(&plan.layout) <= latest;
         if sane {
             self.check_expiry(lease.worker_id, lease.expiry)
@@ -203,20 +216,26 @@ impl Plan {
     pub fn new(state: &State, here: &Here, endpoint: Option<&Endpoint>, behind: bool, entry: Entry) -> Self {
         let (now, lease) = (entry.now, state.lease.clone());
         let known = lease.as_ref().or(state.former.as_ref().filter(|_| endpoint.is_some()));
-        let chosen = lease.as_ref().filter(|lease| lease.is_chosen()).map(|lease| lease.worker_id);
+        let chosen = lease.as_ref().filter(|lease| lease.is_chosen());
+        let chosen = chosen.map(|lease| (lease.datacenter, lease.worker_id));
         // A worker id is usable once the clock has passed the ids that this server issued under this worker id. Normally,
         // a worker id that becomes usable within `max_drift` may be chosen. If the clock is behind, the worker id must be
         // usable now.
         let usable_at = if behind { now } else { now.plus(here.max_drift) };
-        let mut except = state.blocked_worker_ids(entry.datacenter, usable_at);
+        let mut blocked = state.blocked_pairs(usable_at);
         // The worker id that the server chose itself stays usable, because the server already issues ids under this worker
         // id.
-        except.retain(|worker_id| behind || Some(*worker_id) != chosen);
+        blocked.retain(|pair| behind || Some(*pair) != chosen);
         let kept = known.filter(|known| (endpoint.is_some() || known.is_chosen()) && !behind);
-        let kept = kept.map(|known| known.worker_id);
+        let kept = kept.filter(|known| known.datacenter == entry.datacenter).map(|known| known.worker_id);
+        let all = matches!(here.identity, Identity::Leased { datacenter: None });
+        let of = |most: u32| if all { most.saturating_add(1).min(MAX_DATACENTERS) } else { 0 };
         let former = known.zip(endpoint);
         Self {
-            except,
+            blocked,
+            first: entry.datacenter,
+            later: 0..of(state.limit(Field::Datacenter, now)),
+            datacenters: of(u32::try_from(here.layout.max(Field::Datacenter)).unwrap_or(u32::MAX)),
             choice: WorkerIdRange::within(state.worker_id_limit(now), &here.layout, kept),
             may_widen: lease.is_none() || behind,
             token: known.map(|known| known.token),
@@ -228,11 +247,24 @@ impl Plan {
         }
     }
 
-    /// Returns the plan for all worker ids, including those that are too large for some layout in use. Returns None if
-    /// this plan does not allow such worker ids.
-    fn widened(&self) -> Option<Self> {
-        let capacity = self.choice.all.filter(|_| self.may_widen)?;
-        Some(Self { choice: WorkerIdRange { capacity, all: None, ..self.choice }, ..self.clone() })
+    /// Moves on to the next datacenter. After the last datacenter, begins again with all worker ids, including those that
+    /// are too large for some layout in use. Returns false if the plan does not allow more worker ids.
+    fn widen(&mut self) -> bool {
+        let first = self.first;
+        if let Some(next) = self.later.find(|next| *next != first) {
+            self.entry.datacenter = next;
+            return true;
+        }
+        // A worker id that is too large for some layout is better than no worker id.
+        let Some(capacity) = self.choice.all.take().filter(|_| self.may_widen) else { return false };
+        self.choice.capacity = capacity;
+        self.entry.datacenter = first;
+        self.later = 0..self.datacenters;
+        true
+    }
+
+    fn is_at_first(&self) -> bool {
+        self.entry.datacenter == self.first
     }
 
     fn request(&self, policy: Policy, max_clock_skew: Duration) -> LeaseRequest {
@@ -240,17 +272,25 @@ impl Plan {
             entry: self.entry.clone(),
             policy,
             token: self.token,
-            except: self.except.iter().copied().take(MAX_EXCEPT).collect(),
+            except: self.except().take(MAX_EXCEPT).collect(),
             capacity: self.choice.capacity,
-            preferred: self.choice.preferred,
+            preferred: self.choice.preferred.filter(|_| self.is_at_first()),
             max_clock_skew,
-            former: self.former,
+            former: self.former.filter(|_| self.is_at_first()),
         }
+    }
+
+    /// Returns the worker ids of the datacenter that the server cannot use now.
+    fn except(&self) -> impl Iterator<Item = u32> {
+        let of_it = self.blocked.iter().filter(|(datacenter, _)| *datacenter == self.entry.datacenter);
+        of_it.map(|(_, worker_id)| *worker_id)
     }
 
     fn lease_of(&self, choice: &Choice, expiry: UnixMicros, origin: Option<Origin>) -> Lease {
         let worker_id = choice.worker_id();
-        let held = self.lease.as_ref().filter(|lease| lease.worker_id == worker_id);
+        let (datacenter, token) = (self.entry.datacenter, self.entry.token);
+        let is_held = |lease: &&Lease| (lease.datacenter, lease.worker_id) == (datacenter, worker_id);
+        let held = self.lease.as_ref().filter(is_held);
         let since = match (choice, held) {
             (Choice::Own(_), Some(lease)) => lease.since,
             (Choice::New { .. }, Some(lease)) if lease.is_chosen() => lease.since,
@@ -260,8 +300,7 @@ impl Plan {
             (Choice::Free(row), _) if holds(Guard::StartAtExpiry) => row.expiry,
             _ => UnixMicros(0),
         };
-        let token = self.entry.token;
-        Lease { datacenter: self.entry.datacenter, worker_id, token, since, expiry, origin }
+        Lease { datacenter, worker_id, token, since, expiry, origin }
     }
 }
 

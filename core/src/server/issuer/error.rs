@@ -62,7 +62,7 @@ fn in_use(slots: usize, held: usize, free: usize) -> String {
 /// The error for a node whose datacenter id or worker id does not fit a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("layout \"{layout}\" has no room for {field} id {value}")]
-#[explain(kind_with = if self.may_lease() { Kind::NotReady } else { Kind::BadArgument })]
+#[explain(kind_with = if self.leased { Kind::NotReady } else { Kind::BadArgument })]
 #[explain(detail = "Its largest {field} id is {}.", layout.max(*field), hint_with = self.wider())]
 pub struct NoRoom {
     /// The layout.
@@ -71,21 +71,16 @@ pub struct NoRoom {
     pub field: Field,
     /// The field's value on this server.
     pub value: u32,
-    /// True if the server leases its worker id.
+    /// True if the server chooses or leases the value.
     pub leased: bool,
 }
 
 impl NoRoom {
-    /// Returns true if another leased worker id may fit.
-    pub fn may_lease(&self) -> bool {
-        self.leased && self.field == Field::Worker
-    }
-
     fn wider(&self) -> String {
         let (field, presets) = (self.field, self.presets());
         let presets =
             if presets.is_empty() { presets } else { format!("; these presets have room: {presets}") };
-        if self.may_lease() {
+        if self.leased {
             format!(
                 "No worker id that fits the layout has been leased yet. Try again, or use a layout with a wider {field}{presets}."
             )

@@ -79,27 +79,34 @@ impl<H: Host> Issuer<'_, H> {
     /// layout. A server that leases its worker id records that its next worker id must fit the layout.
     pub(super) fn check_room(&self, state: &mut State, layout: &Layout) -> Result<(), IssuerError> {
         let (datacenter, leased) = match self.shared.identity {
-            Identity::Fixed { datacenter, .. } => (datacenter, false),
+            Identity::Fixed { datacenter, .. } => (Some(datacenter), false),
             Identity::Leased { datacenter } => (datacenter, true),
         };
-        let no_room = |field, value| NoRoom { layout: *layout, field, value, leased };
-        if layout.check(Field::Datacenter, datacenter.into()).is_err() {
-            return Err(no_room(Field::Datacenter, datacenter).into());
-        }
-        let worker_id = state.node_in(layout).map_or(0, |node| node.worker_id);
-        if layout.check(Field::Worker, worker_id.into()).is_ok() {
-            return Ok(());
+        let node = state.node_in(layout);
+        let datacenter_id = datacenter.or(node.map(|node| node.datacenter)).unwrap_or(0);
+        let misfit = if layout.check(Field::Datacenter, datacenter_id.into()).is_err() {
+            let leased = leased && datacenter.is_none();
+            NoRoom { layout: *layout, field: Field::Datacenter, value: datacenter_id, leased }
+        } else {
+            let worker_id = node.map_or(0, |node| node.worker_id);
+            if layout.check(Field::Worker, worker_id.into()).is_ok() {
+                return Ok(());
+            }
+            NoRoom { layout: *layout, field: Field::Worker, value: worker_id, leased }
+        };
+        if !misfit.leased {
+            return Err(misfit.into());
         }
         let settings = self.host.settings();
         let usable = self.believed_now().plus_micros(settings.rules.max_drift);
-        if leased && state.choose_in(layout, settings.policy, usable) {
+        if state.choose_in(layout, datacenter, settings.policy, usable) {
             return Ok(());
         }
         // Any role may repeat this call, so a repeated call does not write the state again.
-        if leased && *layout != self.shared.layout && state.want(layout, self.believed_now()) {
+        if *layout != self.shared.layout && state.want(layout, self.believed_now()) {
             self.write(state)?;
         }
-        Err(no_room(Field::Worker, worker_id).into())
+        Err(misfit.into())
     }
 
     /// Records the present time for each slot whose next position has changed since the last observation.

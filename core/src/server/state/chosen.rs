@@ -1,15 +1,17 @@
-//! The choice of a worker id by a server without a registry. The choice depends on the identity of the data directory.
+//! The choice of a worker id by a server without a registry. The choice depends on the identity of the data directory. If
+//! no datacenter id is configured, the server chooses among all pairs of datacenter and worker id.
 //! The server avoids worker ids that this server has used, or that the server from which this server was copied has
 //! used.
 
 use super::high_water_marks::OF_ANOTHER;
+use super::pairs::{Pairs, has_room};
 use super::source::WorkerIdSource;
 use super::stored::{Chosen, First, Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
-use crate::ids::layout::{Field, Layout};
-use crate::registry::lease::{Lease, LeaseRow, Policy, Preferred, Search, capacity};
+use crate::ids::layout::Layout;
+use crate::registry::lease::{Lease, LeaseRow, Policy, Preferred, Search};
 use crate::registry::wire::LeaseError;
 use crate::registry::worker_ids::{NOT_DISPOSABLE, listed};
 use std::collections::BTreeMap;
@@ -107,10 +109,10 @@ impl State {
 
     /// Keeps the current worker id if the server chose this worker id itself, or leased it from the server's own
     /// registry. Otherwise chooses a worker id.
-    pub(super) fn choose(&mut self, here: &Here, datacenter: u32) {
+    pub(super) fn choose(&mut self, here: &Here, datacenter: Option<u32>) {
         self.lease = self.lease.take().or(self.former.take_if(|former| former.is_chosen()));
         match &mut self.lease {
-            Some(lease) if lease.datacenter == datacenter && lease.origin.is_none() => {
+            Some(lease) if datacenter.is_none_or(|of| of == lease.datacenter) && lease.origin.is_none() => {
                 lease.expiry = Lease::NO_END;
             }
             _ => {
@@ -122,45 +124,55 @@ impl State {
         }
     }
 
-    fn take_free(&mut self, here: &Here, datacenter: u32, at: UnixMicros) -> Option<Lease> {
-        let (used, most) = (self.used_worker_ids(datacenter), capacity(&here.layout));
+    fn take_free(&mut self, here: &Here, datacenter: Option<u32>, at: UnixMicros) -> Option<Lease> {
+        let pairs = Pairs::of(&here.layout, datacenter);
+        let (used, most) = (self.used_numbers(pairs), pairs.count);
         let is_first = self.first.is_none()
             && (self.is_copied() || used.is_empty() && self.timeline == 1 && !self.is_installed);
-        let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(here.policy) };
-        let worker_id = free_worker_id(&used, most, preferred, here.policy, at)?;
+        let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(pairs, here.policy) };
+        let (datacenter, worker_id) = pairs.pair(free_number(&used, most, preferred, here.policy, at)?);
         if is_first {
-            self.first = Some(First { worker_id, timeline: self.timeline });
+            self.first = Some(First { datacenter, worker_id, timeline: self.timeline });
         }
         Some(Lease::chosen(datacenter, worker_id, here.token))
     }
 
-    /// Chooses a worker id for a layout with fewer worker ids than the server's own layout. The first choice is the
-    /// server's worker id modulo the number of worker ids in the layout. The second choice is another worker id in the
-    /// share of the server's timeline (see `of_timeline`).
+    /// Chooses a node for a layout that has no room for the server's own node. The first choice is the number of the
+    /// server's node modulo the number of nodes in the layout. The second choice is another number in the share of the
+    /// server's timeline (see `of_timeline`). `datacenter` is the configured datacenter id, if any.
     ///
     /// After `pg_upgrade`, all worker ids of the share may be recorded as worker ids of other servers, because the
     /// table `worker_chosen` still has the previous cluster's rows. The server then chooses from another share. Returns
-    /// true if a worker id was found.
-    pub fn choose_in(&mut self, layout: &Layout, policy: Policy, at: UnixMicros) -> bool {
+    /// true if a node was found.
+    pub fn choose_in(
+        &mut self,
+        layout: &Layout,
+        datacenter: Option<u32>,
+        policy: Policy,
+        at: UnixMicros,
+    ) -> bool {
         let Some(node) = self.node.filter(|_| self.source.is_alone()) else { return false };
-        let capacity = capacity(layout);
+        let (own, pairs) = (Pairs::of(&self.layout, datacenter), Pairs::of(layout, datacenter));
+        let Some(number) = own.number(node.datacenter, node.worker_id) else { return false };
         let mut used = BTreeMap::new();
-        for (worker_id, end) in self.used_worker_ids(node.datacenter) {
-            if worker_id != node.worker_id {
-                let known = used.entry(worker_id % capacity).or_insert(end);
+        for (of, end) in self.used_numbers(own) {
+            if of != number {
+                let known = used.entry(of % pairs.count).or_insert(end);
                 *known = end.max(*known);
             }
         }
-        let begin = node.worker_id % capacity;
+        let begin = number % pairs.count;
         let is_ours = used.get(&begin).is_none_or(|end| *end < OF_OTHERS);
-        let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(policy) };
-        // If the clock is behind the ids of all these worker ids, the server uses the first choice, and the call waits for
-        // the clock.
-        let worker_id = free_worker_id(&used, capacity, preferred, policy, at)
+        let preferred = Preferred { first: Some((begin, begin + 1)), ..self.of_timeline(own, policy) };
+        // If the clock is behind the ids of all these nodes, the server uses the first choice, and the call waits for the
+        // clock.
+        let number = free_number(&used, pairs.count, preferred, policy, at)
             .or(Some(begin).filter(|_| is_ours))
-            .or_else(|| beyond_share(&used, preferred, capacity));
-        self.others.get_mut(layout, at).worker_id = worker_id;
-        worker_id.is_some()
+            .or_else(|| beyond_share(&used, preferred, pairs.count));
+        let pair = number.map(|number| pairs.pair(number));
+        let node = pair.map(|(datacenter, worker_id)| Node { datacenter, worker_id, rollback: 0 });
+        self.others.get_mut(layout, at).node = node;
+        node.is_some()
     }
 
     /// Takes over the rows of one database's table, in which each server records the first worker id that it chose. The
@@ -175,9 +187,10 @@ impl State {
             let ours = rows.iter().find(|row| row.system_identifier == here.system_identifier);
             self.first = self.first.or(ours.map(|row| row.first));
         }
-        for Chosen { datacenter, first, .. } in rows.iter().filter(|row| row.home != here.home.identity) {
-            if !self.node.is_some_and(|node| node.is_of(*datacenter, first.worker_id)) {
-                let node = Node { datacenter: *datacenter, worker_id: first.worker_id, rollback: 0 };
+        for Chosen { first, .. } in rows.iter().filter(|row| row.home != here.home.identity) {
+            let First { datacenter, worker_id, .. } = *first;
+            if !self.node.is_some_and(|node| node.is_of(datacenter, worker_id)) {
+                let node = Node { datacenter, worker_id, rollback: 0 };
                 self.own.set(node, OF_ANOTHER);
             }
         }
@@ -191,18 +204,30 @@ impl State {
 
     /// Returns the reason why no worker id is free.
     pub fn none_free(&self, here: &Here) -> LeaseError {
-        let (Identity::Leased { datacenter } | Identity::Fixed { datacenter, .. }) = here.identity;
-        let (capacity, used) = (capacity(&here.layout), self.used_worker_ids(datacenter));
-        let preferred = self.of_timeline(here.policy);
+        let datacenter = match here.identity {
+            Identity::Fixed { datacenter, .. } => Some(datacenter),
+            Identity::Leased { datacenter } => datacenter,
+        };
+        let pairs = Pairs::of(&here.layout, datacenter);
+        let shown = |number: u32| match pairs.pair(number) {
+            (_, worker_id) if datacenter.is_some() => worker_id.to_string(),
+            (datacenter, worker_id) => format!("{worker_id} of datacenter {datacenter}"),
+        };
+        let preferred = self.of_timeline(pairs, here.policy);
         let may = if preferred.only {
-            let of_share = listed(preferred.of_share(capacity));
+            let of_share = listed(preferred.of_share(pairs.count).map(shown));
             format!(" This server, which has no registry, may choose {of_share}.")
         } else {
             String::new()
         };
-        let used = listed(used.into_keys());
+        let used = listed(self.used_numbers(pairs).into_keys().map(shown));
+        let of = match datacenter {
+            Some(datacenter) => format!("Datacenter {datacenter} has"),
+            None => "All datacenters together have".into(),
+        };
         let mut detail = format!(
-            "Datacenter {datacenter} has {capacity} worker ids.{may} This server, or the server that it was copied from, has used {used}."
+            "{of} {} worker ids.{may} This server, or the server that it was copied from, has used {used}.",
+            pairs.count
         );
         let hint = if here.policy == Policy::Disposable {
             detail.push_str(" snowflake_ids.worker_id_policy is disposable, so no worker id is used again.");
@@ -221,22 +246,21 @@ impl State {
         self.own.set(node, self.high_water_mark(node));
     }
 
-    /// Returns the datacenter's worker ids that have a high-water mark, each with the instant from which the worker id
-    /// may be used.
-    fn used_worker_ids(&self, datacenter: u32) -> BTreeMap<u32, UnixMicros> {
+    /// Returns the numbers of the pairs that have a high-water mark, each with the instant from which the pair may be used.
+    fn used_numbers(&self, pairs: Pairs) -> BTreeMap<u32, UnixMicros> {
         let mut used = BTreeMap::new();
-        let marks = self.marks().filter(|(_, mark)| mark.node.datacenter == datacenter);
-        for (layout, mark) in marks.filter(|_| holds(Guard::UsedNamed)) {
+        for (layout, mark) in self.marks().filter(|_| holds(Guard::UsedNamed)) {
+            let Some(number) = pairs.number(mark.node.datacenter, mark.node.worker_id) else { continue };
             let end = if mark.is_of_another() { OF_OTHERS } else { layout.instant_above(mark.position) };
-            let known = used.entry(mark.node.worker_id).or_insert(end);
+            let known = used.entry(number).or_insert(end);
             *known = end.max(*known);
         }
         used
     }
 
-    /// Computes a preferred worker id from the identity of the data directory, so that independent servers rarely
-    /// choose the same worker id. A copied server prefers a share (an eighth of all worker ids) that the original
-    /// server has not used. All later choices of the copied server are in the same share.
+    /// Computes a preferred number from the identity of the data directory, so that independent servers rarely choose the
+    /// same worker id. A copied server prefers a share (an eighth of all numbers) that the original server has not used.
+    /// All later choices of the copied server are in the same share.
     fn any(&self, used: &BTreeMap<u32, UnixMicros>, most: u32) -> Preferred {
         let preferred = Preferred::of_home(self.system_identifier, &self.home.told_apart(), most);
         let shares = Preferred::shares(most);
@@ -256,12 +280,13 @@ impl State {
     /// worker id that the server chose determines the share of the timeline on which the server was at that time. Each
     /// promotion moves the server to the next share. Two servers on different timelines thus choose different worker
     /// ids.
-    fn of_timeline(&self, policy: Policy) -> Preferred {
-        let most = capacity(&self.layout);
+    fn of_timeline(&self, pairs: Pairs, policy: Policy) -> Preferred {
+        let most = pairs.count;
         let (id, home) = (self.system_identifier, &self.home.identity);
         let preferred = match self.first {
             Some(first) => {
-                let share = first.worker_id.wrapping_add(self.timeline).wrapping_sub(first.timeline);
+                let number = pairs.number(first.datacenter, first.worker_id).unwrap_or(first.worker_id);
+                let share = number.wrapping_add(self.timeline).wrapping_sub(first.timeline);
                 Preferred::in_share(share.into(), id, home, most)
             }
             None => Preferred::alone(id, self.timeline, home, most),
@@ -276,8 +301,8 @@ impl State {
         self.copy_of.as_ref().is_some_and(|of| !of.is_in(&self.home))
     }
 
-    /// Returns the node that issues ids of a layout. If the server's worker id does not fit the layout, the node has
-    /// the worker id that was chosen for the layout. Each layout has its own rollback value.
+    /// Returns the node that issues ids of a layout: the node that was chosen for the layout if the server's own node does
+    /// not fit. Each layout has its own rollback value.
     pub fn node_in(&self, layout: &Layout) -> Option<Node> {
         let node = self.node?;
         if *layout == self.layout {
@@ -285,26 +310,26 @@ impl State {
         }
         let other = self.others.get(layout);
         let rollback = other.map_or(0, |other| other.rollback);
-        let has_room = layout.check(Field::Worker, node.worker_id.into()).is_ok();
-        let instead = other.and_then(|other| other.worker_id).filter(|_| self.source.is_alone() && !has_room);
-        Some(Node { worker_id: instead.unwrap_or(node.worker_id), rollback, ..node })
+        let is_own = !self.source.is_alone() || has_room(layout, node.datacenter, node.worker_id);
+        let instead = other.and_then(|other| other.node).filter(|_| !is_own);
+        Some(Node { rollback, ..instead.unwrap_or(node) })
     }
 }
 
-/// Returns a never-used worker id of another share. The search begins at the previous share and goes backwards, because
+/// Returns a never-used number of another share. The search begins at the previous share and goes backwards, because
 /// promotions move servers forwards and reach the previous share last.
 fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity: u32) -> Option<u32> {
     (1..preferred.shares).find_map(|back| {
         let share = (preferred.share() + preferred.shares - back) % preferred.shares;
         Preferred { worker_id: share, ..preferred }
             .of_share(capacity)
-            .find(|worker_id| !used.contains_key(worker_id))
+            .find(|number| !used.contains_key(number))
     })
 }
 
-/// Returns an unused worker id. If all worker ids are used and the policy allows reuse, returns the worker id whose ids
-/// the clock passed earliest.
-fn free_worker_id(
+/// Returns an unused number. If all numbers are used and the policy allows reuse, returns the number whose ids the clock
+/// passed earliest.
+fn free_number(
     used: &BTreeMap<u32, UnixMicros>,
     capacity: u32,
     preferred: Preferred,

@@ -97,8 +97,8 @@ impl NodeHighWaterMarks {
 pub struct OtherLayout {
     /// The layout.
     pub layout: Layout,
-    /// The worker id that this server has chosen for the layout; None if the server's worker id fits.
-    pub worker_id: Option<u32>,
+    /// The node that this server has chosen for the layout; None if the server's own node fits.
+    pub node: Option<Node>,
     /// The rollback value of the node that issues ids of the layout.
     pub rollback: u32,
     /// The time of the last call for ids of the layout.
@@ -111,7 +111,7 @@ impl OtherLayout {
     /// Returns a layout without any known ids. Every node begins at or above `minimum`.
     pub(super) fn new(layout: Layout, minimum: UnixMicros, at: UnixMicros) -> Self {
         let of = NodeHighWaterMarks { high_water_marks: Vec::new(), minimum: layout.position_from(minimum) };
-        Self { layout, worker_id: None, rollback: 0, used: at, of }
+        Self { layout, node: None, rollback: 0, used: at, of }
     }
 
     /// Returns an instant after all ids that may have been issued in the layout.

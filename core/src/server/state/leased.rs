@@ -37,8 +37,11 @@ impl State {
             }
             Identity::Leased { datacenter } => {
                 // The pending token stays, because the registry may still grant the pending request.
-                self.lease = self.lease.take().filter(|lease| lease.datacenter == datacenter);
-                (datacenter, self.lease.as_ref().map(|lease| lease.worker_id))
+                let is_kept =
+                    |lease: &Lease| datacenter.is_none_or(|datacenter| lease.datacenter == datacenter);
+                self.lease = self.lease.take().filter(is_kept);
+                let held = self.lease.as_ref().map(|lease| (lease.datacenter, lease.worker_id));
+                held.map_or((0, None), |(datacenter, worker_id)| (datacenter, Some(worker_id)))
             }
         };
         self.node = worker_id.map(|worker_id| {
@@ -51,7 +54,7 @@ impl State {
         self.lease = None;
         self.former = None;
         self.pending_token = None;
-        self.others.layouts.iter_mut().for_each(|other| other.worker_id = None);
+        self.others.layouts.iter_mut().for_each(|other| other.node = None);
     }
 
     /// Starts to use a lease: the server issues ids under the lease's worker id from now on.
@@ -59,7 +62,7 @@ impl State {
         let (datacenter, worker_id) = (lease.datacenter, lease.worker_id);
         self.forget_lease();
         self.lease = Some(lease);
-        self.set_node(Identity::Leased { datacenter });
+        self.set_node(Identity::Leased { datacenter: Some(datacenter) });
         debug_assert!(self.node.is_some_and(|node| node.worker_id == worker_id));
     }
 
@@ -144,16 +147,17 @@ impl State {
     /// Returns the datacenter's worker ids that this server has used and cannot use now. The clock has not passed the
     /// high-water marks of these worker ids, or another server has them.
     pub fn blocked_worker_ids(&self, datacenter: u32, at: UnixMicros) -> Vec<u32> {
+        let blocked = self.blocked_pairs(at).into_iter().filter(|(of, _)| *of == datacenter);
+        blocked.map(|(_, worker_id)| worker_id).collect()
+    }
+
+    /// Returns the pairs of datacenter and worker id that this server has used and cannot use now.
+    pub fn blocked_pairs(&self, at: UnixMicros) -> BTreeSet<(u32, u32)> {
         let marked = self.marks().filter(|(layout, mark)| mark.position > layout.position_after(at));
-        let marked = marked.map(|(_, mark)| mark.node).filter(|node| node.datacenter == datacenter);
+        let marked = marked.map(|(_, mark)| (mark.node.datacenter, mark.node.worker_id));
         let now = self.layout.position_after(at);
-        let leased = self
-            .lease
-            .iter()
-            .filter(|lease| lease.datacenter == datacenter && lease.start_in(&self.layout) > now);
-        let leased = leased.map(|lease| lease.worker_id);
-        let workers: BTreeSet<u32> = marked.map(|node| node.worker_id).chain(leased).collect();
-        workers.into_iter().collect()
+        let leased = self.lease.iter().filter(|lease| lease.start_in(&self.layout) > now);
+        marked.chain(leased.map(|lease| (lease.datacenter, lease.worker_id))).collect()
     }
 
     /// Returns the worker ids that this server's registry must not lease to the server with these tokens: the worker id
@@ -176,7 +180,12 @@ impl State {
 
     /// Returns the largest worker id that fits all layouts in use.
     pub fn worker_id_limit(&self, at: UnixMicros) -> u32 {
-        let most = |layout: &Layout| u32::try_from(layout.max(Field::Worker)).unwrap_or(u32::MAX);
+        self.limit(Field::Worker, at)
+    }
+
+    /// Returns the largest datacenter id or worker id that fits all layouts in use.
+    pub fn limit(&self, field: Field, at: UnixMicros) -> u32 {
+        let most = |layout: &Layout| u32::try_from(layout.max(field)).unwrap_or(u32::MAX);
         let in_use = self.others.layouts.iter().filter(|other| other.used.plus(IN_USE) > at);
         in_use.map(|other| most(&other.layout)).fold(most(&self.layout), u32::min)
     }

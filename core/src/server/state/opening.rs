@@ -2,12 +2,12 @@
 
 use super::error::StateError;
 use super::high_water_marks::{NodeHighWaterMarks, OF_ANOTHER, OtherLayout};
+use super::pairs::has_room;
 use super::source::WorkerIdSource;
 use super::stored::{Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
-use crate::ids::layout::Field;
 use crate::ids::layout::change::first_above;
 use crate::ids::position::Position;
 use crate::registry::lease::{Lease, Policy};
@@ -239,7 +239,7 @@ impl State {
     /// allowed the change. The previous layout's high-water marks are kept, and ids of the new layout begin above all
     /// of them.
     fn change_layout(&mut self, here: &Here) {
-        let has_room = |lease: &Lease| u64::from(lease.worker_id) <= here.layout.max(Field::Worker);
+        let has_room = |lease: &Lease| has_room(&here.layout, lease.datacenter, lease.worker_id);
         if !self.is_of_cluster(here) {
             return;
         }
@@ -272,7 +272,7 @@ impl State {
         self.layout = here.layout;
         self.told = Position::ZERO;
         self.next_layout = None;
-        let former = OtherLayout { layout: former, worker_id: None, rollback, used: UnixMicros(0), of };
+        let former = OtherLayout { layout: former, node: None, rollback, used: UnixMicros(0), of };
         self.others.put(former, here.clock.wall);
     }
 }

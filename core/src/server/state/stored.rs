@@ -124,6 +124,8 @@ impl DataDirectory {
 /// that contains this worker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct First {
+    /// The datacenter of the worker id.
+    pub datacenter: u32,
     /// The worker id.
     pub worker_id: u32,
     /// The timeline of the cluster when the server chose the worker id.
@@ -133,8 +135,6 @@ pub struct First {
 /// A table row that records the first worker id of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// The datacenter of the worker id.
-    pub datacenter: u32,
     /// The worker id.
     pub first: First,
     /// The identity of the data directory of the server that chose the worker id.
@@ -155,8 +155,9 @@ pub enum Identity {
     },
     /// A worker id that a registry leases, or that the server chooses if it has no registry.
     Leased {
-        /// The datacenter id: 0 to the layout's largest datacenter id.
-        datacenter: u32,
+        /// The datacenter id: 0 to the layout's largest datacenter id. None if the datacenter is chosen or leased with
+        /// the worker id.
+        datacenter: Option<u32>,
     },
 }
 

@@ -448,3 +448,19 @@ fn a_layout_without_room_for_the_pair_gets_a_number_of_its_own() {
     }
     assert!(numbers.len() > 200);
 }
+
+#[test]
+fn with_a_full_list_of_marks_the_worker_id_that_was_passed_longest_ago_comes_back() {
+    let layout: Layout = "39/0/16/8 unit=10ms".parse().unwrap();
+    let server = Here { layout, ..of_pairs("a") };
+    let mut state = alone(&server);
+    let first = worker_id(&state);
+    let mut seen = BTreeSet::new();
+    for round in 1..=256 {
+        let here = after(600 * round, &server);
+        assert!(state.reserve(&layout, here.clock.wall, Position(0), Duration::from_secs(3)).is_some());
+        assert!(seen.insert(worker_id(&state)), "{} again after {round}", worker_id(&state));
+        assert_eq!(state.leave_worker_id(&here, here.clock.wall, 0, worker_id(&state)), Ok(true));
+    }
+    assert_eq!(worker_id(&state), first);
+}

@@ -130,7 +130,11 @@ impl State {
         let is_first = self.first.is_none()
             && (self.is_copied() || used.is_empty() && self.timeline == 1 && !self.is_installed);
         let preferred = if is_first { self.any(&used, most) } else { self.of_timeline(pairs, here.policy) };
-        let (datacenter, worker_id) = pairs.pair(free_number(&used, most, preferred, here.policy, at)?);
+        // A full list of high-water marks must not forget which pairs were used: copies avoid these pairs.
+        let known =
+            if self.own.is_full() { passed_longest_ago(&used, preferred, here.policy, at) } else { None };
+        let number = known.or_else(|| free_number(&used, most, preferred, here.policy, at))?;
+        let (datacenter, worker_id) = pairs.pair(number);
         if is_first {
             self.first = Some(First { datacenter, worker_id, timeline: self.timeline });
         }
@@ -325,6 +329,19 @@ fn beyond_share(used: &BTreeMap<u32, UnixMicros>, preferred: Preferred, capacity
             .of_share(capacity)
             .find(|number| !used.contains_key(number))
     })
+}
+
+/// Returns the used number of the preferred share whose ids the clock passed earliest, if the policy allows reuse.
+fn passed_longest_ago(
+    used: &BTreeMap<u32, UnixMicros>,
+    preferred: Preferred,
+    policy: Policy,
+    at: UnixMicros,
+) -> Option<u32> {
+    let is_of_share = |number: u32| !preferred.only || number % preferred.shares == preferred.share();
+    let passed = used.iter().filter(|(number, end)| is_of_share(**number) && **end <= at);
+    let passed = passed.filter(|_| policy != Policy::Disposable);
+    passed.min_by_key(|(_, end)| **end).map(|(number, _)| *number)
 }
 
 /// Returns an unused number. If all numbers are used and the policy allows reuse, returns the number whose ids the clock

@@ -56,6 +56,11 @@ impl NodeHighWaterMarks {
         found.map_or(self.minimum, |mark| mark.position)
     }
 
+    /// Returns true if another node's high-water mark would replace a known one.
+    pub(super) fn is_full(&self) -> bool {
+        self.high_water_marks.len() >= MAX_HIGH_WATER_MARKS
+    }
+
     /// Returns the highest high-water mark of this server's nodes.
     pub fn highest(&self) -> Position {
         let ours = self.high_water_marks.iter().filter(|mark| !mark.is_of_another());

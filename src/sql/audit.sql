@@ -1,4 +1,5 @@
--- Checks of the ids of a table. The server sorts and compares the ids in one statement, with the snapshot of the call.
+-- Checks of the ids of a table. The server compares the ids in one statement, with the snapshot of the call. All ids are grouped
+-- only if count(DISTINCT) finds repeats, or if an id is out of range.
 
 CREATE FUNCTION snowflake_ids_internal.audit_check(relation regclass, attribute name) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -141,16 +142,22 @@ BEGIN
     SELECT * INTO numbers FROM snowflake_ids_internal.audit_tag(tag);
     IF tag IS NULL THEN
         findings := format($sql$
-            parts (id, day, datacenter, worker) AS NOT MATERIALIZED (
-                SELECT i.id, (%1$s + (i.id >> %3$s) * %2$s) / 86400000000,
-                    i.id >> %4$s & (1::bigint << %5$s) - 1, i.id >> %6$s & (1::bigint << %7$s) - 1
-                FROM ids AS i WHERE i.id BETWEEN 0 AND %8$s
+            total AS (
+                SELECT count(*) AS rows, count(i.id) AS ids,
+                    count(i.id) > count(DISTINCT i.id) OR min(i.id) < 0 OR max(i.id) > %9$s AS has_faults FROM ids AS i
+            ), parts AS (
+                SELECT (%1$s + (i.id >> %3$s) * %2$s) / 86400000000 AS day,
+                    i.id & (((1::bigint << %5$s) - 1 << %4$s) | ((1::bigint << %7$s) - 1 << %6$s)) AS node,
+                    count(*) AS rows, min(i.id) AS first, max(i.id) AS last
+                FROM ids AS i WHERE i.id BETWEEN 0 AND %8$s GROUP BY 1, 2
             ), counts AS (
-                SELECT p.day, p.datacenter, p.worker, count(*) AS rows, min(p.id) AS first, max(p.id) AS last
-                FROM parts AS p GROUP BY GROUPING SETS ((p.day), (p.datacenter, p.worker))
+                SELECT p.day, p.node >> %4$s & (1::bigint << %5$s) - 1 AS datacenter, p.node >> %6$s & (1::bigint << %7$s) - 1 AS worker,
+                    sum(p.rows)::bigint AS rows, min(p.first) AS first, max(p.last) AS last
+                FROM parts AS p GROUP BY GROUPING SETS ((p.day), (p.node))
             ), found AS (
                 SELECT i.id, count(*) AS rows, i.id NOT BETWEEN 0 AND %8$s AS is_unfit, i.id BETWEEN %9$s + 1 AND %8$s AS is_future
-                FROM ids AS i WHERE i.id IS NOT NULL GROUP BY i.id HAVING count(*) > 1 OR i.id NOT BETWEEN 0 AND %9$s
+                FROM ids AS i WHERE (SELECT t.has_faults FROM total AS t) AND i.id IS NOT NULL
+                GROUP BY i.id HAVING count(*) > 1 OR i.id NOT BETWEEN 0 AND %9$s
             ), more AS (
                 SELECT 1 AS part, 'day' AS finding, NULL::bigint AS id, c.rows, c.day, c.datacenter, c.worker,
                     NULL::bigint AS first, NULL::bigint AS last
@@ -163,23 +170,26 @@ BEGIN
             layout.worker_shift, layout.worker, layout.largest, layout.highest);
     ELSE
         findings := format($sql$
-            found AS (
+            total AS (
+                SELECT c.*, c.ids > c.different OR c.fit < c.ids AS has_faults, c.fit < c.ids OR c.different <= (c.last - c.first) / %1$s AS has_gaps
+                FROM (SELECT count(*) AS rows, count(i.id) AS ids, count(DISTINCT i.id) AS different, count(f.id) AS fit,
+                        min(f.id) AS first, max(f.id) AS last
+                    FROM ids AS i, LATERAL (SELECT CASE WHEN i.id BETWEEN 0 AND %3$s AND i.id %% %1$s = %2$s THEN i.id END) AS f (id)) AS c
+            ), found AS (
                 SELECT i.id, count(*) AS rows, i.id < 0 OR i.id %% %1$s <> %2$s AS is_unfit,
                     i.id > %3$s AND i.id %% %1$s = %2$s AS is_future
-                FROM ids AS i WHERE i.id IS NOT NULL GROUP BY i.id
+                FROM ids AS i WHERE (SELECT t.has_faults FROM total AS t) AND i.id IS NOT NULL GROUP BY i.id
                 HAVING count(*) > 1 OR i.id NOT BETWEEN 0 AND %3$s OR i.id %% %1$s <> %2$s
             ), more AS (
                 SELECT 0 AS part, 'gap' AS finding, n.before + %1$s AS id, (n.id - n.before) / %1$s - 1 AS rows, NULL::bigint AS day,
                     NULL::bigint AS datacenter, NULL::bigint AS worker, n.before + %1$s AS first, n.id - %1$s AS last
                 FROM (SELECT i.id, lag(i.id) OVER (ORDER BY i.id) AS before FROM ids AS i
-                    WHERE i.id BETWEEN 0 AND %3$s AND i.id %% %1$s = %2$s) AS n
+                    WHERE (SELECT t.has_gaps FROM total AS t) AND i.id BETWEEN 0 AND %3$s AND i.id %% %1$s = %2$s) AS n
                 WHERE n.id - n.before > %1$s
             )$sql$, numbers.increment, numbers.remainder, coalesce(numbers.highest, 9223372036854775807));
     END IF;
     query := format($sql$
-        WITH ids (id, place) AS NOT MATERIALIZED (%1$s), %2$s, total AS (
-            SELECT count(*) AS rows, count(i.id) AS ids FROM ids AS i
-        ), findings AS (
+        WITH ids (id, place) AS NOT MATERIALIZED (%1$s), %2$s, findings AS (
             SELECT 0 AS part, 'duplicate' AS finding, f.id, f.rows, NULL::bigint AS day, NULL::bigint AS datacenter,
                 NULL::bigint AS worker, NULL::bigint AS first, NULL::bigint AS last
             FROM found AS f WHERE f.rows > 1

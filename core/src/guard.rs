@@ -169,6 +169,10 @@ pub enum Guard {
     Share,
     /// A promoted registry skips ids that its former primary may have reserved without replicating the row.
     SkipAhead,
+    /// A promoted server skips such ids once for each promotion since it last wrote the row.
+    SkipEach,
+    /// A promoted server skips such ids before it changes the properties by which they are counted.
+    SkipFirst,
     /// A registry does not recreate a missing tag if ids of the tag were received from it.
     Dropped,
     /// A connection whose response did not come in time is not used again.

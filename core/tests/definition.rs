@@ -266,10 +266,12 @@ fn a_range_is_followed_by_the_one_that_goes_on_in_its_steps() {
 /// A promotion skips ids of the tag, and not numbers below the tag's first id. If the tag has given no id, the skip begins at `start`.
 #[test]
 fn a_promotion_skips_ids_and_no_numbers_below_them() {
-    let skipped = |definition: Definition| definition.skipped_ahead().max_id;
+    let skipped = |definition: Definition| definition.skipped_ahead(1).max_id;
     assert_eq!(skipped(DEFINITION), 2_000_000);
     assert_eq!(skipped(Definition { start: 1_000_000_000, ..DEFINITION }), 1_001_999_999);
     assert_eq!(skipped(Definition { increment: 7, remainder: 3, max_step: 10, ..DEFINITION }), 3 + 19 * 7);
+    assert_eq!(DEFINITION.skipped_ahead(3).max_id, 6_000_000, "once for each promotion");
+    assert_eq!(DEFINITION.skipped_ahead(0), DEFINITION);
     assert_eq!(skipped(Definition { max_value: 10, ..DEFINITION }), 5, "no more than half of what is left");
     assert_eq!(skipped(Definition { start: 5, max_value: 5, ..DEFINITION }), 0, "a last one is not skipped");
 }

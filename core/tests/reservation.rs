@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::tag::definition::{Definition, Exhausted, Range};
 use snowflake_ids_core::tag::reservation::{
-    Demand, HighWaterMark, Outcome, Reserved, SavedRange, Share, TagRow, Unfit, may_lag,
+    Demand, HighWaterMark, Outcome, Reserved, SavedRange, Share, TagRow, Unfit, promotions_since,
 };
 use snowflake_ids_core::tag::segment::Period;
 use snowflake_ids_core::tag::step::Pace;
@@ -116,16 +116,30 @@ fn a_high_water_mark_counts_in_one_generation_of_the_tag() {
 }
 
 #[test]
-fn a_row_may_lag_that_was_written_on_an_earlier_timeline_of_its_cluster() {
-    let lags = |cluster, timeline| may_lag(cluster, timeline, (77, 3));
-    assert!(lags(Some(77), Some(2)) && !lags(Some(77), Some(3)));
-    assert!(!lags(Some(77), None), "not known");
+fn promotions_are_counted_since_a_row_was_written_in_its_cluster() {
+    let since = |timeline| promotions_since(Some(77), timeline, (77, 3));
+    assert_eq!([Some(1), Some(2), Some(3), Some(4), None].map(since), [2, 1, 0, 0, 0]);
     // After pg_upgrade, the row does not name this cluster yet.
     for other in [Some(78), None] {
-        let another = |timeline, here| may_lag(other, Some(timeline), (77, here));
-        assert!(!another(1, 1) && !another(5, 1), "no standby was promoted here");
-        assert!(another(1, 2) && another(5, 2));
+        let another = |timeline, here| promotions_since(other, Some(timeline), (77, here));
+        assert_eq!([another(1, 1), another(5, 1)], [0, 0], "no standby was promoted here");
+        assert_eq!([another(1, 2), another(5, 2)], [1, 1]);
     }
+}
+
+/// The first change after a promotion skips ids by the row's former properties, and writes no period of the past.
+#[test]
+fn the_first_change_after_a_promotion_loses_no_skip() {
+    let kept = |day, max_id, written| {
+        let period = Period { day, ..Period::FOREVER };
+        let now = TagRow { period, ..row(DEFINITION) }.now(false, 1);
+        now.kept_above(max_id, written)
+    };
+    let skipped = row(DEFINITION).now(false, 1).definition.max_id;
+    assert_eq!(kept(0, 500, None), (skipped, None));
+    assert_eq!(kept(0, i64::MAX, None), (i64::MAX, None));
+    assert_eq!(kept(9, i64::MAX, Some(8)), (skipped, Some(9)));
+    assert_eq!(kept(9, 3, Some(10)), (3, Some(10)));
 }
 
 #[test]

@@ -23,7 +23,7 @@ use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated};
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use snowflake_ids_core::tag::definition::{Definition, Exhausted, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::reservation::may_lag;
+use snowflake_ids_core::tag::reservation::promotions_since;
 use snowflake_ids_core::tag::segment::BufferState;
 use snowflake_ids_core::tag::slot::Trouble;
 use snowflake_ids_core::{Clock, Explain};
@@ -244,11 +244,26 @@ fn random_number() -> i64 {
     random::token()
 }
 
-/// Returns whether a row may lag behind the ids that a previous primary has reserved. The arguments are the system
-/// identifier and the timeline of the server that wrote the row.
+/// Returns the number of promotions since a row was written. The arguments are the system identifier and the timeline of
+/// the server that wrote the row.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn segment_may_lag(system_identifier: Option<i64>, timeline: Option<i32>) -> bool {
-    may_lag(system_identifier, timeline, (self::system_identifier(), self::timeline()))
+fn segment_promotions(system_identifier: Option<i64>, timeline: Option<i32>) -> i32 {
+    let promotions =
+        promotions_since(system_identifier, timeline, (self::system_identifier(), self::timeline()));
+    i32::try_from(promotions).unwrap_or(i32::MAX)
+}
+
+/// Returns the highest id and the period to write at the first change of a tag's row after a promotion, in place of those
+/// that the change writes.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn segment_kept(
+    tag: Option<TagArg<'_>>,
+    new_max_id: Option<i64>,
+    new_day: Option<i32>,
+) -> Result<TableIterator<'static, (name!(max_id, i64), name!(day, Option<i32>))>, ErrorReport> {
+    let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+    let row = store::read(&tag).map_err(spi)?.ok_or_else(|| SegmentError::unknown(&tag))?;
+    Ok(TableIterator::once(row.kept_above(new_max_id.unwrap_or_default(), new_day)))
 }
 
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
@@ -370,7 +385,8 @@ extension_sql_file!(
         segment_changed,
         segment_close,
         segment_issued,
-        segment_may_lag,
+        segment_promotions,
+        segment_kept,
         random_number,
         system_identifier,
         segment_slots,

@@ -102,6 +102,22 @@ CREATE TRIGGER segment_adopt BEFORE INSERT ON snowflake_ids.segment
                        (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.timeline()))
     EXECUTE FUNCTION snowflake_ids_internal.segment_adopt();
 
+/* Skips, at the first change of a row after a promotion, the ids that the previous primary may have reserved. */
+CREATE FUNCTION snowflake_ids_internal.segment_skip() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT k.max_id, CASE WHEN NEW.reset IS NOT NULL THEN date '1970-01-01' + k.day END INTO NEW.max_id, NEW.period
+    FROM snowflake_ids_internal.segment_kept(OLD.tag, NEW.max_id, NEW.period - date '1970-01-01') AS k;
+    NEW.system_identifier := snowflake_ids_internal.system_identifier();
+    NEW.timeline := snowflake_ids_internal.timeline();
+    RETURN NEW;
+END
+$$;
+
+CREATE TRIGGER segment_skip BEFORE UPDATE ON snowflake_ids.segment
+    FOR EACH ROW WHEN (snowflake_ids_internal.segment_promotions(OLD.system_identifier, OLD.timeline) > 0)
+    EXECUTE FUNCTION snowflake_ids_internal.segment_skip();
+
 CREATE TRIGGER segment_came_or_went AFTER INSERT OR DELETE ON snowflake_ids.segment
     FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.segment_changed();
 
@@ -305,6 +321,9 @@ DECLARE
 BEGIN
     PERFORM snowflake_ids_internal.segment_check_tag(tag);
     PERFORM snowflake_ids_internal.segment_check_home();
+    -- The trigger segment_skip raises the row, if this is its first change after a promotion.
+    UPDATE snowflake_ids.segment AS s SET update_time = clock_timestamp()
+    WHERE s.tag = segment_lock.tag COLLATE "C" AND snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline) > 0;
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
     PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;
@@ -312,19 +331,16 @@ BEGIN
 END
 $$;
 
-/* Sets the highest reserved id. If the value is not exact, ids that a previous primary may have reserved are still skipped.
-   With `force`, the tag gets a new generation, and a period in the future is replaced by the present period. */
-CREATE FUNCTION snowflake_ids_internal.segment_move(
-    tag text, max_id bigint, exact boolean DEFAULT true, force boolean DEFAULT false
-) RETURNS void
+/* Sets the highest reserved id. With `force`, the tag gets a new generation, and a period in the future is replaced by the
+   present period. */
+CREATE FUNCTION snowflake_ids_internal.segment_move(tag text, max_id bigint, force boolean DEFAULT false) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     UPDATE snowflake_ids.segment AS s
     SET max_id = segment_move.max_id,
         period = greatest(CASE WHEN NOT force THEN s.period END, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
         generation = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.generation END,
-        timeline = CASE WHEN exact THEN snowflake_ids_internal.timeline() ELSE s.timeline END,
-        system_identifier = CASE WHEN exact THEN snowflake_ids_internal.system_identifier() ELSE s.system_identifier END
+        timeline = snowflake_ids_internal.timeline(), system_identifier = snowflake_ids_internal.system_identifier()
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 
@@ -369,7 +385,7 @@ BEGIN
     IF value <= reserved THEN
         target := greatest(value, snowflake_ids_internal.segment_close(tag, reserved));
     END IF;
-    PERFORM snowflake_ids_internal.segment_move(tag, target, exact => false);
+    PERFORM snowflake_ids_internal.segment_move(tag, target);
     RETURN target;
 END
 $$;

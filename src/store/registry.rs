@@ -72,7 +72,7 @@ static RECEIVE: Statement = Statement::new(
 /// compute how many ids to skip.
 static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
-            s.max_value, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline)
+            s.max_value, snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline)
      FROM snowflake_ids.segment AS s WHERE s.tag > $1 ORDER BY s.tag LIMIT $2",
 );
 
@@ -286,10 +286,10 @@ impl NodeTables for OwnTables {
         let limit = i32::try_from(wire::PAGE_ROWS).unwrap_or(i32::MAX);
         let rows = TAGS.all(&[after.into(), limit.into()], |row| {
             let json = String::from_utf8(row.get::<Vec<u8>>(1)?.unwrap_or_default()).unwrap_or_default();
-            let may_lag = row.get::<bool>(9)?.unwrap_or(false);
+            let promotions = row.get::<i32>(9)?.unwrap_or_default().unsigned_abs();
             let definition = definition_of(row, 2)?;
-            Ok(if may_lag {
-                with_max_id(&json, definition.skipped_ahead().max_id)
+            Ok(if promotions > 0 {
+                with_max_id(&json, definition.skipped_ahead(promotions).max_id)
             } else {
                 RawValue::from_string(json).ok()
             })

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 
 /// Reads and locks a row of the table of tags.
 ///
-/// Column 14 tells whether the row was written on an earlier timeline. The previous primary may then have reserved
+/// Column 14 counts the promotions since the row was written. At each of them, the previous primary may have reserved
 /// further ids in a transaction that was not replicated.
 ///
 /// The numbers of a dated tag start again with each period, such as a day. The period never goes back, even if the clock is
@@ -36,7 +36,7 @@ macro_rules! read_sql {
                     coalesce(s.period < p.label, false),
                     (extract(epoch FROM CASE WHEN early.first AT TIME ZONE s.time_zone = following.label THEN early.first ELSE late.last END)
                         * 1000000)::bigint,
-                    s.version, snowflake_ids_internal.segment_may_lag(s.system_identifier, s.timeline), s.generation",
+                    s.version, snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline), s.generation",
             $place,
             " FROM ",
             $from,
@@ -194,7 +194,7 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<TagRow, SpiError> {
     };
     let is_over = row.get::<bool>(11)?.unwrap_or(false);
     let version = row.get::<i64>(13)?.unwrap_or_default();
-    let may_lag = row.get::<bool>(14)?.unwrap_or(false);
+    let promotions = row.get::<i32>(14)?.unwrap_or_default().unsigned_abs();
     let tag_generation = row.get::<i64>(15)?.unwrap_or_default();
-    Ok(TagRow { definition, period, format, version, tag_generation }.now(is_over, may_lag))
+    Ok(TagRow { definition, period, format, version, tag_generation }.now(is_over, promotions))
 }

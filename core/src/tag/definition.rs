@@ -95,13 +95,14 @@ impl Definition {
         Self { max_id: self.start.saturating_sub(1), ..*self }
     }
 
-    /// Returns the properties after a promotion. The previous primary may have reserved ids without replicating the
-    /// changed row to its standby. The result skips the ids of two full buffers, but at most half of the ids that are
-    /// left.
+    /// Returns the properties after promotions. At each promotion, the previous primary may have reserved ids without
+    /// replicating the changed row to its standby. The result skips the ids of two full buffers for each promotion, but
+    /// at most half of the ids that are left.
     #[must_use]
-    pub fn skipped_ahead(&self) -> Self {
+    pub fn skipped_ahead(&self, promotions: u32) -> Self {
         let left = self.left_after(self.max_id);
-        let skipped = (2 * self.max_step.clamp(1, MAX_STEP).unsigned_abs()).min(left / 2);
+        let of_one = 2 * self.max_step.clamp(1, MAX_STEP).unsigned_abs();
+        let skipped = of_one.saturating_mul(promotions.into()).min(left / 2);
         let last = self.first_after(self.max_id).filter(|_| skipped > 0).and_then(|first| {
             let distance = i64::try_from(skipped - 1).ok()?.checked_mul(self.increment.max(1))?;
             first.checked_add(distance)

@@ -89,14 +89,13 @@ impl HighWaterMark {
     }
 }
 
-/// Returns true if a row may lack ids that the previous primary reserved. A row may lack such ids if the row was last
-/// written on an earlier timeline than the current timeline. `here` is this cluster's system identifier and its
-/// timeline. A row that another cluster wrote, for example before `pg_upgrade`, counts as written on this cluster's
-/// first timeline.
-pub fn may_lag(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> bool {
+/// Returns the number of promotions since a row was last written. At each of them, the row may have lost ids that the
+/// previous primary reserved. `here` is this cluster's system identifier and its timeline. A row that another cluster
+/// wrote, for example before `pg_upgrade`, counts as written on this cluster's first timeline.
+pub fn promotions_since(cluster: Option<i64>, timeline: Option<i32>, here: (i64, i32)) -> u32 {
     const FIRST: i32 = 1;
     let written = if cluster == Some(here.0) { timeline } else { timeline.map(|_| FIRST) };
-    written.is_some_and(|written| written < here.1)
+    written.map_or(0, |written| here.1.saturating_sub(written).max(0).unsigned_abs())
 }
 
 /// A saved range: ids of a tag that were reserved and not handed out.

@@ -4,6 +4,7 @@ use crate::guard::{Guard, holds};
 use crate::tag::directory::Tag;
 use crate::tag::reservation::{Demand, Outcome, Share, TagRow, Unfit};
 use crate::tag::segment::Period;
+use std::cmp::Ordering;
 
 /// The treatment of a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +16,28 @@ pub enum LockWait {
 }
 
 impl TagRow {
-    /// Returns the row for the current period. `is_over` is true if the period that the table stores has ended.
-    /// `may_lag` is true if the table may lack ids that the previous primary reserved.
+    /// Returns the row for the current period. `is_over` is true if the period that the table stores has ended. At each
+    /// of the `promotions` since the row was written, the table may have lost ids that the previous primary reserved.
     #[must_use]
-    pub fn now(self, is_over: bool, may_lag: bool) -> Self {
+    pub fn now(self, is_over: bool, promotions: u32) -> Self {
         let definition = if is_over { self.definition.restarted() } else { self.definition };
-        let definition =
-            if may_lag && holds(Guard::SkipAhead) { definition.skipped_ahead() } else { definition };
-        Self { definition, ..self }
+        let promotions = if holds(Guard::SkipEach) { promotions } else { promotions.min(1) };
+        let promotions = if holds(Guard::SkipAhead) { promotions } else { 0 };
+        Self { definition: definition.skipped_ahead(promotions), ..self }
+    }
+
+    /// Returns the highest id and the period to write in place of those that the first change after a promotion writes.
+    /// This row is the row before the change, with the skipped ids; the change may lower the number of ids to skip.
+    pub fn kept_above(&self, max_id: i64, day: Option<i32>) -> (i64, Option<i32>) {
+        let (skipped, current) = (self.definition.max_id, self.period.dated());
+        if !holds(Guard::SkipFirst) {
+            return (max_id, day);
+        }
+        match day.cmp(&current) {
+            Ordering::Less => (skipped, current),
+            Ordering::Equal => (max_id.max(skipped), day),
+            Ordering::Greater => (max_id, day),
+        }
     }
 }
 

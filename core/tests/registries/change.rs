@@ -180,7 +180,7 @@ impl Tx<'_> {
         self.change(move |store| {
             let row = store.rows.entry(tag).or_insert(line);
             if max_id > row.definition.max_id {
-                row.raise(max_id);
+                row.raise_on(line.cluster, line.timeline, max_id);
                 row.version = version;
             }
         });
@@ -220,8 +220,8 @@ impl Tx<'_> {
     }
 }
 
-/// Creates rows that the registry lacks, and raises rows that it has. A raised row keeps its timeline, so that a reservation
-/// still skips ids after a promotion.
+/// Creates rows that the registry lacks, and raises rows that it has. The first raise
+/// after a promotion skips ids.
 impl RegistryTags for Tx<'_> {
     type Error = Locked;
 

@@ -9,7 +9,7 @@ use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::series::serial::NumberFormat;
 use snowflake_ids_core::tag::definition::Definition;
 use snowflake_ids_core::tag::directory;
-use snowflake_ids_core::tag::reservation::{HighWaterMark, Reserved, Share, TagRow, may_lag};
+use snowflake_ids_core::tag::reservation::{HighWaterMark, Reserved, Share, TagRow, promotions_since};
 use snowflake_ids_core::tag::segment::Period;
 use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use std::cell::{Cell, RefCell};
@@ -50,14 +50,28 @@ impl Line {
         self.definition.max_id = self.definition.max_id.max(max_id);
     }
 
+    /// Raises the row as a cluster on a timeline. The first change after a promotion adds the skipped ids.
+    pub fn raise_on(&mut self, cluster: i64, timeline: u32, max_id: i64) {
+        let before = self.stored(cluster, timeline);
+        self.raise(max_id);
+        if self.promotions(cluster, timeline) > 0 {
+            self.definition.max_id = before.kept_above(self.definition.max_id, None).0;
+            (self.cluster, self.timeline) = (cluster, timeline);
+        }
+    }
+
     /// The row's definition, as a cluster on a timeline sees it.
     pub fn definition_on(&self, cluster: i64, timeline: u32) -> Definition {
         self.stored(cluster, timeline).definition
     }
 
+    /// The number of promotions that the row has missed.
+    pub fn promotions(&self, cluster: i64, timeline: u32) -> u32 {
+        let number = |timeline| i32::try_from(timeline).unwrap();
+        promotions_since(Some(self.cluster), Some(number(self.timeline)), (cluster, number(timeline)))
+    }
+
     fn stored(&self, cluster: i64, timeline: u32) -> TagRow {
-        let written = i32::try_from(self.timeline).ok();
-        let lags = may_lag(Some(self.cluster), written, (cluster, i32::try_from(timeline).unwrap()));
         let row = TagRow {
             definition: self.definition,
             period: Period::FOREVER,
@@ -65,7 +79,7 @@ impl Line {
             version: self.version,
             tag_generation: 1,
         };
-        row.now(false, lags)
+        row.now(false, self.promotions(cluster, timeline))
     }
 }
 

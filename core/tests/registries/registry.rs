@@ -83,14 +83,16 @@ impl Registry {
         }
     }
 
-    /// The states of standbys whose lag is at most the number of ids that a promotion skips.
-    pub fn standbys(&self, primary: &Store) -> Vec<&Store> {
+    /// The states of standbys whose lag is at most the number of ids that promotions skip. The cluster's next timeline is
+    /// `here`.
+    pub fn standbys(&self, primary: &Store, here: (i64, u32)) -> Vec<&Store> {
         let covers = |store: &&Store| {
             primary.rows.iter().all(|(tag, line)| {
                 store.rows.get(tag).is_some_and(|row| {
                     let same = (row.definition.increment, row.definition.remainder)
                         == (line.definition.increment, line.definition.remainder);
-                    same && row.definition.skipped_ahead().max_id >= self.highest[tag]
+                    same && row.definition.skipped_ahead(row.promotions(here.0, here.1)).max_id
+                        >= self.highest[tag]
                 })
             })
         };
@@ -138,16 +140,16 @@ impl World {
     pub fn fail_over(&mut self, registry: usize) -> bool {
         let this = &self.registries[registry];
         let former = this.primary;
+        let mut who = self.servers[former].who.clone();
+        who.timeline += 1;
         let store = {
             let primary = self.servers[former].db.store.borrow();
-            let standbys = this.standbys(&primary);
+            let standbys = this.standbys(&primary, (self.servers[former].cluster, who.timeline));
             if this.trouble.is_some() || standbys.is_empty() {
                 return false;
             }
             standbys[self.chance.below(standbys.len())].clone()
         };
-        let mut who = self.servers[former].who.clone();
-        who.timeline += 1;
         let cluster = self.servers[former].cluster;
         let primary = self.add_server();
         let server = &mut self.servers[primary];

@@ -32,6 +32,8 @@ without! {
     a_registry_made_of_a_dump_repeats_ids: Identity issues_twice;
     rows_that_are_no_shares_repeat_ids: Share issues_twice;
     a_standby_that_lagged_repeats_ids: SkipAhead issues_twice;
+    a_standby_that_missed_the_use_between_two_promotions_repeats_ids: SkipEach issues_twice;
+    a_row_raised_before_its_skip_repeats_ids: SkipFirst issues_twice;
     a_response_that_comes_late_counts_as_that_to_the_next_request: LateResponses issues_twice;
     a_reservation_here_while_a_registry_comes_into_use_repeats_ids: StillLocal issues_twice;
     a_reservation_of_a_registry_that_is_not_used_any_more_repeats_ids: StillUsed issues_twice;

@@ -162,7 +162,7 @@ fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
         Ok::<_, anyhow::Error>(client.batch_execute(JOIN).err())
     };
     assert!(joins(&mut client, 200)?.is_none());
-    registry.run("update snowflake_ids.segment set max_id = 0 where tag = 'idle'")?;
+    registry.run("update snowflake_ids.segment set max_id = 0, timeline = 1 where tag = 'idle'")?;
     let error = joins(&mut client, 201)?.context("it is used")?;
     let error = error.as_db_error().context("it is no error of the server's")?;
     let words = "Ids up to 201 were received from this registry before, but the registry's row records ids only up to 200.";

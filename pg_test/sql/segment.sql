@@ -140,6 +140,10 @@ SELECT segment_nextval_text('orders') = to_char(now() AT TIME ZONE 'Europe/Berli
 SELECT segment_nextval('orders');
 SELECT snowflake_ids.segment_alter('orders', format => 'O{YY}{MM}{DD}/{n:3}');
 SELECT segment_nextval_text('orders') = to_char(now() AT TIME ZONE 'Europe/Berlin', '"O"YYMMDD') || '/003' AS dated;
+SELECT snowflake_ids.segment_create('future', reset => 'year');
+UPDATE snowflake_ids.segment SET period = '2900-01-01', max_id = 77 WHERE tag = 'future';
+SELECT snowflake_ids.segment_set('future', 2, force => true);
+SELECT snowflake_ids.segment_drop('future');
 SELECT snowflake_ids.segment_create('plain', format => 'no. {n:4}');
 SELECT segment_nextval_text('plain'), segment_nextval_text('plain');
 

@@ -363,6 +363,7 @@ DECLARE
     target   bigint := snowflake_ids_internal.segment_bigint('value', value);
     reserved bigint := snowflake_ids_internal.segment_lock(tag);
     issued   bigint;
+    later    date;
 BEGIN
     -- Above what is reserved, the row's lock suffices. Up to there the ids in the buffers come in the way: looked
     -- at first, so that a wrong value costs none; then taken away, so that what was seen stays true.
@@ -371,6 +372,13 @@ BEGIN
         WHERE force IS NOT TRUE;
         issued := snowflake_ids_internal.segment_close(tag, reserved);
         PERFORM snowflake_ids_internal.segment_refuse_below(tag, target, issued) WHERE force IS NOT TRUE;
+    END IF;
+    SELECT s.period INTO later FROM snowflake_ids.segment AS s
+    WHERE force AND s.tag = segment_set.tag COLLATE "C" AND s.period > snowflake_ids_internal.segment_period(s.reset, s.time_zone);
+    IF later IS NOT NULL THEN
+        RAISE NOTICE 'numbers of segment tag "%" will come again', tag USING
+            DETAIL = format('The tag goes back from the period that begins at %s, in which numbers up to %s may be in use.', later, issued),
+            HINT = format('Once that period begins, SELECT snowflake_ids.segment_raise(%L, %s) before the tag is used.', tag, issued);
     END IF;
     PERFORM snowflake_ids_internal.segment_move(tag, target, force => coalesce(force, false));
 END

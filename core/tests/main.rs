@@ -62,6 +62,7 @@ mod setup;
 mod shard;
 #[cfg(feature = "guards")]
 mod simulation;
+mod standing;
 mod state;
 mod step;
 mod threads;

@@ -106,7 +106,8 @@ GRANT SELECT ON snowflake_ids.attention, snowflake_ids.generator, snowflake_ids.
     snowflake_ids.metric_generator, snowflake_ids.metric_node, snowflake_ids.metric_registry,
     snowflake_ids.metric_series, snowflake_ids.metric_server, snowflake_ids.metric_tag, snowflake_ids.progress,
     snowflake_ids.registry_server, snowflake_ids.registry_status, snowflake_ids.segment_status, snowflake_ids.sequence_status,
-    snowflake_ids.series_key, snowflake_ids.series_status, snowflake_ids.status, snowflake_ids.status_history
+    snowflake_ids.series_key, snowflake_ids.series_status, snowflake_ids.status, snowflake_ids.status_history,
+    snowflake_ids_internal.tag_attention
 TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
@@ -129,17 +130,16 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,
     snowflake_ids_internal.progress_slots, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
     snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.run_as_owner,
-    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag, snowflake_ids_internal.server_remedy,
-    snowflake_ids_internal.segment_counts, snowflake_ids_internal.segment_promotions, snowflake_ids_internal.segment_slots,
-    snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval, snowflake_ids_internal.sequence_lastval,
-    snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_recorded,
+    snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag, snowflake_ids_internal.segment_promotions,
+    snowflake_ids_internal.segment_slots, snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval,
+    snowflake_ids_internal.sequence_lastval, snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_recorded,
+    snowflake_ids_internal.server_remedy,
     snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),
     snowflake_ids_internal.sequence_stands_at_end, snowflake_ids_internal.series_check, snowflake_ids_internal.series_check_scope,
     snowflake_ids_internal.series_make_shards, snowflake_ids_internal.series_make_trigger,
     snowflake_ids_internal.series_raise(text, bigint, bigint), snowflake_ids_internal.series_raise(text, text, bigint),
     snowflake_ids_internal.series_raise(text, uuid, bigint), snowflake_ids_internal.series_to_attach,
-    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.tags_by_standing,
-    snowflake_ids_internal.timeline
+    snowflake_ids_internal.series_trigger_of, snowflake_ids_internal.system_identifier, snowflake_ids_internal.timeline
 TO PUBLIC;
 
 /* The database's owner manages its tags, generators and series, and can dump and restore the database. The leases of worker
@@ -351,6 +351,8 @@ COMMENT ON COLUMN snowflake_ids.segment_status.remaining_ids IS 'the number of i
 COMMENT ON COLUMN snowflake_ids.segment_status.refill_time IS 'the total duration of the tag''s refills';
 COMMENT ON COLUMN snowflake_ids.segment_status.wait_time IS 'the total time that calls waited for ids of the tag';
 COMMENT ON COLUMN snowflake_ids.segment_status.stats_reset IS 'the time at which the counts of the tag began';
+COMMENT ON COLUMN snowflake_ids.segment_status.standing IS
+    'the worst first: without ids, refills fail, ends soon (in 30 days), waits for a refill, ends this year, fine, idle';
 COMMENT ON COLUMN snowflake_ids.attention.severity IS 'alarm, warning or note';
 COMMENT ON COLUMN snowflake_ids.attention.subject IS 'server, clock, worker id or launcher, or the name of a registry, tag or generator';
 COMMENT ON COLUMN snowflake_ids.attention.problem IS 'the problem';

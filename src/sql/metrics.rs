@@ -1,13 +1,12 @@
 //! Functions behind the views for metrics exporters, and the reset of the views' counts.
 
 use crate::pg::clock::SystemClock;
-use crate::pg::tag_text::{self, TagArg, TagText};
+use crate::pg::server;
+use crate::pg::tag_text::{self, TagArg};
 use crate::pg::text::Text;
-use crate::pg::{server, time};
 use crate::shared::registries;
 use crate::shared::segments::SEGMENTS;
 use crate::tag::error::SegmentError;
-use crate::tag::privilege;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::clock::micros;
@@ -32,55 +31,8 @@ fn stats_reset(tag: Option<TagArg<'_>>) -> Result<(), ErrorReport> {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a count of microseconds, for people")]
-fn seconds(micros: u64) -> f64 {
+pub fn seconds(micros: u64) -> f64 {
     micros as f64 / 1e6
-}
-
-/// Returns one row for each tag in use: the counts that `segment_slots` does not show, and the number of remaining ids.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn segment_counts() -> Result<
-    TableIterator<
-        'static,
-        (
-            name!(database, pg_sys::Oid),
-            name!(source, pg_sys::Oid),
-            name!(tag, TagText),
-            name!(refill_seconds, f64),
-            name!(wait_seconds, f64),
-            name!(buffered_ids, i64),
-            name!(buffer_ids, i64),
-            name!(remaining_ids, Option<i64>),
-            name!(stats_reset, TimestampWithTimeZone),
-        ),
-    >,
-    ErrorReport,
-> {
-    let segments = SEGMENTS.ready("snowflake_ids_internal.segment_counts")?;
-    let mut rows = Vec::new();
-    for (key, slot) in privilege::visible(segments) {
-        let ((counts, since), buffer_states) = (slot.counts(), slot.segment.buffer_states());
-        let size: u64 = [buffer_states.current, buffer_states.next]
-            .into_iter()
-            .flatten()
-            .map(|s| u64::from(s.range.count))
-            .sum();
-        let left = buffer_states.left();
-        // Before the first refill, the tag's row is unknown. A dated tag restarts each period, so its ids never run out.
-        let is_known = !slot.is_unused() && !buffer_states.is_dated();
-        let ahead = slot.row_left.load(Relaxed).saturating_add(left);
-        rows.push((
-            pg_sys::Oid::from(key.database),
-            pg_sys::Oid::from(key.source),
-            TagText(key.tag).legible(),
-            seconds(counts.refill_time),
-            seconds(counts.wait_time),
-            left.cast_signed(),
-            size.cast_signed(),
-            is_known.then(|| i64::try_from(ahead).unwrap_or(i64::MAX)),
-            time::to_sql(since)?,
-        ));
-    }
-    Ok(TableIterator::new(rows))
 }
 
 /// Returns the sums over all tags since this server started, including tags that have lost their slot, and the hits, misses and

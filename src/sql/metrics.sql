@@ -75,16 +75,15 @@ COMMENT ON COLUMN snowflake_ids.metric_server.tag_slot_evictions_total IS 'Tags 
 CREATE VIEW snowflake_ids.metric_tag WITH (security_barrier) AS
 SELECT current_database()::text AS database, slot.tag,
        slot.ids_issued::double precision AS issued_total, slot.refills::double precision AS refills_total,
-       c.refill_seconds AS refill_seconds_total, extract(epoch FROM slot.last_refill)::double precision AS last_refill_seconds,
-       slot.waits::double precision AS waits_total, c.wait_seconds AS wait_seconds_total,
+       slot.refill_seconds AS refill_seconds_total, extract(epoch FROM slot.last_refill)::double precision AS last_refill_seconds,
+       slot.waits::double precision AS waits_total, slot.wait_seconds AS wait_seconds_total,
        extract(epoch FROM slot.longest_wait)::double precision AS longest_wait_seconds,
-       c.buffered_ids::double precision AS buffered_ids,
-       1 - c.buffered_ids / nullif(c.buffer_ids, 0)::double precision AS buffers_used_ratio,
-       slot.step::double precision AS step_ids, c.remaining_ids::double precision AS remaining_ids,
+       slot.buffered_ids::double precision AS buffered_ids,
+       1 - slot.buffered_ids / nullif(slot.buffer_ids, 0)::double precision AS buffers_used_ratio,
+       slot.step::double precision AS step_ids, slot.remaining_ids::double precision AS remaining_ids,
        extract(epoch FROM slot.exhausted_at - clock_timestamp())::double precision AS remaining_seconds,
        (slot.trouble IS NOT NULL)::integer::double precision AS trouble
-FROM snowflake_ids_internal.segment_slots() AS slot
-    JOIN snowflake_ids_internal.segment_counts() AS c ON c.database = slot.database AND c.source = slot.source AND c.tag = slot.tag
+FROM snowflake_ids_internal.segment_slots(false) AS slot
 WHERE slot.source = 'snowflake_ids.segment'::regclass
     AND slot.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = current_database());
 COMMENT ON VIEW snowflake_ids.metric_tag IS

@@ -1,28 +1,5 @@
 -- The report on this server and this database: rows that need attention, and the whole report, which the status page shows.
 
--- Returns the rows of segment_status with the standing of each tag (from 'without ids' to 'idle'), the worst first. Tags of
--- the same standing are ordered by their waits.
-CREATE FUNCTION snowflake_ids_internal.tags_by_standing() RETURNS TABLE (number bigint, standing text, tag jsonb)
-LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    WITH tags AS (
-        SELECT t.*, t.current_first IS NOT NULL AS is_in_memory, t.used >= 1 AND t.next_first IS NULL AS is_dry
-        FROM snowflake_ids.segment_status AS t
-    ), stands AS (
-        SELECT CASE WHEN t.trouble IS NOT NULL AND (NOT t.is_in_memory OR t.is_dry) THEN 1
-            WHEN t.trouble IS NOT NULL THEN 2
-            WHEN t.exhausted_at <= now() + interval '30 days' THEN 3
-            WHEN t.is_dry THEN 4
-            WHEN t.exhausted_at <= now() + interval '1 year' THEN 5
-            WHEN t.is_in_memory THEN 6
-            ELSE 7 END AS rank, t.*
-        FROM tags AS t
-    )
-    SELECT row_number() OVER (ORDER BY s.rank, s.waits DESC, s.ids_issued DESC, s.database, s.tag),
-        (ARRAY['without ids', 'refills fail', 'ends soon', 'waits for a refill', 'ends this year', 'fine', 'idle'])[s.rank],
-        jsonb_strip_nulls(to_jsonb(s)) - '{rank,is_in_memory,is_dry}'::text[]
-    FROM stands AS s
-$$;
-
 -- Returns the problems that show in the views that the caller may read, the worst first.
 CREATE FUNCTION snowflake_ids_internal.attention()
 RETURNS TABLE (severity text, subject text, problem text, action text, since timestamptz)
@@ -49,7 +26,7 @@ BEGIN
         WHERE r.position = 0 AND r.state = 'failing');
     RETURN QUERY
     WITH tags AS (
-        SELECT * FROM snowflake_ids_internal.tags_by_standing()
+        SELECT t.*, coalesce(t.trouble LIKE 'registry:%', false) AS lacks_registry FROM snowflake_ids_internal.tag_attention AS t
     ), ends (subject, years_left) AS (
         SELECT 'server', s.years_left
         UNION ALL SELECT format('generator %s', g.name), g.years_left FROM snowflake_ids.generator_status AS g
@@ -58,8 +35,8 @@ BEGIN
     -- The consequences of a registry that does not answer are reported in the registry's row.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
-            SELECT format('tag %s is without ids', min(t.tag ->> 'tag')) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
-            FROM tags AS t WHERE t.standing = 'without ids' AND t.tag ->> 'trouble' LIKE 'registry:%' HAVING count(*) > 0
+            SELECT format('tag %s is without ids', min(t.tag)) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
+            FROM tags AS t WHERE t.standing = 'without ids' AND t.lacks_registry HAVING count(*) > 0
             UNION ALL SELECT format('this server issues no snowflake ids: %s', s.state) WHERE lacks_lease
         ) AS c (what)
     ), found (severity, subject, problem, action, since) AS (
@@ -116,21 +93,18 @@ BEGIN
         FROM failing AS f, follows AS w
         UNION ALL
         SELECT CASE WHEN t.standing IN ('without ids', 'ends soon') THEN 'alarm' ELSE 'warning' END,
-            format('tag %s', t.tag ->> 'tag'),
-            CASE WHEN t.tag ->> 'trouble' = 'used up' THEN 'no number of the tag is left, and calls fail'
-                WHEN t.standing = 'without ids' THEN 'the tag is without ids, and refills fail: ' || (t.tag ->> 'trouble')
-                WHEN t.standing = 'refills fail' THEN 'refills fail: ' || (t.tag ->> 'trouble')
-                ELSE format('the tag is used up at %s, at the pace of the last hour',
-                    date_trunc('second', (t.tag ->> 'exhausted_at')::timestamptz)) END
-                || CASE WHEN c.more > 0 THEN format(' (%s more tags)', c.more) ELSE '' END,
+            format('tag %s', t.tag),
+            CASE WHEN t.trouble = 'used up' THEN 'no number of the tag is left, and calls fail'
+                WHEN t.standing = 'without ids' THEN 'the tag is without ids, and refills fail: ' || t.trouble
+                WHEN t.standing = 'refills fail' THEN 'refills fail: ' || t.trouble
+                ELSE format('the tag is used up at %s, at the pace of the last hour', date_trunc('second', t.exhausted_at)) END
+                || CASE WHEN t.more > 0 THEN format(' (%s more tags)', t.more) ELSE '' END,
             CASE WHEN t.standing LIKE 'ends%' THEN 'Raise max_value, or begin a new tag (docs/operations.md, "Troubles").'
-                ELSE coalesce(rtrim(t.tag ->> 'remedy', '.'), format('Query snowflake_ids.attention in database %s', t.tag ->> 'database'))
-                    || ' (docs/operations.md, "Troubles").' END, (t.tag ->> 'failing_since')::timestamptz
-        FROM (SELECT t.standing, min(t.number) AS first, count(*) - 1 AS more FROM tags AS t
-            WHERE t.standing IN ('without ids', 'refills fail', 'ends soon', 'ends this year')
-                AND NOT (t.tag ->> 'trouble' LIKE 'registry:%' AND EXISTS (SELECT FROM failing)) IS TRUE
-            GROUP BY t.standing) AS c
-            JOIN tags AS t ON t.number = c.first
+                ELSE coalesce(rtrim(t.remedy, '.'), format('Query snowflake_ids.attention in database %s', t.database))
+                    || ' (docs/operations.md, "Troubles").' END, t.failing_since
+        FROM (SELECT DISTINCT ON (t.standing) t.*, count(*) OVER (PARTITION BY t.standing) - 1 AS more FROM tags AS t
+            WHERE NOT (t.lacks_registry AND EXISTS (SELECT FROM failing))
+            ORDER BY t.standing, t.waits DESC, t.ids_issued DESC, t.database, t.tag) AS t
         UNION ALL
         SELECT 'alarm', 'launcher', 'the launcher does not run: calls for ids of tags fail once the buffers are empty',
             'Raise max_worker_processes, and restart the server, if this row stays: after a crash the launcher returns within a '
@@ -202,15 +176,18 @@ BEGIN
             'steps_forward', s.steps_forward, 'clock_ahead', s.clock_ahead, 'max_drift', current_setting('snowflake_ids.max_drift')),
         'history', (SELECT coalesce(jsonb_agg(h ORDER BY h.sampled_at), '[]') FROM snowflake_ids.status_history AS h),
         'sample_interval', extract(epoch FROM current_setting('snowflake_ids.sample_interval')::interval),
-        -- The first 50 tags are reported in full, the other tags only by name.
-        'tags', (WITH tags AS (SELECT * FROM snowflake_ids_internal.tags_by_standing())
+        -- The 50 tags that need attention most are reported in full, 150 others only by name.
+        'tags', (WITH tags AS MATERIALIZED (SELECT t.*, array_position(ARRAY['without ids', 'refills fail', 'ends soon',
+                    'waits for a refill', 'ends this year', 'fine', 'idle'], t.standing) AS rank FROM snowflake_ids.segment_status AS t),
+                worst AS (SELECT w.*, row_number() OVER () AS number FROM (SELECT * FROM tags AS t
+                    ORDER BY t.rank, t.waits DESC, t.ids_issued DESC, t.database, t.tag LIMIT 200) AS w)
             SELECT jsonb_build_object('total', coalesce(sum(c.tags), 0),
                 'standings', coalesce(jsonb_object_agg(c.standing, c.tags), '{}'),
                 'slots', (SELECT jsonb_build_object('taken', p.slots_in_use, 'all', p.slots)
                     FROM snowflake_ids_internal.segment_totals() AS p),
-                'rows', (SELECT coalesce(jsonb_agg(CASE WHEN t.number <= 50 THEN t.tag
-                        ELSE jsonb_build_object('database', t.tag -> 'database', 'tag', t.tag -> 'tag', 'used', t.tag -> 'used') END
-                    || jsonb_build_object('standing', t.standing) ORDER BY t.number), '[]') FROM tags AS t WHERE t.number <= 1000))
+                'rows', (SELECT coalesce(jsonb_agg(CASE WHEN w.number <= 50 THEN jsonb_strip_nulls(to_jsonb(w)) - '{rank,number}'::text[]
+                        ELSE jsonb_build_object('database', w.database, 'tag', w.tag, 'used', w.used, 'standing', w.standing) END
+                    ORDER BY w.number), '[]') FROM worst AS w))
             FROM (SELECT t.standing, count(*) AS tags FROM tags AS t GROUP BY t.standing) AS c),
         'generators', (SELECT coalesce(jsonb_agg(g ORDER BY g.name), '[]') FROM snowflake_ids.generator_status AS g),
         -- Counting a series' keys reads up to 10,000 rows, so the report contains only 20 series.

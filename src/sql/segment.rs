@@ -11,6 +11,7 @@ use crate::pg::{cluster, extension, random, server, time};
 use crate::shared::segments::SEGMENTS;
 use crate::shared::slot::Slot;
 use crate::sql::generate::checked_count;
+use crate::sql::metrics::seconds;
 use crate::store::tables::SEGMENT;
 use crate::store::tag as store;
 use crate::tag::error::{SegmentError, no_refill};
@@ -20,11 +21,12 @@ use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated};
+use snowflake_ids_core::report::standing::Standing;
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use snowflake_ids_core::tag::definition::{Definition, Exhausted, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::promotions_since;
-use snowflake_ids_core::tag::segment::BufferState;
+use snowflake_ids_core::tag::segment::{BufferState, BufferStates};
 use snowflake_ids_core::tag::slot::Trouble;
 use snowflake_ids_core::{Clock, Explain};
 use std::sync::atomic::Ordering::Relaxed;
@@ -276,9 +278,12 @@ fn timeline() -> i32 {
     cluster::timeline().cast_signed()
 }
 
-/// Returns the contents of shared memory for all tags in use.
+/// Returns the tags in use, and the contents of their slots in shared memory. With `needs_attention`, returns only the tags
+/// that need attention.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn segment_slots() -> Result<
+fn segment_slots(
+    needs_attention: bool,
+) -> Result<
     TableIterator<
         'static,
         (
@@ -301,16 +306,31 @@ fn segment_slots() -> Result<
             name!(trouble, Option<String>),
             name!(failing_since, Option<TimestampWithTimeZone>),
             name!(remedy, Option<String>),
+            name!(refill_seconds, f64),
+            name!(wait_seconds, f64),
+            name!(buffered_ids, i64),
+            name!(buffer_ids, i64),
+            name!(remaining_ids, Option<i64>),
+            name!(stats_reset, TimestampWithTimeZone),
+            name!(standing, &'static str),
         ),
     >,
     ErrorReport,
 > {
     let segments = SEGMENTS.ready("snowflake_ids_internal.segment_slots")?;
     let mut rows = Vec::new();
-    for (key, slot) in privilege::visible(segments) {
+    let wanted = |slot: &Slot| {
         let buffer_states = slot.segment.buffer_states();
+        // At the rate of the last hour.
+        let lasts = remaining(slot, &buffer_states).and_then(|left| slot.lasts(left));
+        let fails = slot.is_used_up() || slot.trouble().is_some();
+        let standing = Standing::of(&buffer_states, fails, lasts);
+        (!needs_attention || standing.needs_attention()).then_some((buffer_states, lasts, standing))
+    };
+    for (key, slot, (buffer_states, lasts, standing)) in privilege::visible(segments, wanted) {
         let (current, next) = (buffer_states.current, buffer_states.next);
-        let (counts, _) = slot.counts();
+        let (counts, since) = slot.counts();
+        let ids = [current, next].into_iter().flatten().map(|buffer| i64::from(buffer.range.count)).sum();
         rows.push((
             pg_sys::Oid::from(key.database),
             pg_sys::Oid::from(key.source),
@@ -327,10 +347,17 @@ fn segment_slots() -> Result<
             interval(slot.last_refill.load(Relaxed))?,
             counts.waits.cast_signed(),
             interval(slot.longest_wait.load(Relaxed))?,
-            exhausted_at(slot, buffer_states.left())?,
+            lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()?,
             trouble(slot),
             slot.failed_for(uptime()).map(|time| time::to_sql(SystemClock.now().minus(time))).transpose()?,
             (key.database == server::database()).then(|| remedy(slot, &key.tag)).flatten(),
+            seconds(counts.refill_time),
+            seconds(counts.wait_time),
+            buffer_states.left().cast_signed(),
+            ids,
+            remaining(slot, &buffer_states).map(|ids| i64::try_from(ids).unwrap_or(i64::MAX)),
+            time::to_sql(since)?,
+            standing.name(),
         ));
     }
     Ok(TableIterator::new(rows))
@@ -345,11 +372,11 @@ fn interval(micros: u64) -> Result<Option<Interval>, ErrorReport> {
     Some(micros).filter(|micros| *micros > 0).map(Duration::from_micros).map(time::interval).transpose()
 }
 
-/// Returns the time at which the tag's ids run out, at the rate of the last hour. Null for tags that restart each period.
-fn exhausted_at(slot: &Slot, left: u64) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
-    let dated = slot.segment.buffer_states().is_dated();
-    let lasts = slot.lasts(slot.row_left.load(Relaxed).saturating_add(left)).filter(|_| !dated);
-    lasts.map(|lasts| time::to_sql(SystemClock.now().plus(lasts))).transpose()
+/// Returns the number of ids that a tag has left; None before the first refill, when the tag's row is not known, and for a dated
+/// tag, whose ids never run out.
+fn remaining(slot: &Slot, buffer_states: &BufferStates) -> Option<u64> {
+    let is_known = !slot.is_unused() && !buffer_states.is_dated();
+    is_known.then(|| slot.row_left.load(Relaxed).saturating_add(buffer_states.left()))
 }
 
 /// Returns the reason why a tag gets no ids; None if the last refill succeeded.
@@ -390,7 +417,6 @@ extension_sql_file!(
         random_number,
         system_identifier,
         segment_slots,
-        segment_counts,
         timeline,
         "tags",
         "status_view"

@@ -506,10 +506,8 @@ $$;
 
 CREATE VIEW snowflake_ids.segment_status WITH (security_barrier) AS
 WITH slots AS (
-    SELECT d.datname, d.datname = current_database() AS here, slot.*, c.refill_seconds, c.wait_seconds, c.remaining_ids, c.stats_reset
-    FROM snowflake_ids_internal.segment_slots() AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
-        LEFT JOIN snowflake_ids_internal.segment_counts() AS c
-            ON c.database = slot.database AND c.source = slot.source AND c.tag = slot.tag
+    SELECT d.datname, d.datname = current_database() AS here, slot.*
+    FROM snowflake_ids_internal.segment_slots(false) AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
 ), own AS (
     SELECT * FROM slots WHERE here AND source = 'snowflake_ids.segment'::regclass
 )
@@ -518,13 +516,22 @@ SELECT current_database() AS database, coalesce(s.tag::text, slot.tag) AS tag, s
        coalesce(slot.ids_issued, 0) AS ids_issued, coalesce(slot.refills, 0) AS refills, slot.last_refill,
        coalesce(slot.waits, 0) AS waits, slot.longest_wait, slot.exhausted_at, slot.trouble,
        slot.remaining_ids, make_interval(secs => coalesce(slot.refill_seconds, 0)) AS refill_time,
-       make_interval(secs => coalesce(slot.wait_seconds, 0)) AS wait_time, slot.stats_reset, slot.failing_since, slot.remedy
+       make_interval(secs => coalesce(slot.wait_seconds, 0)) AS wait_time, slot.stats_reset, slot.failing_since, slot.remedy,
+       coalesce(slot.standing, 'idle') AS standing
 FROM snowflake_ids.segment AS s FULL JOIN own AS slot ON slot.tag = s.tag
 WHERE snowflake_ids.has_segment_privilege(coalesce(s.tag, slot.tag), 'SELECT')
 UNION ALL
 SELECT datname, tag, current_first, current_last, current_next, next_first, next_last, used, step, ids_issued,
        refills, last_refill, waits, longest_wait, exhausted_at, trouble, remaining_ids, make_interval(secs => refill_seconds),
-       make_interval(secs => wait_seconds), stats_reset, failing_since, remedy
+       make_interval(secs => wait_seconds), stats_reset, failing_since, remedy, standing
 FROM slots
 WHERE NOT here;
 COMMENT ON VIEW snowflake_ids.segment_status IS 'the segment tags that the reader may see, and their counts since the server started';
+
+/* The tags of segment_status that need attention. The view skips all other tags without making rows of them. */
+CREATE VIEW snowflake_ids_internal.tag_attention WITH (security_barrier) AS
+SELECT d.datname AS database, slot.tag, slot.standing, slot.ids_issued, slot.waits, slot.exhausted_at, slot.trouble,
+       slot.failing_since, slot.remedy
+FROM snowflake_ids_internal.segment_slots(true) AS slot JOIN pg_catalog.pg_database AS d ON d.oid = slot.database
+WHERE d.datname <> current_database()
+    OR slot.source = 'snowflake_ids.segment'::regclass AND snowflake_ids.has_segment_privilege(slot.tag, 'SELECT');

@@ -64,13 +64,18 @@ fn permit(
     Ok(allowed.then_some(Permit::of(role)))
 }
 
-/// Returns the tags that have a slot and that the current role may see, with their slots. Tags of other databases are visible
-/// only to roles that may see all activity.
-pub fn visible(segments: &'static Segments) -> impl Iterator<Item = (TagKey, &'static Slot)> {
+/// Returns the tags that have a slot for which `wanted` returns a value, and that the current role may see, with their slots.
+/// Tags of other databases are visible only to roles that may see all activity.
+pub fn visible<T>(
+    segments: &'static Segments,
+    wanted: impl Fn(&Slot) -> Option<T>,
+) -> impl Iterator<Item = (TagKey, &'static Slot, T)> {
     let (here, all) = (server::database(), server::may_see_all_activity());
     segments.tags().filter_map(move |(slot_index, key)| {
+        let slot = segments.slots.get(slot_index)?;
+        let value = wanted(slot)?;
         let is_seen = || key.database == here && matches!(allows(&key.tag, Action::Look), Ok(true));
-        (all || is_seen()).then_some((key, segments.slots.get(slot_index)?))
+        (all || is_seen()).then_some((key, slot, value))
     })
 }
 

@@ -34,7 +34,7 @@ fn session(server: &Server) -> Result<Client> {
 /// The tags that have slots.
 fn places(client: &mut Client) -> Result<BTreeSet<String>> {
     Ok(client
-        .column::<String>("select tag from snowflake_ids_internal.segment_slots()")?
+        .column::<String>("select tag from snowflake_ids_internal.segment_slots(false)")?
         .into_iter()
         .collect())
 }

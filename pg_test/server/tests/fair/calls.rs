@@ -209,8 +209,7 @@ pub const CALLS: &[(&str, Call)] = &[
     ("snowflake_ids_internal.registry_health(integer)", Reads("snowflake_ids_internal.registry_health(1)")),
     ("snowflake_ids_internal.safe_id_holders()", Reads("snowflake_ids_internal.safe_id_holders()")),
     ("snowflake_ids_internal.segment_check_tag(text)", Reads("snowflake_ids_internal.segment_check_tag(t)")),
-    ("snowflake_ids_internal.segment_counts()", Reads("snowflake_ids_internal.segment_counts()")),
-    ("snowflake_ids_internal.segment_slots()", Reads("snowflake_ids_internal.segment_slots()")),
+    ("snowflake_ids_internal.segment_slots(boolean)", Reads("snowflake_ids_internal.segment_slots(false)")),
     ("snowflake_ids_internal.segment_totals()", Reads("snowflake_ids_internal.segment_totals()")),
     (
         "snowflake_ids_internal.sequence_currval(regclass)",
@@ -276,7 +275,6 @@ pub const CALLS: &[(&str, Call)] = &[
         Reads("snowflake_ids_internal.series_trigger_of(own, 'attached')"),
     ),
     ("snowflake_ids_internal.system_identifier()", Reads("snowflake_ids_internal.system_identifier()")),
-    ("snowflake_ids_internal.tags_by_standing()", Reads("snowflake_ids_internal.tags_by_standing()")),
     ("snowflake_ids_internal.timeline()", Reads("snowflake_ids_internal.timeline()")),
     ("snowflake_interval(interval)", Reads("snowflake_interval('1 day')")),
     ("snowflake_interval(interval,text)", Reads("snowflake_interval('1 day', g)")),

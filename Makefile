@@ -264,7 +264,7 @@ install-script: $(LIBRARY) ## write the install script to sql/install, for the c
 	@devtools/install-script.sh --release $(PACKAGE)
 
 reference: install ## write docs/reference again: functions, settings, views and errors, as the catalog and the sources have them
-	SNOWFLAKE_IDS_WRITE=1 cargo test -p snowflake_ids_layers --test errors
+	SNOWFLAKE_IDS_WRITE=1 cargo test --lib $(FEATURES),pg_test errors_are_listed
 	@SNOWFLAKE_IDS_WRITE=1 devtools/test-server.sh -E 'test(/^reference::/)'
 
 ## Packages and releases

@@ -3,9 +3,9 @@
 
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::uptime;
-use crate::pg::extension;
+use crate::pg::error::ServerError;
 use crate::pg::per_process::PerProcess;
-use crate::pg::report::{new_report, not_ready, raise, report};
+use crate::pg::report::{raise, report};
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag_text::{self, TagText};
 use crate::pg::transaction::{self, Hooks};
@@ -13,9 +13,7 @@ use crate::shared::generator::{SHARED, Shared};
 use crate::store::generator as store;
 use crate::store::tables::GENERATOR;
 use crate::tag::timeout::SegmentTimeout;
-use pgrx::PgSqlErrorCode;
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::clock::human;
 use snowflake_ids_core::generator::named::{self, MAX_NAME_BYTES, Named, NamedError};
 use snowflake_ids_core::generator::session::Session;
 use snowflake_ids_core::server::issuer::SlotRef;
@@ -111,7 +109,7 @@ pub fn look_up(name: &[u8]) -> Result<&'static CachedGenerator, NamedError> {
     GENERATOR.on_change(forget);
     let timeout = SegmentTimeout::new();
     let row = store::read(&tag, timeout.left()).unwrap_or_else(|unseen| match unseen {
-        Unseen::NoTable => raise(extension::missing()),
+        Unseen::NoTable => raise(ServerError::Dropped),
         Unseen::Locked => raise(report(timeout.locked("generator"))),
     });
     let named = row.ok_or_else(|| unknown(&tag))??;
@@ -206,14 +204,7 @@ pub fn layout_changed() {
 fn refuse_late() {
     let shown = LAYOUT_CHANGED.replace(None);
     if shown.is_some_and(|shown| uptime().saturating_sub(shown) > UNDER_WAY) {
-        let ago = human(UNDER_WAY);
-        raise(not_ready(
-            "could not commit the change of a layout in time",
-            format!(
-                "The check that ids of the new layout are above the old ids was made more than {ago} ago."
-            ),
-            "Change the layout in a transaction of its own.",
-        ));
+        raise(report(NamedError::LateChange { limit: UNDER_WAY }));
     }
 }
 
@@ -222,11 +213,7 @@ fn refuse_late() {
 /// table.
 fn refuse_to_prepare() {
     if CHANGED.get() && !GENERATOR.find().is_some_and(Source::is_new) {
-        let report = new_report(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "cannot PREPARE a transaction that has changed named generators",
-        );
-        raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
+        raise(report(NamedError::Prepared));
     }
 }
 

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod cluster;
 pub mod database;
 pub mod encoding;
+pub mod error;
 pub mod extension;
 pub mod foreign;
 pub mod guc;

@@ -14,6 +14,7 @@ mod change;
 mod citus;
 mod column;
 mod decode;
+pub mod error;
 mod generate;
 mod generator;
 mod layout;

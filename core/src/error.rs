@@ -49,6 +49,22 @@ pub enum Kind {
     Unsupported,
     /// The number of objects has reached the limit of a setting.
     LimitReached,
+    /// The relation does not exist.
+    NoTable,
+    /// The function does not exist.
+    NoFunction,
+    /// Other objects depend on the object.
+    InUse,
+    /// The call is not possible in a transaction block.
+    InTransaction,
+    /// A trigger calls its function at the wrong event, or with the wrong arguments.
+    BadTrigger,
+    /// A text is not in the expected encoding.
+    OtherEncoding,
+    /// The encoding of the database lacks a character.
+    LacksCharacter,
+    /// No memory is left.
+    NoMemory,
     /// The server is a standby; only a primary generates ids.
     ReadOnly,
     /// Another server cannot be reached.
@@ -60,6 +76,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The kinds that [`of_io`](Self::of_io) can choose.
+    pub const OF_IO: &[Self] = &[Self::DiskFull, Self::Io];
+    /// The kinds that [`of_sqlstate`](Self::of_sqlstate) can choose.
+    pub const OF_SQLSTATE: &[Self] = &[Self::Denied, Self::ReadOnly, Self::NotReady];
+
     /// Returns the kind of an error of the operating system.
     pub fn of_io(error: &std::io::Error) -> Self {
         match error.kind() {
@@ -67,6 +88,29 @@ impl Kind {
             _ => Self::Io,
         }
     }
+
+    /// Returns the kind of an SQL error of a registry.
+    pub fn of_sqlstate(code: [u8; 5]) -> Self {
+        match &code {
+            b"42501" => Self::Denied,
+            b"25006" => Self::ReadOnly,
+            _ => Self::NotReady,
+        }
+    }
+}
+
+/// The texts of an error for the [list of errors](../../../docs/reference/errors.md), with values in italics or as dots. A part
+/// has several texts if the error chooses one.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The message. If there are several, parts with as many texts belong to the messages in their order.
+    pub messages: Vec<String>,
+    /// The kind.
+    pub kinds: Vec<Kind>,
+    /// The DETAIL.
+    pub details: Vec<String>,
+    /// The HINT.
+    pub hints: Vec<String>,
 }
 
 /// An error with the three parts of a Postgres message. [`Display`] writes the message, and this trait returns detail and
@@ -87,6 +131,10 @@ pub trait Explain: Display {
     fn for_others(&self) -> Option<(String, String)> {
         None
     }
+    /// Returns the texts of the type's errors.
+    fn listed() -> Vec<Listed>
+    where
+        Self: Sized;
 }
 
 /// A reason why this server generates no ids at all. The field is the name of the SQL function that was called.
@@ -102,6 +150,9 @@ pub enum NotReadyError {
     #[explain(hint = "Connect to the primary.")]
     InRecovery(&'static str),
 }
+
+/// The HINT if a transaction cannot be prepared.
+pub const END_IT_WITH_COMMIT: &str = "Run the transaction again, and end it with COMMIT.";
 
 /// Returns the text with a full stop at its end.
 pub fn ended(mut text: String) -> String {

@@ -4,6 +4,10 @@
 //! `pg_regress` (`pg_test/sql`) tests what SQL can observe. The tests here need access from Rust.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod raised;
 mod segment;
 mod shard;
 mod snowflake;

@@ -8,18 +8,18 @@
 //! correct, because the extension's function decides for each sequence. The function treats a sequence that does not stand at
 //! its end (its maximum) as not bound. For a sequence at its end, the function waits until it can read the table.
 
+use super::error::SequenceError;
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::Wait;
 use crate::pg::redirect::Targets;
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::{new_report, raise};
+use crate::pg::report::{raise, report};
 use crate::pg::sequence::{self, SequenceUse};
 use crate::pg::{relcache, role, server, transaction};
 use crate::shared::bindings;
 use crate::store::bound::{self as store, Binding, Bound};
 use crate::store::tables::SEQUENCE_BINDING;
-use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
@@ -347,11 +347,7 @@ pub fn tidy<T>(work: impl FnOnce() -> T) -> T {
 /// Refuses PREPARE TRANSACTION, because the session that runs COMMIT PREPARED would not count the changes.
 pub fn refuse_to_prepare() {
     if OWN.get() == OwnChange::Changed {
-        let report = new_report(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "cannot PREPARE a transaction that has bound or unbound sequences",
-        );
-        raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
+        raise(report(SequenceError::Prepared));
     }
 }
 

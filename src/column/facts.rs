@@ -2,10 +2,10 @@
 //! JSON. The caller sets the `search_path` to `pg_catalog`, so that names are printed with their schemas.
 
 use crate::pg::encoding::to_utf8;
-use crate::pg::report::{new_report, spi};
+use crate::pg::error::ServerError;
+use crate::pg::report::spi;
 use crate::pg::statement::Statement;
 use crate::pg::text::{Text, TextOut, handed_on};
-use pgrx::PgSqlErrorCode;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -400,10 +400,7 @@ fn rows<T: DeserializeOwned>(
         let bytes = text.as_bytes();
         // A name in an SQL_ASCII database may be no text at all.
         let json = to_utf8(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
-        serde_json::from_str(&json).map_err(|error| {
-            let message = format!("could not read the facts of a column: {error}");
-            new_report(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message)
-        })
+        serde_json::from_str(&json).map_err(|error| ServerError::Facts { error: error.to_string() }.into())
     };
     texts.into_iter().flatten().map(read).collect()
 }

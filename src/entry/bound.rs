@@ -1,8 +1,9 @@
 //! The functions that replace the server's `nextval`, `currval`, `lastval` and `setval`.
 
 use crate::bound::{self, error::SequenceError};
+use crate::pg::error::ServerError;
 use crate::pg::redirect::{Called, is_of_identity, may_call};
-use crate::pg::report::{bad_argument, raise, report};
+use crate::pg::report::{raise, report};
 use pgrx::{FromDatum, pg_guard, pg_sys};
 
 /// Defines the replacement for the server's function `$called`. The replacement fails unless the current role may call the
@@ -72,7 +73,6 @@ impl FunctionCall {
             let argument = (*self.0).args.as_ptr().add(index).read();
             T::from_datum(argument.value, false)
         };
-        argument
-            .unwrap_or_else(|| raise(bad_argument("an argument must not be null", "The function is strict.")))
+        argument.unwrap_or_else(|| raise(ServerError::NullArgument))
     }
 }

@@ -1,11 +1,12 @@
 //! The trigger that fills a column with numbers of a series. To run fast, the trigger bypasses pgrx's trigger interface.
 
-use crate::pg::report::{new_report, raise, report};
+use crate::pg::report::{raise, report};
 use crate::pg::tag_text;
 use crate::pg::text::{bytes_of, length_of};
 use crate::series;
+use crate::sql::error::CallError;
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, extension_sql, pg_guard, pg_sys};
+use pgrx::{FromDatum, IntoDatum, extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::error::check_length;
 use snowflake_ids_core::series::{Key, MAX_KEY_BYTES, SeriesError};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -90,10 +91,7 @@ unsafe fn arguments(trigger: &pg_sys::TriggerData) -> Option<[&CStr; 3]> {
 
 #[cold]
 fn misused() -> ! {
-    let code = PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED;
-    let message =
-        "series_fill must be fired BEFORE INSERT FOR EACH ROW, with a series and two columns as arguments";
-    raise(new_report(code, message).set_hint("Create the trigger with snowflake_ids.series_attach."))
+    raise(CallError::BadTrigger)
 }
 
 /// The row to insert, its table, and the name of the series.

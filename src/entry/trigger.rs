@@ -2,9 +2,10 @@
 //!
 //! pgrx panics if a trigger function is called as an ordinary function. The entry points below raise an SQL error instead.
 
-use crate::pg::report::{new_report, raise};
+use crate::pg::report::raise;
+use crate::sql::error::CallError;
 use pgrx::trigger_support::called_as_trigger;
-use pgrx::{PgSqlErrorCode, pg_guard, pg_sys};
+use pgrx::{pg_guard, pg_sys};
 
 /// Defines an entry point that calls pgrx's entry point `$behind`, and the record of the entry point's calling convention.
 macro_rules! trigger {
@@ -48,6 +49,5 @@ trigger!(
 #[cold]
 #[pg_guard]
 extern "C-unwind" fn refuse() -> pg_sys::Datum {
-    let message = "trigger functions can only be called as triggers";
-    raise(new_report(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message))
+    raise(CallError::NoTrigger)
 }

@@ -2,10 +2,11 @@
 
 use super::snowflake::{cached, looked_up};
 use crate::named::CachedGenerator;
-use crate::pg::report::{new_report, raise, report};
+use crate::pg::report::{raise, report};
 use crate::pg::uuid::{as_text, as_uuid};
 use crate::snowflake;
-use pgrx::{PgSqlErrorCode, extension_sql, pg_guard, pg_sys};
+use crate::sql::error::CallError;
+use pgrx::{extension_sql, pg_guard, pg_sys};
 use snowflake_ids_core::Uuid;
 
 entry!(
@@ -47,8 +48,7 @@ fn next(
     as_result: fn(Uuid) -> Option<pg_sys::Datum>,
 ) -> pg_sys::Datum {
     let uuid = snowflake::uuid(function, of).unwrap_or_else(|error| raise(report(error)));
-    as_result(uuid)
-        .unwrap_or_else(|| raise(new_report(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory")))
+    as_result(uuid).unwrap_or_else(|| raise(CallError::NoMemory))
 }
 
 extension_sql!(

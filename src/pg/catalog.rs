@@ -1,14 +1,14 @@
 //! The extension's tables in the catalog, and the only functions that open them.
 
+use super::error::ServerError;
 use super::extension;
 use super::per_process::PerProcess;
 use super::read_lock::{Lock, Wait};
 use super::relation::Relation;
 use super::relcache;
-use super::report::{not_ready, raise};
+use super::report::raise;
 use super::role::{self, RoleSettings};
 use super::sequence;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{check_for_interrupts, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
@@ -173,7 +173,7 @@ impl Table {
         self.numbers.get().unwrap_or_else(|| {
             // SAFETY: the caller has opened the relation.
             if unsafe { (*(*relation).rd_rel).relkind }.to_ne_bytes() != [pg_sys::RELKIND_RELATION] {
-                raise(self.unlike("It is not an ordinary table."));
+                raise(self.unlike(None));
             }
             let mut numbers = [0; MOST_COLUMNS];
             for (number, (name, of)) in numbers.iter_mut().zip(self.columns) {
@@ -182,7 +182,7 @@ impl Table {
                     let number = pg_sys::get_attnum((*relation).rd_id, name.as_ptr());
                     let kind = pg_sys::get_atttype((*relation).rd_id, number);
                     if number <= 0 || !of.is(kind) {
-                        raise(self.without(name));
+                        raise(self.unlike(Some(name)));
                     }
                     number
                 };
@@ -193,21 +193,9 @@ impl Table {
     }
 
     #[cold]
-    fn without(&self, column: &CStr) -> ErrorReport {
-        let column = column.to_string_lossy();
-        self.unlike(&format!("Column \"{column}\" is missing, or has another type."))
-    }
-
-    #[cold]
-    fn unlike(&self, detail: &str) -> ErrorReport {
-        let table = self.name.to_string_lossy();
-        not_ready(
-            format!(
-                "table \"snowflake_ids.{table}\" differs from its definition in extension \"snowflake_ids\""
-            ),
-            detail,
-            "Undo the change of the table, or drop the extension and create it again.",
-        )
+    fn unlike(&self, column: Option<&CStr>) -> ServerError {
+        let shown = |name: &CStr| name.to_string_lossy().into_owned();
+        ServerError::OtherTable { table: shown(self.name), column: column.map(shown) }
     }
 }
 
@@ -217,7 +205,7 @@ impl Open {
         let mut columns = self.table.columns.iter().zip(self.numbers);
         match columns.find(|((name, _), _)| *name == column) {
             Some(((_, declared), number)) if *declared == of => number,
-            _ => raise(self.table.without(column)),
+            _ => raise(self.table.unlike(Some(column))),
         }
     }
 
@@ -270,7 +258,7 @@ impl Source {
     /// Returns the owner of the table. Fails if the table is gone. Call only within a transaction.
     pub fn owner(self) -> pg_sys::Oid {
         // The syscache is ten times cheaper than opening the table, and monotonic series need the owner for each number.
-        Relation::find(self.0).map_or_else(|| raise(extension::missing()), |table| table.owner())
+        Relation::find(self.0).map_or_else(|| raise(ServerError::Dropped), |table| table.owner())
     }
 
     /// Runs `work` with only the rights of the table's owner (see [`role::with_rights`]). A session that takes ids therefore
@@ -304,11 +292,11 @@ impl Source {
     /// to the extension. Without this lock, another role could drop the extension while a statement waits, and create
     /// objects under the same names. The code of these objects would run with the rights of the old table's owner.
     fn keep(self) {
-        let found = self.extension().unwrap_or_else(|| raise(extension::missing()));
+        let found = self.extension().unwrap_or_else(|| raise(ServerError::Dropped));
         extension::lock(found);
         // The server processed pending invalidation messages when it granted the lock, so a drop is known now.
         if self.extension() != Some(found) {
-            raise(extension::missing());
+            raise(ServerError::Dropped);
         }
     }
 

@@ -1,19 +1,9 @@
 //! The extension in this database: its OID, its members, and locks against DROP EXTENSION.
 
-use super::report::{new_report, not_ready, raise};
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{IntoDatum, PgSqlErrorCode, Spi, pg_sys};
+use super::error::ServerError;
+use super::report::raise;
+use pgrx::{IntoDatum, Spi, pg_sys};
 use std::ffi::{CStr, CString, c_char};
-
-/// Returns the error for a drop of the extension during a call.
-#[cold]
-pub fn missing() -> ErrorReport {
-    not_ready(
-        "extension \"snowflake_ids\" no longer exists",
-        "It was dropped from this database during the call.",
-        "Run CREATE EXTENSION snowflake_ids.",
-    )
-}
 
 /// Keeps an extension from being dropped until the transaction ends. This lock suffices, because DROP EXTENSION locks
 /// the extension before it locks the members.
@@ -52,7 +42,7 @@ pub fn outlasting<T>(work: impl FnOnce() -> T) -> T {
     let before = find();
     let done = work();
     if find() != before {
-        raise(missing());
+        raise(ServerError::Dropped);
     }
     done
 }
@@ -109,12 +99,7 @@ pub fn keep_columns_of(dropped: pg_sys::Oid) {
     let began =
         unsafe { if pg_sys::ActiveSnapshotSet() { (*pg_sys::GetActiveSnapshot()).curcid } else { 0 } };
     if let Some(columns) = latest(sql, Some(began)) {
-        let code = PgSqlErrorCode::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST;
-        let message = "cannot drop type snowflake_id because columns depend on it";
-        let report = new_report(code, message)
-            .set_detail(columns)
-            .set_hint("First change these columns to bigint: ALTER TABLE ... ALTER COLUMN ... TYPE bigint;");
-        raise(report);
+        raise(ServerError::TypeInUse { columns });
     }
 }
 

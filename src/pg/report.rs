@@ -19,6 +19,19 @@ pub fn report(error: impl Explain) -> ErrorReport {
     }
 }
 
+/// Lets `?` and [`raise`] convert a type of errors into reports.
+macro_rules! reported {
+    ($error:ty) => {
+        impl From<$error> for pgrx::pg_sys::panic::ErrorReport {
+            #[cold]
+            fn from(error: $error) -> Self {
+                $crate::pg::report::report(error)
+            }
+        }
+    };
+}
+pub(crate) use reported;
+
 /// Returns the report with all details, for the log.
 #[cold]
 pub fn for_log(error: &impl Explain) -> ErrorReport {
@@ -59,6 +72,14 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::WrongObject => Code::ERRCODE_WRONG_OBJECT_TYPE,
         Kind::Unsupported => Code::ERRCODE_FEATURE_NOT_SUPPORTED,
         Kind::LimitReached => Code::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED,
+        Kind::NoTable => Code::ERRCODE_UNDEFINED_TABLE,
+        Kind::NoFunction => Code::ERRCODE_UNDEFINED_FUNCTION,
+        Kind::InUse => Code::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+        Kind::InTransaction => Code::ERRCODE_ACTIVE_SQL_TRANSACTION,
+        Kind::BadTrigger => Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        Kind::OtherEncoding => Code::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
+        Kind::LacksCharacter => Code::ERRCODE_UNTRANSLATABLE_CHARACTER,
+        Kind::NoMemory => Code::ERRCODE_OUT_OF_MEMORY,
         Kind::ReadOnly => Code::ERRCODE_READ_ONLY_SQL_TRANSACTION,
         Kind::Unreachable => Code::ERRCODE_SQLCLIENT_UNABLE_TO_ESTABLISH_SQLCONNECTION,
         Kind::Internal => Code::ERRCODE_INTERNAL_ERROR,
@@ -71,44 +92,6 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
 #[track_caller]
 pub fn new_report(code: PgSqlErrorCode, message: impl Into<String>) -> ErrorReport {
     ErrorReport::new(code, message.into(), function_name!())
-}
-
-/// Returns the error for an invalid argument.
-#[cold]
-pub fn bad_argument(message: impl Into<String>, detail: impl Into<String>) -> ErrorReport {
-    let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
-    new_report(code, message).set_detail(detail)
-}
-
-/// Returns the error for a call that the state of the server or the database does not permit.
-#[cold]
-pub fn not_ready(
-    message: impl Into<String>,
-    detail: impl Into<String>,
-    hint: impl Into<String>,
-) -> ErrorReport {
-    let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
-    new_report(code, message).set_detail(detail).set_hint(hint)
-}
-
-/// Returns the error for a missing privilege.
-#[cold]
-pub fn denied(message: &'static str) -> ErrorReport {
-    new_report(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, message)
-}
-
-/// Returns the error for a relation that was dropped.
-#[cold]
-pub fn no_relation(relation: pgrx::pg_sys::Oid) -> ErrorReport {
-    let message = format!("relation with OID {} does not exist", relation.to_u32());
-    new_report(PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE, message)
-}
-
-/// Returns the error for text of an `SQL_ASCII` database that is not valid UTF-8.
-pub fn not_utf8(name: &str) -> ErrorReport {
-    new_report(PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE, format!("{name} is not in UTF-8"))
-        .set_detail("The encoding of this database is SQL_ASCII, so the text must already be in UTF-8.")
-        .set_hint("Pass the text in UTF-8.")
 }
 
 /// Returns the report of a caught error.

@@ -6,7 +6,8 @@
 //! up to 1 GB.
 
 use super::encoding::from_utf8;
-use crate::pg::report::{bad_argument, raise, report};
+use crate::pg::error::ServerError;
+use crate::pg::report::{raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, DatumWithOid, UnboxDatum};
 use pgrx::nullable::Nullable;
@@ -74,9 +75,7 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Text<'fcx> {
         // SAFETY: the argument is declared as text.
         let datum: Option<pg_sys::Datum> = unsafe { arg.unbox_arg_using_from_datum() };
         // A function that is not STRICT may receive null for this argument.
-        let datum = datum.unwrap_or_else(|| {
-            raise(bad_argument("an argument must not be null", "The function needs a text as this argument."))
-        });
+        let datum = datum.unwrap_or_else(|| raise(ServerError::NullText));
         Self { datum, call: PhantomData }
     }
 

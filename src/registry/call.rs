@@ -3,13 +3,13 @@
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::clock::uptime;
 use crate::pg::libpq::{Connection, options_of, owner_of};
-use crate::pg::report::{caught, letters, log, new_report, raise, report, spi};
+use crate::pg::report::{caught, letters, log, raise, report, spi};
 use crate::pg::{guc, process, server, transaction};
+use crate::registry::serve::RegistryFailure;
 use crate::settings;
 use crate::shared::registries::{self, SharedEndpointStatus};
 use crate::store::citus;
 use crate::store::tables::SEGMENT;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgSqlErrorCode as Code, PgTryBuilder};
 use snowflake_ids_core::registry::citus::COORDINATOR;
 use snowflake_ids_core::registry::client::{Network, Options, RegistryClient, RemoteStatement};
@@ -111,7 +111,7 @@ fn options(server: &str) -> Options {
     let source = SEGMENT.find();
     let owner = source.map_or(pgrx::pg_sys::InvalidOid, Source::owner);
     if !is_superuser(owner) {
-        raise(not_trusted("table \"snowflake_ids.segment\""));
+        raise(RegistryFailure::NotTrusted { object: "table \"snowflake_ids.segment\"".to_owned() });
     }
     if let Some(source) = source.filter(|_| server == COORDINATOR) {
         // Only superusers can write to Citus' catalog. The catalog is read each time, so that connections follow the
@@ -124,18 +124,7 @@ fn options(server: &str) -> Options {
         return found.unwrap_or_else(|error| raise(report(error)));
     }
     if !is_superuser(owner_of(server)) {
-        raise(not_trusted(&format!("foreign server \"{server}\"")));
+        raise(RegistryFailure::NotTrusted { object: format!("foreign server \"{server}\"") });
     }
     options_of(server, owner)
-}
-
-fn not_trusted(object: &str) -> ErrorReport {
-    new_report(
-        Code::ERRCODE_INSUFFICIENT_PRIVILEGE,
-        format!("{object} must belong to a superuser"),
-    )
-    .set_detail(
-        "The owner decides where background workers of this server connect. These workers run under the server's account.",
-    )
-    .set_hint("Change the owner with ALTER ... OWNER TO.")
 }

@@ -4,9 +4,10 @@ use super::call::others;
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::per_process::PerProcess;
-use crate::pg::report::{new_report, raise, report, spi};
+use crate::pg::report::{raise, report, spi};
 use crate::pg::transaction::{self, Hooks};
 use crate::pg::{database, server};
+use crate::registry::serve::RegistryFailure;
 use crate::shared::generator::{SHARED, Shared};
 use crate::shared::leases::{LEASES, Leases};
 use crate::shared::registries;
@@ -15,7 +16,6 @@ use crate::store::registry as endpoints;
 use crate::store::tables::{REGISTRY_SERVER, WORKER_LEASE};
 use crate::tag::slot;
 use crate::{issuer, settings};
-use pgrx::PgSqlErrorCode as Code;
 use snowflake_ids_core::clock::human;
 use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::registry::link::Endpoint;
@@ -191,11 +191,7 @@ static CHANGED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 /// whether the server belongs to a cluster.
 fn refuse_to_prepare() {
     if (CHANGED.get() || *MOVING.borrow() != Moving::No) && !WORKER_LEASE.find().is_some_and(Source::is_new) {
-        let report = new_report(
-            Code::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "cannot PREPARE a transaction that has changed the registry",
-        );
-        raise(report.set_hint("Run the transaction again, and end it with COMMIT."));
+        raise(RegistryFailure::Prepared);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::issuer;
 use crate::lease;
 use crate::pg::catalog::Source;
 use crate::pg::encoding::from_utf8;
-use crate::pg::report::{raise, report};
+use crate::pg::report::{raise, reported};
 use crate::pg::{cluster, database, process, server, tag_text};
 use crate::settings;
 use crate::shared::generator::SHARED;
@@ -15,9 +15,9 @@ use crate::store::tag::TagTables;
 use crate::store::worker_id::{Rows, has_others};
 use crate::tag::error::SegmentError;
 use crate::tag::slot;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
+use snowflake_ids_core::error::END_IT_WITH_COMMIT;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
 use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
@@ -100,13 +100,19 @@ pub enum RegistryFailure {
     /// The extension was dropped.
     #[error(transparent)]
     NoTable(#[from] SegmentError),
+    #[error("{object} must belong to a superuser")]
+    #[explain(
+        Denied,
+        detail = "The owner decides where background workers of this server connect. These workers run under the server's account.",
+        hint = "Change the owner with ALTER ... OWNER TO."
+    )]
+    NotTrusted { object: String },
+    #[error("cannot PREPARE a transaction that has changed the registry")]
+    #[explain(Unsupported, hint = "{END_IT_WITH_COMMIT}")]
+    Prepared,
 }
 
-impl From<RegistryFailure> for ErrorReport {
-    fn from(failure: RegistryFailure) -> Self {
-        report(failure)
-    }
-}
+reported!(RegistryFailure);
 
 /// Answers a request about worker ids or tags. `now` is the time by the registry's clock.
 pub fn answer(

@@ -4,8 +4,8 @@
 use super::error::NoNumberError;
 use crate::pg::catalog::{self, Source, Unseen};
 use crate::pg::clock::SystemClock;
+use crate::pg::error::ServerError;
 use crate::pg::per_process::PerProcess;
-use crate::pg::report::not_utf8;
 use crate::pg::sequence::plan_anew;
 use crate::pg::tag_text::{self, TagText};
 use crate::pg::text::TextOut;
@@ -73,7 +73,8 @@ impl CachedSeries {
 
     /// Returns a number in the series' format.
     pub fn written(&self, Number { number, day }: Number) -> Result<TextOut, Box<ErrorReport>> {
-        TextOut::of(self.series.write(day, number)).ok_or_else(|| Box::new(not_utf8("format")))
+        TextOut::of(self.series.write(day, number))
+            .ok_or_else(|| Box::new(ServerError::NotUtf8 { name: "format" }.into()))
     }
 
     /// Converts a key to the series' key type.

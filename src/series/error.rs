@@ -1,8 +1,7 @@
 //! Errors of calls for numbers of a series.
 
-use crate::pg::report::report;
+use crate::pg::report::reported;
 use crate::tag::error::SegmentError;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::process::locked::LockedError;
@@ -26,9 +25,4 @@ pub enum NoNumberError {
     Spi(#[from] SpiError),
 }
 
-impl From<NoNumberError> for ErrorReport {
-    #[cold]
-    fn from(error: NoNumberError) -> Self {
-        report(error)
-    }
-}
+reported!(NoNumberError);

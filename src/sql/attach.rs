@@ -2,11 +2,12 @@
 //! file has the parts that need other rights than the caller's, or that work with oids instead of names.
 
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::{bad_argument, denied, no_relation, spi};
+use crate::pg::report::spi;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::Text;
 use crate::pg::{extension, role, statement};
 use crate::shared::generator::SHARED;
+use crate::sql::error::CallError;
 use crate::store;
 use crate::store::tables::SEGMENT;
 use crate::tag::error::SegmentError;
@@ -28,7 +29,7 @@ fn extension_keep() -> Result<(), ErrorReport> {
 fn lock_relation(relation: pg_sys::Oid) -> Result<(), ErrorReport> {
     let relation = found(relation)?;
     if !role::has_privileges_of(relation.owner()) {
-        return Err(denied("must be owner of the relation"));
+        return Err(CallError::NotOwner.into());
     }
     relation.lock();
     Ok(())
@@ -42,11 +43,11 @@ fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, E
     // A role that may SET ROLE to the owner can run the statement anyway. A role that only inherits the owner's
     // privileges would gain rights.
     if !relation.may_act_as_owner() {
-        return Err(denied("must be able to SET ROLE to the owner of the relation"));
+        return Err(CallError::CannotActAsOwner.into());
     }
     let sql = statement.sql()?;
     let number = relation.as_owner(|| statement::number(&sql));
-    number.map_err(|error| bad_argument("the statement gives no number", format!("{error}.")))
+    Ok(number.map_err(|error| CallError::NoNumber { error: error.to_string() })?)
 }
 
 /// Creates a sequence that belongs to the relation's owner. The caller needs CREATE on the sequence's schema. Runs no
@@ -55,12 +56,10 @@ fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, E
 fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_sys::Oid, ErrorReport> {
     let owner = found(relation)?.owner();
     if !role::has_privileges_of(owner) {
-        return Err(denied("must be owner of the relation"));
+        return Err(CallError::NotOwner.into());
     }
     let made = relation::create_sequence(&statement.sql()?, owner);
-    made.ok_or_else(|| {
-        bad_argument("the statement is not a CREATE SEQUENCE", "The function runs only CREATE SEQUENCE.")
-    })
+    Ok(made.ok_or(CallError::NotCreateSequence)?)
 }
 
 /// Returns the position of a sequence; null if the relation is no sequence.
@@ -73,7 +72,7 @@ fn sequence_position(
 > {
     let sequence = found(sequence)?;
     if !sequence.is_readable() {
-        return Err(denied("permission denied for sequence"));
+        return Err(CallError::SequenceUnreadable.into());
     }
     let position = sequence.position();
     let row = (position.map(|at| at.last_value), position.map(|at| at.is_called));
@@ -87,7 +86,7 @@ fn is_preloaded() -> bool {
 }
 
 fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
-    Relation::find(relation).ok_or_else(|| no_relation(relation))
+    Ok(Relation::find(relation).ok_or(CallError::NoRelation(relation.to_u32()))?)
 }
 
 /// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the default's text, and

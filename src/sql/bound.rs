@@ -3,12 +3,13 @@
 
 use crate::bound::{bind, cache};
 use crate::pg::relation::Relation;
-use crate::pg::report::{bad_argument, denied, report};
+use crate::pg::report::report;
 use crate::pg::sequence;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::Text;
 use crate::pg::tuple::NoRow;
 use crate::shared::generator::SHARED;
+use crate::sql::error::CallError;
 use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -45,13 +46,12 @@ fn sequence_record(
     generator: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
     let (Some(of), Some(last_number)) = (of, last_number) else {
-        let detail = "A row has a sequence, and the number that it gave last.";
-        return Err(bad_argument("the sequence and its last number must not be null", detail));
+        return Err(CallError::NoSequenceOrNumber.into());
     };
     own(of)?;
     let read = |text: Text<'_>, what| {
         let bytes = text.bytes(MAX_TAG_BYTES, what)?;
-        let tag = Tag::new(bytes).ok_or_else(|| bad_argument("the name is too long", "No tag has it."))?;
+        let tag = Tag::new(bytes).ok_or(CallError::LongName)?;
         Ok::<_, ErrorReport>(TagText(tag))
     };
     let tag = tag.map(|tag| read(tag, "tag")).transpose()?;
@@ -68,17 +68,12 @@ fn sequence_remember(
     unlogged: Option<bool>,
     identity: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
-    let Some(of) = of else {
-        return Err(bad_argument("the sequence must not be null", "A row has a sequence."));
-    };
+    let of = of.ok_or(CallError::NoSequence)?;
     own(of)?;
     let identity = match identity.as_ref().map(|text| text.bytes(1, "identity")).transpose()? {
         None => None,
         Some([letter @ (b'a' | b'd')]) => Some(letter.cast_signed()),
-        Some(_) => {
-            let detail = "It is a for ALWAYS, or d for BY DEFAULT.";
-            return Err(bad_argument("unrecognized identity", detail));
-        }
+        Some(_) => return Err(CallError::UnknownIdentity.into()),
     };
     bind::remember(of, of_type, cycles, unlogged, identity).map_err(report)
 }
@@ -92,12 +87,11 @@ fn sequence_erase(of: pg_sys::Oid) -> Result<(), ErrorReport> {
 
 /// Returns a sequence if the caller may SET ROLE to its owner.
 fn own(of: pg_sys::Oid) -> Result<Relation, ErrorReport> {
-    let relation =
-        Relation::find(of).ok_or_else(|| bad_argument("there is no such sequence", "It was dropped."))?;
+    let relation = Relation::find(of).ok_or(CallError::SequenceDropped)?;
     if relation.may_act_as_owner() {
         return Ok(relation);
     }
-    Err(denied("must be able to SET ROLE to the owner of the sequence"))
+    Err(CallError::CannotActAsOwnerOfSequence.into())
 }
 
 /// Returns the highest id that an application may use after the application got `number` from a sequence with this

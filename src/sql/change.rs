@@ -1,10 +1,11 @@
 //! Functions that check a change of a layout and prepare it. The core decides whether the change is allowed (`layout::change`).
 
 use crate::issuer::{self, issuer};
-use crate::pg::report::{denied, new_report, report};
+use crate::pg::report::{new_report, report};
 use crate::pg::text::Text;
 use crate::pg::{catalog, role, time, transaction};
 use crate::shared::generator::{self, SHARED, Shared};
+use crate::sql::error::CallError;
 use crate::{named, settings};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -61,7 +62,7 @@ const FUNCTION: &str = "snowflake_ids.layout_change";
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn layout_change_own(new: Text<'_>) -> Result<(), ErrorReport> {
     if !catalog::is_superuser(role::current()) {
-        return Err(denied("must be superuser to change the server's layout"));
+        return Err(CallError::NotSuperuser.into());
     }
     // A rollback would undo neither the state file nor the setting.
     transaction::refuse_block(FUNCTION);

@@ -1,14 +1,14 @@
 //! The nodes of a Citus cluster. Most of the code is SQL, in `citus.sql`; this file has the checks of the nodes.
 
 use crate::pg::encoding::legible;
-use crate::pg::report::{bad_argument, report};
+use crate::pg::report::report;
 use crate::pg::text::Text;
 use crate::pg::{database, server, transaction};
 use crate::registry;
 use crate::shared::generator::SHARED;
+use crate::sql::error::CallError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::error::excerpt;
 use snowflake_ids_core::registry::citus::{ClusterNode, Judged, judge};
 
 /// The limit of the list of nodes in bytes. The reports of all nodes together are smaller.
@@ -33,9 +33,7 @@ fn registry_timeline() -> Option<i64> {
 fn registry_look(server: Text<'_>) -> Result<String, ErrorReport> {
     let server = server.read_up_to(MOST_OF_NAME, "server")?;
     let found = registry::look(&server).map_err(report)?;
-    serde_json::to_string(&found).map_err(|error| {
-        bad_argument("could not write the registry as JSON", format!("{}.", excerpt(&error.to_string())))
-    })
+    Ok(serde_json::to_string(&found).map_err(CallError::RegistryNotWritten)?)
 }
 
 /// Returns whether the caller has begun a transaction block, and may roll it back.
@@ -76,9 +74,7 @@ fn citus_judge(
     ErrorReport,
 > {
     let nodes: Vec<ClusterNode> =
-        serde_json::from_str(&nodes.read_up_to(MOST, "nodes")?).map_err(|error| {
-            bad_argument("list of nodes is not valid", format!("{}.", excerpt(&error.to_string())))
-        })?;
+        serde_json::from_str(&nodes.read_up_to(MOST, "nodes")?).map_err(CallError::BadNodes)?;
     let row = |Judged { node, report, problem }| {
         let said = report.as_ref();
         (

@@ -3,12 +3,12 @@
 use crate::column::facts;
 use crate::pg::guc;
 use crate::pg::relation::Relation;
-use crate::pg::report::{bad_argument, new_report, no_relation, report, tell};
+use crate::pg::report::{report, tell};
 use crate::pg::sequence;
 use crate::pg::text::{Text, TextOut};
 use crate::pg::transaction;
 use crate::settings;
-use pgrx::PgSqlErrorCode;
+use crate::sql::error::CallError;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -146,15 +146,13 @@ fn lock_table(relation: Oid) -> Result<(), ErrorReport> {
     loop {
         let tables = facts::of_tables(relation)?;
         if tables.is_empty() {
-            return Err(no_relation(relation));
+            return Err(CallError::NoRelation(relation.to_u32()).into());
         }
         verdict::check_tables(tables.iter()).map_err(report)?;
         // A snapshot taken before the lock would miss rows that were inserted during the wait for the lock.
         if !transaction::sees_new_commits() && !sequence::is_new(relation) {
             let level = guc::shown(c"transaction_isolation").unwrap_or_default();
-            let message = format!("cannot attach or detach a column in a {level} transaction");
-            let report = new_report(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message);
-            return Err(report.set_hint("Use a transaction of isolation level read committed."));
+            return Err(CallError::Isolation { level }.into());
         }
         let open: Vec<_> =
             tables.iter().map(|table| table.oid).filter(|table| !locked.contains(table)).collect();
@@ -233,15 +231,14 @@ fn check_unnamed_tag(relation: Oid, tag: Text<'_>) -> Result<(), ErrorReport> {
 
 fn kind_of(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {
     let name = kind.read("kind")?;
-    IdKind::of(&name)
-        .ok_or_else(|| bad_argument("unrecognized kind", "Known kinds are snowflake and segment."))
+    Ok(IdKind::of(&name).ok_or(CallError::UnknownKind)?)
 }
 
 fn sequence_of(of: Oid) -> Result<Sequence, ErrorReport> {
     if let Some(sequence) = facts::of_sequences([of.to_u32()].into_iter())?.pop() {
         return Ok(sequence);
     }
-    let relation = facts::of_tables(of)?.pop().ok_or_else(|| no_relation(of))?;
+    let relation = facts::of_tables(of)?.pop().ok_or(CallError::NoRelation(of.to_u32()))?;
     Err(report(ColumnError::NotASequence(relation.name)))
 }
 
@@ -257,6 +254,7 @@ fn with_column<T>(
         return work(&facts, column, &name);
     }
     let attribute = attribute.read("column")?.into_owned();
-    let table = facts::of_tables(relation)?.into_iter().next().ok_or_else(|| no_relation(relation))?;
+    let table =
+        facts::of_tables(relation)?.into_iter().next().ok_or(CallError::NoRelation(relation.to_u32()))?;
     Err(report(ColumnError::NoColumn { attribute, table: table.name }))
 }

@@ -2,9 +2,10 @@
 //! argument is IMMUTABLE and can be used in indexes. The other variant uses the server's layout and is STABLE.
 
 use super::layout;
-use crate::pg::report::{bad_argument, report};
+use crate::pg::report::report;
 use crate::pg::text::Text;
 use crate::pg::time;
+use crate::sql::error::CallError;
 use pgrx::JsonB;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -154,9 +155,7 @@ fn sequence(layout: &Layout, id: i64) -> Result<i32, ErrorReport> {
 
 fn json(layout: &Layout, id: i64) -> Result<JsonB, ErrorReport> {
     let parts = decode(layout, id)?;
-    serde_json::to_value(parts)
-        .map(JsonB)
-        .map_err(|error| bad_argument("id has no JSON form", error.to_string()))
+    serde_json::to_value(parts).map(JsonB).map_err(|error| CallError::NoJson(error).into())
 }
 
 fn min_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport> {
@@ -170,9 +169,7 @@ fn max_id(layout: &Layout, at: TimestampWithTimeZone) -> Result<i64, ErrorReport
 fn ids_in(layout: &Layout, span: Interval) -> Result<i64, ErrorReport> {
     const DAY: i64 = 86_400_000_000;
     if span.months() != 0 {
-        let error =
-            bad_argument("interval has months, which have no fixed length", "A month has 28 to 31 days.");
-        return Err(error.set_hint("Give the interval in days or hours."));
+        return Err(CallError::Months.into());
     }
     let micros = i64::from(span.days()).checked_mul(DAY).and_then(|days| days.checked_add(span.micros()));
     let ids = layout.ids_in(micros.unwrap_or(i64::MAX)).map_err(report)?;

@@ -1,16 +1,14 @@
 //! Functions that generate ids, except for `snowflake_nextval`, which is in [`crate::entry`].
 
 use crate::named::{self, CachedGenerator};
-use crate::pg::report::{bad_argument, new_report, raise, report};
+use crate::pg::report::{raise, report};
 use crate::pg::text::Text;
 use crate::snowflake;
+use crate::sql::error::{CallError, MAX_COUNT};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 use std::ffi::CStr;
-
-/// The highest number of ids in one call. The limit protects against typing errors.
-const MAX_COUNT: i32 = 10_000_000;
 
 /// Returns several ids in ascending order.
 #[pg_extern(volatile, strict, parallel_safe)]
@@ -46,8 +44,7 @@ pub fn checked_count(count: i32) -> Result<u32, ErrorReport> {
     if (1..=MAX_COUNT).contains(&count) {
         return Ok(count.unsigned_abs());
     }
-    let detail = format!("A call gives 1 to {MAX_COUNT} ids.");
-    Err(bad_argument(format!("count {count} is out of range"), detail))
+    Err(CallError::Count { count }.into())
 }
 
 fn ids(count: u32, of: Option<&'static CachedGenerator>) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
@@ -60,11 +57,5 @@ fn ids(count: u32, of: Option<&'static CachedGenerator>) -> Result<SetOfIterator
 /// Returns the id that this session generated last. RESTRICTED, because parallel workers have sessions of their own.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_lastval() -> Result<i64, ErrorReport> {
-    snowflake::last().ok_or_else(|| {
-        new_report(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "snowflake_lastval is not yet defined in this session",
-        )
-        .set_hint("Call snowflake_nextval() first.")
-    })
+    Ok(snowflake::last().ok_or(CallError::NoLast)?)
 }

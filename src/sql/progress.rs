@@ -1,29 +1,23 @@
 //! The view `snowflake_ids.progress`, and the functions by which the SQL functions `attach` and `detach` report their
 //! progress.
 
-use crate::pg::report::bad_argument;
 use crate::pg::text::Text;
 use crate::pg::{role, server, time};
 use crate::progress;
 use crate::shared::progress::slots;
+use crate::sql::error::CallError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::report::progress::{Command, Phase, ProgressSlot};
 
 fn command_of(name: &Text<'_>) -> Result<Command, ErrorReport> {
     let name = name.read("command")?;
-    Command::ALL.into_iter().find(|command| command.name() == name).ok_or_else(|| {
-        let known = Command::ALL.map(Command::name).join(", ");
-        bad_argument("unrecognized command", format!("The commands are {known}."))
-    })
+    Ok(Command::ALL.into_iter().find(|command| command.name() == name).ok_or(CallError::UnknownCommand)?)
 }
 
 fn phase_of(name: &Text<'_>) -> Result<Phase, ErrorReport> {
     let name = name.read("phase")?;
-    Phase::ALL.into_iter().find(|phase| phase.name() == name).ok_or_else(|| {
-        let known = Phase::ALL.map(Phase::name).join(", ");
-        bad_argument("unrecognized phase", format!("The phases are {known}."))
-    })
+    Ok(Phase::ALL.into_iter().find(|phase| phase.name() == name).ok_or(CallError::UnknownPhase)?)
 }
 
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]

@@ -3,13 +3,15 @@
 
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::{legible, to_utf8};
-use crate::pg::report::{bad_argument, new_report, not_ready, not_utf8, raise, report, spi};
+use crate::pg::error::ServerError;
+use crate::pg::report::{raise, report, spi};
 use crate::pg::tag_text::{self, TagArg};
 use crate::pg::text::Text;
 use crate::pg::{cluster, guc, replication, secret, server, time, transaction};
 use crate::registry::{self, handover, join, seeded, serve, setup};
 use crate::settings;
 use crate::shared::registries;
+use crate::sql::error::CallError;
 use crate::store::tables::SEGMENT;
 use crate::store::{citus, registry as store};
 use crate::tag::error::SegmentError;
@@ -18,7 +20,7 @@ use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{AllocatedByPostgres, WhoAllocated};
-use snowflake_ids_core::error::{MAX_TEXT_BYTES, NotReadyError, check_length, excerpt};
+use snowflake_ids_core::error::{MAX_TEXT_BYTES, NotReadyError, check_length};
 use snowflake_ids_core::registry::accept::{Admission, admit};
 use snowflake_ids_core::registry::error::Unregistered;
 use snowflake_ids_core::registry::setup::JoinError;
@@ -54,14 +56,11 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     let said = match admit(request, &this, may_take_over, transaction::is_block()) {
         Admission::Serve(ask, timeout) => serve(ask, timeout)?,
         Admission::Say(said) => said,
-        Admission::InBlock => return Err(in_a_block(function)),
-        Admission::TakesOver => return Err(takes_over()),
+        Admission::InBlock => return Err(CallError::InBlock { function }.into()),
+        Admission::TakesOver => return Err(CallError::TakesOver.into()),
     };
     let answer = Response { registry: this, clock: SystemClock.now(), said };
-    let cannot = |error: serde_json::Error| {
-        bad_argument("could not write the answer as JSON", format!("{}.", excerpt(&error.to_string())))
-    };
-    let answer = answer.to_text().map_err(cannot)?;
+    let answer = answer.to_text().map_err(CallError::AnswerNotWritten)?;
     check_length("answer", answer.len(), wire::MAX_BYTES).map_err(report)?;
     Ok(answer)
 }
@@ -71,18 +70,12 @@ const SERVE: &str = "snowflake_ids.registry_serve";
 /// The name of the function that administrators of other servers call.
 const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 
-fn takes_over() -> ErrorReport {
-    new_report(PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE, format!("{SERVE}() cannot take over tags"))
-        .set_detail("This function neither lists tags nor raises their ids.")
-        .set_hint(format!("GRANT EXECUTE ON FUNCTION {TAKE_OVER}(text) to the role, and call that function."))
-}
-
 /// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
 fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let endpoints = source.as_owner(store::endpoints).map_err(spi)?;
     if let Some(endpoint) = endpoints.first() {
-        return Err(is_no_registry(&endpoint.server));
+        return Err(CallError::NoRegistry { server: endpoint.server.clone() }.into());
     }
     // Reserved ids must be durable before the answer, whatever the calling role's settings are.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
@@ -97,7 +90,7 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
     if matches!(ask, wire::RequestBody::Lease(_))
         && let Some(database) = source.as_owner(serve::leases_elsewhere)
     {
-        return Err(leases_elsewhere(&database));
+        return Err(CallError::LeasesElsewhere { database }.into());
     }
     worker_ids::bound_request(&mut ask, now, cluster::timeline());
     let taken = match &ask {
@@ -110,37 +103,6 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
     let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, &limits, now)));
     let said = PgTryBuilder::new(work).finally(|| transaction_tags::keep_quiet(false)).execute();
     Ok(said?)
-}
-
-fn in_a_block(function: &str) -> ErrorReport {
-    new_report(
-        PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
-        format!("{function}() cannot run inside a transaction block"),
-    )
-    .set_detail("Only other servers may call this function.")
-}
-
-fn leases_elsewhere(database: &str) -> ErrorReport {
-    not_ready(
-        "worker ids of this server are leased from another database",
-        format!(
-            "The registry of worker ids is database \"{database}\". If two databases leased worker ids, two servers could get \
-             the same worker id."
-        ),
-        format!(
-            "On the coordinator, create a foreign server for database \"{database}\", and CALL snowflake_ids.use_citus with \
-             the name of the foreign server."
-        ),
-    )
-}
-
-fn is_no_registry(server: &str) -> ErrorReport {
-    not_ready(
-        "this database is not a registry",
-        format!("The database takes its own ids from registry \"{server}\"."),
-        "Use the same registry as this database, or make this database a registry with SELECT \
-         snowflake_ids.use_local_registry().",
-    )
 }
 
 /// Lets a role serve nodes. Written in Rust alone, so that no inner call shows the password.
@@ -176,8 +138,8 @@ fn registry_join(connection: Option<Text<'_>>, server: Option<&CStr>) {
 /// The limit of a connection string, in bytes.
 const MAX_CONNECTION: usize = 16 * 1024;
 
-fn utf8(text: &[u8], name: &str) -> Result<String, ErrorReport> {
-    to_utf8(text).ok_or_else(|| not_utf8(name))
+fn utf8(text: &[u8], name: &'static str) -> Result<String, ErrorReport> {
+    Ok(to_utf8(text).ok_or(ServerError::NotUtf8 { name })?)
 }
 
 /// Removes the foreign servers that `registry_join` has made.
@@ -190,9 +152,7 @@ fn registry_forget() -> Result<(), ErrorReport> {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn registry_use(servers: Text<'_>) -> Result<(), ErrorReport> {
     let servers = servers.read_up_to(wire::MAX_BYTES, "servers")?;
-    let named: Vec<String> = serde_json::from_str(&servers).map_err(|error| {
-        bad_argument("list of registries is not valid", format!("{}.", excerpt(&error.to_string())))
-    })?;
+    let named: Vec<String> = serde_json::from_str(&servers).map_err(CallError::BadRegistries)?;
     Ok(handover::join(&named, None)?)
 }
 
@@ -208,9 +168,7 @@ fn registry_use_local() -> Result<bool, ErrorReport> {
 fn registry_seed(tag: TagArg<'_>, highest: i64) -> Result<bool, ErrorReport> {
     let tag = tag_text::checked(tag.0).map_err(SegmentError::BadTag)?;
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let unknown =
-        || bad_argument("the tag is not in UTF-8", "Registries on other servers know tags in UTF-8 only.");
-    let text = to_utf8(tag.as_bytes()).ok_or_else(unknown)?;
+    let text = to_utf8(tag.as_bytes()).ok_or(CallError::TagNotUtf8)?;
     let in_use = handover::seed(&text, highest)?;
     if in_use {
         seeded::record(source, &tag, highest);
@@ -242,7 +200,7 @@ fn keep_from_replication<'a>(
         return Ok(row);
     }
     if matches!(trigger.op()?, PgTriggerOperation::Truncate) {
-        raise(cannot_truncate(trigger.relation()?.name()));
+        raise(CallError::Truncate { table: trigger.relation()?.name().to_owned() });
     }
     Ok(row.filter(|_| false))
 }
@@ -259,18 +217,6 @@ fn registry_changed<'a>(
         join::record_change().unwrap_or_else(|error| raise(report(error)));
     }
     Ok(None::<PgHeapTuple<'a, AllocatedByPostgres>>)
-}
-
-fn cannot_truncate(table: &str) -> ErrorReport {
-    new_report(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        format!("cannot apply TRUNCATE to table \"snowflake_ids.{table}\""),
-    )
-    .set_detail("The table describes this server only, and rows of the publisher are not applied to it.")
-    .set_hint(
-        "On the publisher, name each published table, or publish without truncate. Then skip this change with \
-         ALTER SUBSCRIPTION ... SKIP.",
-    )
 }
 
 /// Returns the health of a registry that this database uses, with counts since this server started.

@@ -3,13 +3,15 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
-use crate::pg::encoding::{self, to_utf8};
-use crate::pg::report::{bad_argument, new_report, not_utf8, raise, report, spi};
+use crate::pg::encoding::to_utf8;
+use crate::pg::error::ServerError;
+use crate::pg::report::{raise, report, spi};
 use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
-use crate::pg::{cluster, extension, random, server, time};
+use crate::pg::{cluster, random, server, time};
 use crate::shared::segments::SEGMENTS;
 use crate::shared::slot::Slot;
+use crate::sql::error::CallError;
 use crate::sql::generate::checked_count;
 use crate::sql::metrics::seconds;
 use crate::store::tables::SEGMENT;
@@ -20,7 +22,7 @@ use crate::tag::{self, privilege, slot};
 use pgrx::heap_tuple::PgHeapTuple;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{AllocatedByPostgres, PgSqlErrorCode, WhoAllocated};
+use pgrx::{AllocatedByPostgres, WhoAllocated};
 use snowflake_ids_core::report::standing::Standing;
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use snowflake_ids_core::tag::definition::{Definition, Exhausted, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
@@ -39,8 +41,7 @@ fn segment_nextvals(
     count: Option<i32>,
 ) -> Result<SetOfIterator<'static, i64>, ErrorReport> {
     let tag = tag.ok_or(SegmentError::NoTag)?.0.to_vec();
-    let count =
-        count.ok_or_else(|| bad_argument("count must not be null", "It is the number of ids to return."))?;
+    let count = count.ok_or(CallError::NoCount)?;
     let count = checked_count(count)?;
     let mut cached = None;
     let next = move |_| {
@@ -63,18 +64,9 @@ fn segment_currval(tag: Option<TagArg<'_>>) -> Result<i64, ErrorReport> {
 fn segment_nextval_text(tag: Option<TagArg<'_>>) -> Result<TextOut, ErrorReport> {
     let tag = tag.ok_or(SegmentError::NoTag)?.0;
     let text = tag::next_text("segment_nextval_text", tag)?;
-    TextOut::of(text).ok_or_else(|| cannot_be_written(tag))
-}
-
-/// Returns the error for a format that came from a registry in another encoding.
-fn cannot_be_written(tag: &[u8]) -> ErrorReport {
-    let tag = Tag::new(tag).map(|tag| TagText(tag).shown()).unwrap_or_default();
-    new_report(
-        PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER,
-        format!("the format of segment tag \"{tag}\" has characters that the database encoding lacks"),
-    )
-    .set_detail(format!("The database encoding is {}.", encoding::name()))
-    .set_hint("Take the number with segment_nextval(tag), or ask the registry's owner to change the format.")
+    let tag = || Tag::new(tag).map(|tag| TagText(tag).shown()).unwrap_or_default();
+    // The format came from a registry in another encoding.
+    TextOut::of(text).ok_or_else(|| CallError::FormatLacksCharacter { tag: tag() }.into())
 }
 
 type Tuple<'a> = PgHeapTuple<'a, AllocatedByPostgres>;
@@ -139,7 +131,7 @@ fn unread<'a>(row: &'a Tuple<'_>, name: &str) -> Option<Text<'a>> {
 }
 
 fn utf8_of_format(bytes: &[u8]) -> Result<String, Box<ErrorReport>> {
-    to_utf8(bytes).ok_or_else(|| Box::new(not_utf8("format")))
+    to_utf8(bytes).ok_or_else(|| Box::new(ServerError::NotUtf8 { name: "format" }.into()))
 }
 
 /// Returns a text column of a row; None if the text is null, or longer than a tag may be.
@@ -156,7 +148,7 @@ fn tag_generation_of(row: &Tuple<'_>) -> Option<i64> {
 }
 
 fn number(row: &Tuple<'_>, name: &str) -> Result<i64, Box<ErrorReport>> {
-    let missing = || Box::new(bad_argument(format!("{name} must not be null"), "It has a default."));
+    let missing = || Box::new(CallError::NoProperty { name: name.to_owned() }.into());
     row.get_by_name(name).ok().flatten().ok_or_else(missing)
 }
 
@@ -173,7 +165,7 @@ fn segment_changed<'a>(
 ) -> Result<Option<PgHeapTuple<'a, impl WhoAllocated>>, PgTriggerError> {
     let table = trigger.relid()?;
     let source = SEGMENT.find().filter(|source| source.oid() == table);
-    let source = source.unwrap_or_else(|| raise(extension::missing()));
+    let source = source.unwrap_or_else(|| raise(ServerError::Dropped));
     // This extension's triggers have ASCII arguments. An argument that pgrx cannot read is from another trigger.
     let kind = trigger.extra_args().unwrap_or_default().into_iter().next();
     let change = match kind.as_deref() {
@@ -231,8 +223,7 @@ fn highest(
 ) -> Result<i64, ErrorReport> {
     let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let reserved = reserved
-        .ok_or_else(|| bad_argument("reserved must not be null", "It is the tag's highest reserved id."))?;
+    let reserved = reserved.ok_or(CallError::NoReserved)?;
     let tag_generation = source.as_owner(|| store::tag_generation(&tag)).map_err(spi)?;
     let tag_generation = tag_generation.ok_or_else(|| SegmentError::unknown(&tag))?;
     // Only this session knows the ids that this transaction took after it changed the row.

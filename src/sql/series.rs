@@ -3,14 +3,16 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
+use crate::pg::error::ServerError;
 use crate::pg::relation::Relation;
-use crate::pg::report::{denied, not_utf8, report, spi};
+use crate::pg::report::{report, spi};
 use crate::pg::tag_text::TagText;
 use crate::pg::text::{Text, TextOut, handed_on};
 use crate::pg::tuple::NoRow;
 use crate::pg::{role, statement};
 use crate::series::error::NoNumberError;
 use crate::series::{self, CachedSeries};
+use crate::sql::error::CallError;
 use crate::sql::tag::{granted, listed};
 use crate::store::citus;
 use crate::store::tables::{REGISTRY_SERVER, SERIES};
@@ -266,7 +268,8 @@ fn series_check(
     let key_type = key_type.as_ref().map(|key_type| key_type.read("key_type")).transpose()?;
     let reset = reset.as_ref().map(|reset| reset.read("reset")).transpose()?;
     let format = format.as_ref().map(|format| format.bytes(MAX_SERIES_BYTES, "format")).transpose()?;
-    let format = format.map(|bytes| to_utf8(bytes).ok_or_else(|| not_utf8("format"))).transpose()?;
+    let format =
+        format.map(|bytes| to_utf8(bytes).ok_or(ServerError::NotUtf8 { name: "format" })).transpose()?;
     let row = SeriesRow {
         id: Some(0),
         kind: kind.as_deref().unwrap_or_default(),
@@ -351,10 +354,11 @@ fn series_make_trigger(
 ) -> Result<(), ErrorReport> {
     let name = name(series.as_ref())?;
     let cached = series::look_up(name)?;
-    let (oid, table) = relation.and_then(|oid| Some((oid, Relation::find(oid)?))).ok_or_else(not_owner)?;
+    let (oid, table) =
+        relation.and_then(|oid| Some((oid, Relation::find(oid)?))).ok_or(CallError::NotOwnerOfTable)?;
     let owner = table.owner();
     if !role::has_privileges_of(owner) {
-        return Err(not_owner());
+        return Err(CallError::NotOwnerOfTable.into());
     }
     for role in [role::current(), owner] {
         cached.check(Action::Take, role).map_err(report)?;
@@ -378,12 +382,8 @@ fn series_make_shards(series: Option<Text<'_>>, beside: Option<pg_sys::Oid>) -> 
     let own = ChangedSeries::checked(series.as_ref())?;
     let table = beside.and_then(|oid| Some((oid, Relation::find(oid)?)));
     let table = table.filter(|(_, table)| role::has_privileges_of(table.owner()));
-    let (beside, _) = table.ok_or_else(not_owner)?;
+    let (beside, _) = table.ok_or(CallError::NotOwnerOfTable)?;
     own.run("SELECT snowflake_ids_internal.series_add_shards($1, $2)", [beside.into()])
-}
-
-fn not_owner() -> ErrorReport {
-    denied("must be owner of the table")
 }
 
 for_each_key_type! {

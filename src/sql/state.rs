@@ -2,13 +2,13 @@
 
 use crate::issuer::issuer;
 use crate::lease;
-use crate::pg::report::{new_report, not_ready, report};
+use crate::pg::report::{new_report, report};
 use crate::pg::time;
 use crate::shared::generator::{self, Shared};
+use crate::sql::error::CallError;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::clock::human;
 use snowflake_ids_core::error::sentence;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::issuer::{Accepted, Renewed};
@@ -69,7 +69,10 @@ fn clock_accept() -> Result<(), ErrorReport> {
             let silent = |error| silent_registry("cannot follow the clock", &error);
             lease::renew(shared).map_err(silent)?;
             match accept()? {
-                Accepted::AskRegistry => Err(clocks_differ(shared)),
+                Accepted::AskRegistry => {
+                    let by = shared.status.registry_behind.load(Relaxed).unsigned_abs();
+                    Err(CallError::ClocksDiffer { by: Duration::from_micros(by) }.into())
+                }
                 Accepted::Followed | Accepted::LeaseEnded { .. } => Ok(()),
             }
         }
@@ -90,27 +93,9 @@ fn renewed_after(worker_id: u32, asked: Result<(), LeaseError>) {
         .report(PgLogLevel::WARNING);
 }
 
-fn silent_registry(failure: &str, error: &LeaseError) -> ErrorReport {
+fn silent_registry(failure: &'static str, error: &LeaseError) -> ErrorReport {
     let registry = lease::origin().unwrap_or_default();
-    let message = format!(
-        "{failure} because registry \"{registry}\", which leases this server's worker id, does not answer"
-    );
-    not_ready(
-        message,
-        error.detail.clone(),
-        "Ids are issued as before. Repeat the call when the registry answers.",
-    )
-}
-
-fn clocks_differ(shared: &Shared) -> ErrorReport {
-    let by = Duration::from_micros(shared.status.registry_behind.load(Relaxed).unsigned_abs());
-    let message = format!("the clocks of this server and its registry differ by {}", human(by));
-    not_ready(
-        message,
-        "Ids do not follow this server's clock, because the lease of its worker id, which is timed by the registry's \
-         clock, would then end.",
-        "Synchronise the clocks of all servers with one time service. Ids are issued as before.",
-    )
+    CallError::SilentRegistry { failure, registry, detail: error.detail.clone() }.into()
 }
 
 fn ready(function: &'static str) -> Result<&'static Shared, ErrorReport> {

@@ -2,11 +2,12 @@
 //! calls the function of the same name in schema `snowflake_ids_internal`, with the rights of the tables' owner.
 
 use crate::pg::catalog::Source;
-use crate::pg::report::{bad_argument, report, spi};
+use crate::pg::report::{report, spi};
 use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, handed_on};
 use crate::pg::tuple::NoRow;
 use crate::pg::{role, statement};
+use crate::sql::error::CallError;
 use crate::store::tables::SEGMENT;
 use crate::tag::error::SegmentError;
 use crate::tag::{privilege, slot};
@@ -55,9 +56,7 @@ impl ChangedTag {
 
 /// Parses a list of privileges.
 pub fn listed(privileges: Option<Text<'_>>) -> Result<Privileges, ErrorReport> {
-    let list = privileges.ok_or_else(|| {
-        bad_argument("privileges must not be null", "They are USAGE, SELECT and UPDATE, or ALL.")
-    })?;
+    let list = privileges.ok_or(CallError::NoPrivileges)?;
     Privileges::parse(&list.read("privileges")?).map_err(report)
 }
 

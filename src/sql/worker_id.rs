@@ -3,10 +3,11 @@
 
 use crate::issuer;
 use crate::lease;
-use crate::pg::report::{bad_argument, not_ready, report, spi};
+use crate::pg::report::{report, spi};
 use crate::pg::time;
 use crate::pg::{database, server};
 use crate::shared::generator::{SHARED, Shared, on_primary};
+use crate::sql::error::CallError;
 use crate::store::registry;
 use crate::store::tables::{WORKER_CHOSEN, WORKER_LEASE};
 use crate::store::worker_id::record_chosen;
@@ -22,11 +23,11 @@ fn worker_check_registry() -> Result<(), ErrorReport> {
     if let Some(source) = WORKER_LEASE.find()
         && let Some(endpoint) = source.as_owner(registry::endpoints).map_err(spi)?.first()
     {
-        return Err(at_registry(&endpoint.server));
+        return Err(CallError::LeasesAtRegistry { server: endpoint.server.clone() }.into());
     }
     match shared.status.registry().and_then(database::name) {
         Some(registry) if database::of_name(&registry) != Some(server::database()) => {
-            Err(elsewhere(&registry))
+            Err(CallError::OtherDatabase { database: registry }.into())
         }
         _ => Ok(()),
     }
@@ -41,9 +42,7 @@ fn worker_give_up(
     token: Option<i64>,
 ) -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
     let shared = ready()?;
-    let (datacenter_id, worker_id) = datacenter_id.zip(worker_id).ok_or_else(|| {
-        bad_argument("datacenter_id and worker_id must not be null", "They identify the lease to give up.")
-    })?;
+    let (datacenter_id, worker_id) = datacenter_id.zip(worker_id).ok_or(CallError::NoLease)?;
     let lease = issuer::change(shared, |state, _| {
         let lease = state.lease.clone().filter(|lease| {
             (lease.datacenter.cast_signed(), lease.worker_id.cast_signed()) == (datacenter_id, worker_id)
@@ -113,22 +112,6 @@ fn worker_note_chosen() -> Result<(), ErrorReport> {
 
 fn ready() -> Result<&'static Shared, ErrorReport> {
     on_primary("snowflake_ids.worker_release").map_err(report)
-}
-
-fn at_registry(server: &str) -> ErrorReport {
-    not_ready(
-        format!("worker ids are leased from registry \"{server}\""),
-        "Its table snowflake_ids.worker_lease has the leases.",
-        "Connect to the registry, and call the function there.",
-    )
-}
-
-fn elsewhere(registry: &str) -> ErrorReport {
-    not_ready(
-        "worker ids are not leased from this database",
-        format!("This server's registry is in database \"{registry}\"."),
-        "Connect to that database, and call the function there.",
-    )
 }
 
 extension_sql_file!(

@@ -3,9 +3,10 @@
 
 use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
+use crate::pg::error::ServerError;
 use crate::pg::random;
 use crate::pg::read_lock::Wait;
-use crate::pg::report::{not_utf8, raise};
+use crate::pg::report::raise;
 use crate::pg::rows::{self, Sought, View};
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
@@ -186,7 +187,9 @@ fn row_of(row: &SpiHeapTupleData<'_>) -> Result<TagRow, SpiError> {
     let text = |column| Ok::<_, SpiError>(row.get::<TagText>(column)?.map(TagText::to_text));
     let reset = text(9)?.and_then(|reset| reset.parse::<Reset>().ok());
     // Invalid UTF-8 is an error, because a replacement character would silently change the formatted numbers.
-    let utf8 = |format: TagText| to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(not_utf8("format")));
+    let utf8 = |format: TagText| {
+        to_utf8(format.0.as_bytes()).unwrap_or_else(|| raise(ServerError::NotUtf8 { name: "format" }))
+    };
     let format = row.get::<TagText>(8)?.map_or_else(|| NumberFormat::default_for(reset).to_string(), utf8);
     let period = match (row.get::<i32>(10)?, row.get::<i64>(12)?) {
         (Some(day), Some(until)) => Period { day, until: UnixMicros(until) },

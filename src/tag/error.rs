@@ -1,10 +1,9 @@
 //! Errors of calls for ids of a tag.
 
-use crate::pg::report::{report, sqlstate};
+use crate::pg::report::{reported, sqlstate};
 use crate::pg::server;
 use crate::pg::tag_text::TagText;
 use crate::shared::registries;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::{SpiError, quote_literal};
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::bound::BoundSequenceError;
@@ -30,12 +29,45 @@ pub enum SegmentError {
     /// The tag's name is invalid.
     #[error(transparent)]
     BadTag(TagError),
-    #[error("{} segment tag \"{tag}\"", if *action == Action::Own { "must be owner of" } else { "permission denied for" })]
-    #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(tag, *action, role))]
+    #[error("{}", match action {
+        Action::Own => format!("must be owner of segment tag \"{tag}\""),
+        _ => format!("permission denied for segment tag \"{tag}\""),
+    })]
+    #[explain(Denied, detail_with = match action {
+        Action::Own => format!("Role \"{role}\" neither owns the tag nor manages tags."),
+        _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(*action)),
+    })]
+    #[explain(hint_with = match action {
+        Action::Own => {
+            "Ask the owner of the tag, or a role that manages tags, to make the change.".to_owned()
+        }
+        _ => format!(
+            "Ask the owner of the tag, or a role that manages tags, to run SELECT snowflake_ids.segment_grant({}, {}, '{}').",
+            quote_literal(tag),
+            quote_literal(role),
+            wanted(*action)
+        ),
+    })]
     Denied { tag: String, action: Action, role: String },
     #[error("segment tag \"{tag}\" does not exist")]
-    #[explain(Undefined, detail_with = no_row(registry.as_deref()))]
-    #[explain(hint_with = create(tag, registry.is_some(), column.as_ref()))]
+    #[explain(Undefined, detail_with = match registry {
+        Some(server) => format!("Registry \"{server}\" has no such tag."),
+        None => "There is no row for it in snowflake_ids.segment.".to_owned(),
+    })]
+    #[explain(hint_with = match column {
+        Some(Column { relation, attribute }) => format!(
+            "Create the tag above the ids of column \"{attribute}\" of {relation} with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
+            quote_literal(relation),
+            quote_literal(attribute),
+            quote_literal(tag)
+        ),
+        None => format!(
+            "Create it{} with SELECT snowflake_ids.segment_create({}), or, to create unknown tags on first use, set \
+             snowflake_ids.segment_auto_create.",
+            if registry.is_some() { " there" } else { "" },
+            quote_literal(tag)
+        ),
+    })]
     Unknown {
         tag: String,
         /// The registry that lacks the tag.
@@ -44,7 +76,7 @@ pub enum SegmentError {
         column: Option<Column>,
     },
     #[error("segment tag \"{0}\" has no ids left")]
-    #[explain(Exhausted, detail_with = _1.detail(), hint_with = _1.hint())]
+    #[explain(transparent = 1)]
     Exhausted(String, Exhausted),
     /// The transaction has changed the tag, and a parallel query asks for ids.
     #[error("cannot use segment tag \"{0}\" in a parallel query of the transaction that changed it")]
@@ -73,6 +105,14 @@ pub enum SegmentError {
     #[error("no ids for segment tag \"{tag}\" within {}", human(*limit))]
     #[explain(WaitedTooLong, detail = "{detail}", hint = "{hint}")]
     TooLate { tag: String, limit: Duration, detail: String, hint: String },
+    /// A warning: shared memory has no room for the ids of this transaction.
+    #[error("could not save the high-water mark of segment tag \"{0}\"")]
+    #[explain(
+        LimitReached,
+        detail = "No slot in shared memory is free for it. If this transaction is rolled back, its ids may be issued again.",
+        hint = "Commit the transaction. To have more slots, raise snowflake_ids.max_tags and restart the server."
+    )]
+    NoHighWaterMark(String),
     /// A sequence that is bound to the tag gave no number.
     #[error(transparent)]
     Sequence(#[from] BoundSequenceError),
@@ -80,51 +120,6 @@ pub enum SegmentError {
     #[error("could not execute an internal query of snowflake_ids: {0}")]
     #[explain(Internal)]
     Spi(#[from] SpiError),
-}
-
-fn lacks(action: Action, role: &str) -> String {
-    match action {
-        Action::Own => format!("Role \"{role}\" neither owns the tag nor manages tags."),
-        _ => format!("Role \"{role}\" does not have privilege {} on it.", wanted(action)),
-    }
-}
-
-fn who_grants(tag: &str, action: Action, role: &str) -> String {
-    match action {
-        Action::Own => {
-            "Ask the owner of the tag, or a role that manages tags, to make the change.".to_owned()
-        }
-        _ => format!(
-            "Ask the owner of the tag, or a role that manages tags, to run SELECT snowflake_ids.segment_grant({}, {}, '{}').",
-            quote_literal(tag),
-            quote_literal(role),
-            wanted(action)
-        ),
-    }
-}
-
-fn no_row(registry: Option<&str>) -> String {
-    match registry {
-        Some(server) => format!("Registry \"{server}\" has no such tag."),
-        None => "There is no row for it in snowflake_ids.segment.".to_owned(),
-    }
-}
-
-fn create(tag: &str, in_registry: bool, column: Option<&Column>) -> String {
-    match column {
-        Some(Column { relation, attribute }) => format!(
-            "Create the tag above the ids of column \"{attribute}\" of {relation} with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
-            quote_literal(relation),
-            quote_literal(attribute),
-            quote_literal(tag)
-        ),
-        None => format!(
-            "Create it{} with SELECT snowflake_ids.segment_create({}), or, to create unknown tags on first use, set \
-             snowflake_ids.segment_auto_create.",
-            if in_registry { " there" } else { "" },
-            quote_literal(tag)
-        ),
-    }
 }
 
 /// A column, with its table's name in the form that SQL needs.
@@ -163,12 +158,7 @@ impl SegmentError {
     }
 }
 
-impl From<SegmentError> for ErrorReport {
-    #[cold]
-    fn from(error: SegmentError) -> Self {
-        report(error)
-    }
-}
+reported!(SegmentError);
 
 fn wanted(action: Action) -> &'static str {
     if action == Action::Move { Privilege::Update } else { Privilege::Usage }.name()

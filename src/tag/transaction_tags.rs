@@ -6,13 +6,13 @@ use super::error::SegmentError;
 use super::slot;
 use crate::pg::catalog::Source;
 use crate::pg::per_process::PerProcess;
-use crate::pg::report::{new_report, raise, spi};
+use crate::pg::report::{raise, report, spi};
 use crate::pg::tag_text::TagText;
 use crate::pg::transaction::{self, Hooks, Subtransaction};
 use crate::store::tables::SEGMENT;
 use crate::store::{registry, tag as store};
+use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
-use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::{HighWaterMark, Reached, TagRow};
@@ -33,11 +33,8 @@ static QUIET: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 static WARNED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
 fn warn_of_no_high_water_mark(tag: &Tag) {
-    let message = format!("could not save the high-water mark of segment tag \"{}\"", TagText(*tag).shown());
-    new_report(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, message)
-        .set_detail("No slot in shared memory is free for it. If this transaction is rolled back, its ids may be issued again.")
-        .set_hint("Commit the transaction. To have more slots, raise snowflake_ids.max_tags and restart the server.")
-        .report(PgLogLevel::WARNING);
+    let tag = TagText(*tag).shown();
+    report(SegmentError::NoHighWaterMark(tag)).report(PgLogLevel::WARNING);
 }
 
 struct TagsInSession;

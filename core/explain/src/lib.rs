@@ -20,10 +20,14 @@
 //! | `detail_with = expression` | DETAIL, computed: a `String` or an `Option<String>` |
 //! | `hint_with = expression` | HINT, likewise |
 //! | `for_others = expression` | what `Explain::for_others` returns |
+//! | `message = "..."` | the message in the list of errors, if a field has the message |
 //!
 //! Expressions name fields as `name`, and tuple fields as `_0`; all of these are references. `Kind` is in scope. Parts
 //! written beside `transparent` replace the field's parts. Parts may be in one attribute or in several. An enum's own
 //! attribute gives the missing parts of all variants without `transparent`.
+//!
+//! `Explain::listed` returns the texts for the list of errors. An expression that chooses a text has its texts as literals,
+//! in the order of the messages if it chooses the message, too.
 //!
 //! Wrong attributes do not compile: each variant needs a kind, and DETAIL and HINT are formats.
 
@@ -42,12 +46,16 @@ pub fn explain(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
 
 fn implementation(input: &DeriveInput) -> Result<TokenStream> {
     let of_all = Parts::of(&input.attrs)?;
-    let mut arms = Arms::default();
+    let (mut arms, mut listed) = (Arms::default(), Vec::new());
     match &input.data {
-        Data::Struct(of) => arms.add(&quote!(Self), &of.fields, of_all, &input.ident)?,
+        Data::Struct(of) => {
+            listed.extend(of_all.listed(&of.fields));
+            arms.add(&quote!(Self), &of.fields, of_all, &input.ident)?;
+        }
         Data::Enum(of) => {
             for variant in &of.variants {
                 let (name, parts) = (&variant.ident, Parts::of(&variant.attrs)?.or(&of_all));
+                listed.extend(parts.listed(&variant.fields));
                 arms.add(&quote!(Self::#name), &variant.fields, parts, name)?;
             }
         }
@@ -72,6 +80,10 @@ fn implementation(input: &DeriveInput) -> Result<TokenStream> {
             #detail
             #hint
             #for_others
+            fn listed() -> ::std::vec::Vec<::snowflake_ids_core::error::Listed> {
+                let all: ::std::vec::Vec<::std::vec::Vec<_>> = ::std::vec![#(#listed),*];
+                all.concat()
+            }
         }
     })
 }
@@ -154,9 +166,47 @@ struct Parts {
     detail: Option<TokenStream>,
     hint: Option<TokenStream>,
     for_others: Option<TokenStream>,
+    /// The format of `#[error(...)]`.
+    message: String,
+    texts: Texts,
+}
+
+/// What the list of errors says of a variant: slices of kinds, and expressions that yield a `String`.
+#[derive(Clone, Default)]
+struct Texts {
+    messages: Vec<TokenStream>,
+    kinds: Vec<TokenStream>,
+    details: Vec<TokenStream>,
+    hints: Vec<TokenStream>,
 }
 
 impl Parts {
+    /// Returns an expression for the entries in the list of errors. A message that contains the field which has the other parts is
+    /// not listed, because the field's own type has it; nor is a message with a detail of its own.
+    fn listed(&self, fields: &Fields) -> Option<TokenStream> {
+        let Texts { messages, kinds, details, hints } = &self.texts;
+        let messages = quote!(::std::vec![#(#messages),*]);
+        if !self.transparent {
+            let [details, hints] = [details, hints].map(|texts| quote!(::std::vec![#(#texts),*]));
+            return Some(quote! {{
+                use ::snowflake_ids_core::Kind;
+                let kinds: &[&[Kind]] = &[#(#kinds),*];
+                ::std::vec![::snowflake_ids_core::error::Listed {
+                    messages: #messages, kinds: kinds.concat(), details: #details, hints: #hints,
+                }]
+            }});
+        }
+        let member = self.field.as_ref()?;
+        if self.message.contains(&format!("{{{}}}", quote!(#member))) || !details.is_empty() {
+            return None;
+        }
+        let (_, field) = fields.members().zip(fields).find(|(name, _)| name == member)?;
+        let of = &field.ty;
+        Some(quote!(<#of as ::snowflake_ids_core::Explain>::listed().into_iter().map(|listed| {
+            ::snowflake_ids_core::error::Listed { messages: #messages, ..listed }
+        }).collect()))
+    }
+
     fn of(attributes: &[Attribute]) -> Result<Self> {
         let mut parts = Self::default();
         for attribute in attributes {
@@ -164,6 +214,9 @@ impl Parts {
                 attribute.parse_args_with(|input: ParseStream| parts.read(input))?;
             } else if attribute.path().is_ident("error") {
                 parts.transparent |= attribute.parse_args::<Ident>().is_ok_and(|word| word == "transparent");
+                let message = attribute.parse_args::<TokenStream>()?;
+                parts.message = message.to_string();
+                parts.texts.messages = texts(message);
             }
         }
         Ok(parts)
@@ -179,6 +232,7 @@ impl Parts {
             detail: self.detail.or_else(|| of_all.detail.clone()),
             hint: self.hint.or_else(|| of_all.hint.clone()),
             for_others: self.for_others.or_else(|| of_all.for_others.clone()),
+            texts: self.texts.or(&of_all.texts),
             ..self
         }
     }
@@ -192,6 +246,14 @@ impl Parts {
                 self.field = has_value.then(|| input.parse()).transpose()?;
             } else if has_value {
                 let value = value(input)?;
+                let Texts { messages, kinds, details, hints } = &mut self.texts;
+                match name.to_string().as_str() {
+                    "message" => *messages = texts(value.clone()),
+                    "kind_with" => *kinds = kinds_in(value.clone()),
+                    "detail" | "detail_with" => *details = texts(value.clone()),
+                    "hint" | "hint_with" => *hints = texts(value.clone()),
+                    _ => {}
+                }
                 let computed = |value| quote!(::core::convert::Into::into(#value));
                 let (part, value) = match name.to_string().as_str() {
                     "detail" => (&mut self.detail, format(value)?),
@@ -200,6 +262,7 @@ impl Parts {
                     "detail_with" => (&mut self.detail, computed(value)),
                     "hint_with" => (&mut self.hint, computed(value)),
                     "for_others" => (&mut self.for_others, value),
+                    "message" => (&mut None, value),
                     _ => return Err(Error::new(name.span(), format!("there is no part `{name}`"))),
                 };
                 if part.replace(value).is_some() {
@@ -207,11 +270,97 @@ impl Parts {
                 }
             } else if self.kind.replace(quote!(::snowflake_ids_core::Kind::#name)).is_some() {
                 return Err(Error::new(name.span(), "there are two kinds"));
+            } else {
+                self.texts.kinds.push(quote!(&[Kind::#name]));
             }
             input.parse::<Option<Token![,]>>()?;
         }
         Ok(())
     }
+}
+
+impl Texts {
+    /// Fills missing texts of a variant from the enum's own attribute.
+    fn or(mut self, of_all: &Self) -> Self {
+        let Self { kinds, details, hints, .. } = &mut self;
+        for (own, of_all) in [(kinds, &of_all.kinds), (details, &of_all.details), (hints, &of_all.hints)] {
+            if own.is_empty() {
+                own.clone_from(of_all);
+            }
+        }
+        self
+    }
+}
+
+/// Returns the texts from which an expression, or a format with its arguments, chooses: expressions that yield a `String`. The
+/// arguments of the format `{}` are such an expression.
+fn texts(tokens: TokenStream) -> Vec<TokenStream> {
+    let is_format = matches!(tokens.clone().into_iter().next(), Some(TokenTree::Literal(_)));
+    let mut found = literals(tokens);
+    if is_format && found.first().is_some_and(|format| format.value() != "{}") {
+        found.truncate(1);
+    } else {
+        let begins = |letter: char| letter.is_alphanumeric() || "\"{".contains(letter);
+        let is_text = |text: &str| text.starts_with(begins) && text.contains([' ', '{']) && text != "{}";
+        found.retain(|text| is_text(&text.value()));
+    }
+    if found.is_empty() {
+        return vec![quote!("...".to_owned())];
+    }
+    let text = |format: LitStr| LitStr::new(&shown(&format.value()), format.span());
+    found.into_iter().map(text).map(|text| quote!(::std::format!(#text))).collect()
+}
+
+/// Returns all string literals, in their order.
+fn literals(tokens: TokenStream) -> Vec<LitStr> {
+    let of_token = |token| match token {
+        TokenTree::Group(group) => literals(group.stream()),
+        token => syn::parse2::<LitStr>(token.into()).into_iter().collect(),
+    };
+    tokens.into_iter().flat_map(of_token).collect()
+}
+
+/// Replaces an argument of a format by its name in italics, or by dots. Constants stay arguments.
+fn shown(format: &str) -> String {
+    let mut text = String::new();
+    let mut letters = format.chars().peekable();
+    while let Some(letter) = letters.next() {
+        text.push(letter);
+        if ['{', '}'].contains(&letter) && letters.next_if_eq(&letter).is_some() {
+            text.push(letter);
+        } else if letter == '{' {
+            let argument: String = letters.by_ref().take_while(|letter| *letter != '}').collect();
+            let name = argument.split(':').next().unwrap_or_default();
+            if name.starts_with(|letter: char| letter.is_ascii_uppercase()) {
+                text.extend([argument.as_str(), "}"]);
+            } else {
+                text.pop();
+                let is_name = name.starts_with(|letter: char| letter.is_ascii_lowercase());
+                let name = name.replace('_', " ");
+                text.extend(if is_name { ["*", &name, "*"] } else { [".", ".", "."] });
+            }
+        }
+    }
+    text
+}
+
+/// Returns the kinds that an expression names. For a function of `Kind`, returns the constant with all kinds that the function can
+/// choose.
+fn kinds_in(tokens: TokenStream) -> Vec<TokenStream> {
+    let (mut found, mut is_kind) = (Vec::new(), false);
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => found.extend(kinds_in(group.stream())),
+            TokenTree::Ident(name) if name == "Kind" => is_kind = true,
+            TokenTree::Ident(name) if std::mem::take(&mut is_kind) => {
+                let constant = format_ident!("{}", name.to_string().to_uppercase());
+                let is_kind = name.to_string().starts_with(char::is_uppercase);
+                found.push(if is_kind { quote!(&[Kind::#name]) } else { quote!(Kind::#constant) });
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Returns the tokens up to the name of the next part, or to the end.
@@ -322,7 +471,8 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_variables() {
+    fn fields_are_variables_and_are_listed_by_their_names() {
         assert_eq!(numbered("{0} {{0}} {name} {}"), "{_0} {{0}} {name} {}");
+        assert_eq!(shown("{0} {{0}} {a_name} {MAX:>3}"), "... {{0}} *a name* {MAX:>3}");
     }
 }

@@ -36,7 +36,14 @@ pub enum ColumnError {
     #[explain(UndefinedColumn, hint = "Check the spelling of the column; names are case-sensitive here.")]
     NoColumn { attribute: String, table: String },
     #[error("column \"{attribute}\" of relation \"{table}\" must be bigint")]
-    #[explain(BadArgument, detail = "It is {type_name}; ids have 64 bits.", hint_with = widening(table, ident, *is_narrow))]
+    #[explain(BadArgument, detail = "It is {type_name}; ids have 64 bits.", hint_with = if *is_narrow {
+        format!(
+            "Widen the column, and all columns that reference it, which rewrites their tables: \
+             ALTER TABLE {table} ALTER COLUMN {ident} TYPE bigint. Or attach the column with kind => 'segment'."
+        )
+    } else {
+        "Attach a column of type bigint.".to_owned()
+    })]
     Type { attribute: String, table: String, ident: String, type_name: String, is_narrow: bool },
     #[error("column \"{attribute}\" of relation \"{table}\" is a generated column")]
     #[explain(
@@ -100,7 +107,11 @@ pub enum ColumnError {
     )]
     LentSequence { sequence: String, attribute: String, table: String },
     #[error("sequence \"{sequence}\" is bound to other ids")]
-    #[explain(NotReady, detail_with = ids_of(tag.as_deref(), generator.as_deref()))]
+    #[explain(NotReady, detail_with = match (tag, generator) {
+        (Some(tag), _) => format!("It gives ids of segment tag \"{tag}\"."),
+        (None, Some(generator)) => format!("It gives ids of generator \"{generator}\"."),
+        (None, None) => "It gives snowflake ids.".to_owned(),
+    })]
     #[explain(
         hint = "Attach the column with the kind, tag and generator of the sequence, or first SELECT snowflake_ids.unbind_sequence({});",
         literal(sequence)
@@ -138,25 +149,6 @@ impl ColumnError {
         let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
         let (type_name, most) = (column.type_name.clone(), column.base.maximum());
         Self::Narrowed { attribute, table, type_name, most }
-    }
-}
-
-fn widening(table: &str, ident: &str, is_narrow: bool) -> String {
-    if !is_narrow {
-        return "Attach a column of type bigint.".to_owned();
-    }
-    format!(
-        "Widen the column, and all columns that reference it, which rewrites their tables: \
-         ALTER TABLE {table} ALTER COLUMN {ident} TYPE bigint. Or attach the column with kind => 'segment'."
-    )
-}
-
-/// Describes the ids of a bound sequence.
-fn ids_of(tag: Option<&str>, generator: Option<&str>) -> String {
-    match (tag, generator) {
-        (Some(tag), _) => format!("It gives ids of segment tag \"{tag}\"."),
-        (None, Some(generator)) => format!("It gives ids of generator \"{generator}\"."),
-        (None, None) => "It gives snowflake ids.".to_owned(),
     }
 }
 

@@ -57,8 +57,9 @@ pub enum GeneratorError {
         Cause::Demand => "ids are requested faster than the layout provides them",
     })]
     #[explain(kind_with = match _0.cause {
-        Cause::Start | Cause::Demand => Kind::WaitedTooLong,
         Cause::StepBack => Kind::ClockBehind,
+        Cause::Start => Kind::WaitedTooLong,
+        Cause::Demand => Kind::WaitedTooLong,
     })]
     #[explain(detail = "The next id would be {} ahead of the clock; snowflake_ids.max_drift is {}.",
               human(_0.ahead), human(_0.max_drift))]

@@ -4,11 +4,13 @@
 //! generator's row may therefore be changed, or deleted and created again, at any time: no id of a layout is issued
 //! twice.
 
-use crate::error::{EXCERPT_CHARS, Explain, excerpt};
+use crate::clock::human;
+use crate::error::{END_IT_WITH_COMMIT, EXCERPT_CHARS, Explain, excerpt};
 use crate::generator::rules::{Rules, SequenceStart};
 use crate::ids::layout::{Layout, LayoutError, PRESETS};
 use crate::ids::shard::{MAX_MODULUS, Shard};
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 /// The largest number of characters in a name.
 pub const MAX_NAME_CHARS: usize = 128;
@@ -127,7 +129,11 @@ fn cache_of(cache: i32) -> Result<NonZeroU32, NamedError> {
 pub enum NamedError {
     #[error("generator \"{name}\" does not exist")]
     #[explain(Undefined, detail = "There is no row of this name in snowflake_ids.generator.")]
-    #[explain(hint_with = create(name))]
+    #[explain(hint_with = if name.len() <= EXCERPT_CHARS && !name.contains('\'') {
+        format!("Create it with SELECT snowflake_ids.generator_create('{name}').")
+    } else {
+        "Create it with snowflake_ids.generator_create.".to_owned()
+    })]
     Unknown { name: String },
     #[error("generator name must not be empty")]
     #[explain(detail = "A name has 1 to {MAX_NAME_CHARS} characters.", hint = "{NAME_IT}")]
@@ -157,7 +163,10 @@ pub enum NamedError {
     })]
     Half { has_modulus: bool },
     #[error("modulus {modulus} is out of range")]
-    #[explain(detail_with = up_to(*room, layout))]
+    #[explain(detail_with = match *room {
+        MAX_MODULUS => format!("It must be 1 to {MAX_MODULUS}."),
+        _ => format!("It must be 1 to {room}, the number of ids in a tick of layout \"{layout}\"."),
+    })]
     #[explain(hint = "Use a smaller modulus, or a layout with more sequence bits.")]
     Modulus { modulus: i64, room: u32, layout: Box<Layout> },
     #[error("remainder {remainder} is out of range")]
@@ -171,23 +180,20 @@ pub enum NamedError {
     #[error("cache {cache} is out of range")]
     #[explain(detail = "It must be 1 to {MAX_CACHE}.")]
     Cache { cache: i32 },
+    /// Other sessions issue ids of the old layout until the change commits.
+    #[error("could not commit the change of a layout in time")]
+    #[explain(
+        NotReady,
+        detail = "The check that ids of the new layout are above the old ids was made more than {} ago.",
+        human(*limit)
+    )]
+    #[explain(hint = "Change the layout in a transaction of its own.")]
+    LateChange { limit: Duration },
+    #[error("cannot PREPARE a transaction that has changed named generators")]
+    #[explain(Unsupported, hint = "{END_IT_WITH_COMMIT}")]
+    Prepared,
 }
 
 const NAME_IT: &str = "Name the generator after what its ids are for, for example \"web\".";
 const GIVE_BOTH: &str =
     "Give modulus and remainder, as for a hash partition: FOR VALUES WITH (MODULUS ..., REMAINDER ...).";
-
-fn create(name: &str) -> String {
-    if name.len() <= EXCERPT_CHARS && !name.contains('\'') {
-        format!("Create it with SELECT snowflake_ids.generator_create('{name}').")
-    } else {
-        "Create it with snowflake_ids.generator_create.".into()
-    }
-}
-
-fn up_to(room: u32, layout: &Layout) -> String {
-    match room {
-        MAX_MODULUS => format!("It must be 1 to {MAX_MODULUS}."),
-        _ => format!("It must be 1 to {room}, the number of ids in a tick of layout \"{layout}\"."),
-    }
-}

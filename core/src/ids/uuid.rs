@@ -49,7 +49,11 @@ pub struct Uuid(pub u128);
 #[explain(BadArgument)]
 pub enum UuidError {
     #[error("uuid {uuid} is not of version 7")]
-    #[explain(detail_with = uuid.of_other_version())]
+    #[explain(detail_with = if uuid.is_of_rfc() {
+        format!("The uuid is of version {}. Only version 7 contains a time and a node.", uuid.version())
+    } else {
+        "The variant of the uuid is not the variant of RFC 9562.".to_owned()
+    })]
     OtherVersion { uuid: Uuid },
     #[error("uuid {uuid} was not made with layout \"{layout}\"")]
     #[explain(detail = "In this layout, no tick of the millisecond {} has the tick number of the uuid.", uuid.instant())]
@@ -72,13 +76,6 @@ impl Uuid {
 
     const fn is_of_rfc(self) -> bool {
         self.0 >> RAND_B_BITS & 0b11 == 0b10
-    }
-
-    fn of_other_version(self) -> String {
-        if !self.is_of_rfc() {
-            return "The variant of the uuid is not the variant of RFC 9562.".to_owned();
-        }
-        format!("The uuid is of version {}. Only version 7 contains a time and a node.", self.version())
     }
 
     const fn instant(self) -> UnixMicros {

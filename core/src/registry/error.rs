@@ -1,7 +1,7 @@
 //! Errors of a registry on another server.
 
 use crate::clock::{human, micros};
-use crate::error::{Explain, Kind};
+use crate::error::Explain;
 use crate::registry::lease::Skew;
 use crate::registry::wire::{self, Stranger};
 use crate::server::form::RELEASE;
@@ -52,17 +52,8 @@ impl SqlError {
     pub fn is_lock_timeout(&self) -> bool {
         self.code == *b"55P03"
     }
-
-    fn kind(&self) -> Kind {
-        match &self.code {
-            b"42501" => Kind::Denied,
-            b"25006" => Kind::ReadOnly,
-            _ => Kind::NotReady,
-        }
-    }
 }
 
-const LOOK_AT_ITS_LOG: &str = "See the log of the registry's server.";
 const SAME_VERSION: &str = "Install the same version of the extension on both servers.";
 const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, that its listen_addresses let this server in, and that the foreign server has \
                                   its host and port. Ids are issued again as soon as the registry answers.";
@@ -73,7 +64,14 @@ const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, that its listen_
 pub enum ConnectionError {
     /// The connection failed. The text is libpq's message.
     #[error("it cannot be reached: {0}")]
-    #[explain(hint_with = hint_of_silence(_0).to_owned(), for_others = Some(briefly("it cannot be reached")))]
+    #[explain(for_others = Some(briefly("it cannot be reached")))]
+    // libpq leaves the word SSL untranslated.
+    #[explain(hint_with = if _0.contains("SSL") || _0.contains("certificate") {
+        "Set ssl = on on the registry's server, with a certificate that sslmode accepts. Or choose another sslmode: by registry_join, \
+         or by ALTER SERVER ... OPTIONS (SET sslmode '...').".to_owned()
+    } else {
+        format!("{CHECK_THAT_IT_RUNS}")
+    })]
     Unreachable(String),
     /// The host name cannot be resolved.
     #[error("it cannot be reached: {0}")]
@@ -85,7 +83,23 @@ pub enum ConnectionError {
     NoAddress(String),
     /// The server rejected the connection. The fields are the rejection's SQLSTATE and libpq's message.
     #[error("it cannot be reached: {1}")]
-    #[explain(hint_with = hint_of_rejection(*_0).to_owned(), for_others = Some(briefly("it cannot be reached")))]
+    #[explain(for_others = Some(briefly("it cannot be reached")), hint = "{}", match _0 {
+        b"28P01" => {
+            "Give the user mapping the password of the role on the registry: by registry_join, or by ALTER USER MAPPING ... OPTIONS \
+             (SET password '...')."
+        }
+        b"28000" => {
+            "On the registry's server, add a line for the role, the database and this server's address to pg_hba.conf, and reload. A line \
+             hostssl needs ssl = on there. Check that the role exists and may log in."
+        }
+        b"3D000" => {
+            "Set the database to the database of the registry: by registry_join, or by ALTER SERVER ... OPTIONS (SET dbname '...')."
+        }
+        b"42501" => "On the registry, SELECT snowflake_ids.registry_allow with the role of the user mapping.",
+        b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
+        b"57P03" => "Wait until the registry's server has started; ids are then issued again.",
+        _ => "See the log of the registry's server.",
+    })]
     Rejected([u8; 5], String),
     /// The server gave no response within this time. The connection is closed.
     #[error("it did not answer within {}", human(Duration::from_millis(micros(*.0).div_ceil(1_000))))]
@@ -103,28 +117,7 @@ pub enum ConnectionError {
     TooLong,
     /// The server reported an SQL error. The statement had no effect, and the connection stays usable.
     #[error("it failed with SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
-    #[explain(kind_with = _0.kind(), detail_with = _0.detail.clone(), hint_with = hint_of_refusal(_0).to_owned())]
-    Refused(SqlError),
-}
-
-/// Returns a message without libpq's words, which contain the server's address, and an empty DETAIL.
-fn briefly(message: &str) -> (String, String) {
-    (message.to_owned(), String::new())
-}
-
-/// The hint for a connection that failed without an answer of the registry's server. libpq leaves the word SSL untranslated.
-fn hint_of_silence(message: &str) -> &'static str {
-    if message.contains("SSL") || message.contains("certificate") {
-        "Set ssl = on on the registry's server, with a certificate that sslmode accepts. Or choose another sslmode: by registry_join, \
-         or by ALTER SERVER ... OPTIONS (SET sslmode '...')."
-    } else {
-        CHECK_THAT_IT_RUNS
-    }
-}
-
-/// The hint for a statement that the registry refused.
-fn hint_of_refusal(SqlError { code, hint, .. }: &SqlError) -> &str {
-    match code {
+    #[explain(kind_with = Kind::of_sqlstate(_0.code), detail_with = _0.detail.clone(), hint = "{}", match &_0.code {
         b"42501" => "On the registry, SELECT snowflake_ids.registry_allow with the role of the user mapping.",
         b"42883" | b"3F000" => {
             "Run CREATE EXTENSION snowflake_ids in the database that the foreign server names."
@@ -133,29 +126,14 @@ fn hint_of_refusal(SqlError { code, hint, .. }: &SqlError) -> &str {
             "Set the host to the registry's primary, or to the list of all its hosts: by registry_join, or by ALTER SERVER ... \
              OPTIONS (SET host '...')."
         }
-        _ => hint.as_deref().unwrap_or(LOOK_AT_ITS_LOG),
-    }
+        _ => _0.hint.as_deref().unwrap_or("See the log of the registry's server."),
+    })]
+    Refused(SqlError),
 }
 
-/// The hint for a connection that the registry's server rejected.
-fn hint_of_rejection(code: [u8; 5]) -> &'static str {
-    match &code {
-        b"28P01" => {
-            "Give the user mapping the password of the role on the registry: by registry_join, or by ALTER USER MAPPING ... OPTIONS \
-             (SET password '...')."
-        }
-        b"28000" => {
-            "On the registry's server, add a line for the role, the database and this server's address to pg_hba.conf, and reload. A line \
-             hostssl needs ssl = on there. Check that the role exists and may log in."
-        }
-        b"3D000" => {
-            "Set the database to the database of the registry: by registry_join, or by ALTER SERVER ... OPTIONS (SET dbname '...')."
-        }
-        b"42501" => "On the registry, SELECT snowflake_ids.registry_allow with the role of the user mapping.",
-        b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
-        b"57P03" => "Wait until the registry's server has started; ids are then issued again.",
-        _ => LOOK_AT_ITS_LOG,
-    }
+/// Returns a message without libpq's words, which contain the server's address, and an empty DETAIL.
+fn briefly(message: &str) -> (String, String) {
+    (message.to_owned(), String::new())
 }
 
 /// The reason why a registry gives no response, or cannot be used.
@@ -172,7 +150,7 @@ pub enum RegistryError {
     Here(SqlError),
     /// The foreign server or its user mapping is missing or not usable.
     #[error("{}", .0.message)]
-    #[explain(kind_with = if _0.code == *b"42704" { Kind::Undefined } else { _0.kind() })]
+    #[explain(kind_with = if _0.code == *b"42704" { Kind::Undefined } else { Kind::of_sqlstate(_0.code) })]
     #[explain(detail_with = _0.detail.clone(), hint_with = _0.hint.as_deref().unwrap_or(
         "Make the foreign server and its user mapping with snowflake_ids.registry_join. Nodes of a Citus cluster: CALL \
          snowflake_ids.use_citus() on the coordinator."
@@ -199,7 +177,7 @@ pub enum RegistryError {
     Before,
     /// The registry has another version of the extension. The field is that version.
     #[error("it has another version of the extension")]
-    #[explain(detail = "The registry has version {0}, and this server has version {RELEASE}.")]
+    #[explain(detail = "The registry has version {0}, and this server has version {}.", RELEASE)]
     #[explain(hint = "Install the same version on both servers. Servers that already use the registry are \
                       not affected.")]
     Release(String),

@@ -225,7 +225,7 @@ pub enum Leased {
 /// The reason why a server has no worker id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
 #[error("{message}")]
-#[explain(NotReady, detail = "{}", format!("{detail} {holders}").trim_end(), hint = "{hint}")]
+#[explain(NotReady, detail = "{}", format!("{detail} {holders}").trim_end(), hint = "{hint}", message = "{NONE_FREE}")]
 #[explain(for_others = (!holders.is_empty()).then(|| (message.clone(), detail.clone())))]
 pub struct LeaseError {
     /// The message.
@@ -237,6 +237,9 @@ pub struct LeaseError {
     /// The holders of the worker ids, only for users that may see other servers. Empty if the error has another reason.
     pub holders: String,
 }
+
+/// The message if all worker ids of a datacenter are in use.
+pub const NONE_FREE: &str = "no worker id is free";
 
 impl LeaseError {
     /// Returns the error for sessions of a server that has no worker id yet.

@@ -7,7 +7,7 @@ use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt, sentence};
 use crate::guard::{Guard, holds};
 use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_clock};
-use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, RequestBody};
+use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, NONE_FREE, RequestBody};
 use std::time::Duration;
 
 /// The largest number of attempts to lease a worker id, if other servers take the chosen worker ids at the same time.
@@ -329,7 +329,7 @@ fn none_free<R: WorkerIdRows>(
         [] => String::new(),
         holders => format!("Leased worker ids: {}.", listed(holders.iter().map(HeldWorkerId::to_text))),
     };
-    Ok(LeaseError { message: "no worker id is free".into(), detail, hint: hint.into(), holders })
+    Ok(LeaseError { message: NONE_FREE.into(), detail, hint: hint.into(), holders })
 }
 
 impl HeldWorkerId {

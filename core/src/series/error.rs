@@ -14,7 +14,11 @@ use crate::tag::privilege::Action;
 pub enum SeriesError {
     #[error("series \"{name}\" does not exist")]
     #[explain(Undefined, detail = "There is no row of this name in snowflake_ids.series.")]
-    #[explain(hint_with = create(name))]
+    #[explain(hint_with = if name.len() <= EXCERPT_CHARS && !name.contains('\'') {
+        format!("Create it with SELECT snowflake_ids.series_create('{name}').")
+    } else {
+        "Create it with snowflake_ids.series_create.".to_owned()
+    })]
     Unknown { name: String },
     #[error("series must not be null")]
     #[explain(Null, detail = "A name has 1 to {MAX_NAME_CHARS} characters.", hint = "{NAME_IT}")]
@@ -46,8 +50,17 @@ pub enum SeriesError {
     #[explain(hint = "Omit the argument scope, or set kind to 'gapless'.")]
     GaplessScope { scope: &'static str },
     #[error("series of kind \"{kind}\" have no {argument}")]
-    #[explain(Unsupported, detail_with = why_not(argument, kind))]
-    #[explain(hint_with = leave_out(argument))]
+    #[explain(Unsupported, detail_with = match *argument {
+        "reset" => {
+            "The numbers of such a series never start over: all keys of a section share one maximum.".to_owned()
+        }
+        "sections" => "Each key of such a series has its own row.".to_owned(),
+        _ => format!("A {kind} series takes numbers one at a time, and reserves none in advance."),
+    })]
+    #[explain(hint_with = match *argument {
+        "reset" => "Omit the argument reset, or set kind to 'gapless'.".to_owned(),
+        _ => format!("Omit the argument {argument}."),
+    })]
     NoSuchArgument { kind: &'static str, argument: &'static str },
     #[error("keys of a series cannot be of type {name}")]
     #[explain(detail = "Keys are bigint, text or uuid.")]
@@ -150,7 +163,19 @@ pub enum SeriesError {
     )]
     ColumnType { series: String, column: String },
     #[error("permission denied for series \"{series}\"")]
-    #[explain(Denied, detail_with = lacks(*action, role), hint_with = who_grants(*action))]
+    #[explain(Denied, detail_with = match action {
+        Action::Own => format!("Role \"{role}\" neither owns the series nor manages series."),
+        _ => format!("Role \"{role}\" does not have privilege {} on it.", action.privilege()),
+    })]
+    #[explain(hint_with = match action {
+        Action::Own => {
+            "Ask the owner of the series, or a role that manages series, to make the change.".to_owned()
+        }
+        _ => format!(
+            "Ask the owner of the series, or a role that manages series, to grant {} with snowflake_ids.series_grant.",
+            action.privilege()
+        ),
+    })]
     Denied { series: String, action: Action, role: String },
     #[error("{kind} series are not supported in a database that uses registry \"{registry}\"")]
     #[explain(
@@ -179,7 +204,12 @@ pub enum SeriesError {
     CitusWorker { kind: &'static str },
     /// The tag of a section does not exist.
     #[error("section \"{tag}\" of series \"{series}\" does not exist")]
-    #[explain(Undefined, detail_with = no_tag(registry.as_deref()))]
+    #[explain(Undefined, detail_with = match registry {
+        Some(registry) => {
+            format!("Registry \"{registry}\", which this database uses, has no such segment tag.")
+        }
+        None => "The section is a segment tag, and has no row in snowflake_ids.segment.".to_owned(),
+    })]
     #[explain(hint = "{}", if registry.is_some() {
         "Create the series on the registry, too, with snowflake_ids.series_create and the same number of sections."
     } else {
@@ -217,56 +247,3 @@ pub enum SeriesError {
 const NAME_IT: &str = "Name the series after what it numbers, for example \"invoices\".";
 const DETACH: &str =
     "Call snowflake_ids.series_detach with the column's former name, and then attach the column again.";
-
-fn create(name: &str) -> String {
-    if name.len() <= EXCERPT_CHARS && !name.contains('\'') {
-        format!("Create it with SELECT snowflake_ids.series_create('{name}').")
-    } else {
-        "Create it with snowflake_ids.series_create.".into()
-    }
-}
-
-fn why_not(argument: &str, kind: &str) -> String {
-    match argument {
-        "reset" => {
-            "The numbers of such a series never start over: all keys of a section share one maximum.".into()
-        }
-        "sections" => "Each key of such a series has its own row.".into(),
-        _ => format!("A {kind} series takes numbers one at a time, and reserves none in advance."),
-    }
-}
-
-fn leave_out(argument: &str) -> String {
-    match argument {
-        "reset" => "Omit the argument reset, or set kind to 'gapless'.".into(),
-        _ => format!("Omit the argument {argument}."),
-    }
-}
-
-fn lacks(action: Action, role: &str) -> String {
-    match action {
-        Action::Own => format!("Role \"{role}\" neither owns the series nor manages series."),
-        _ => format!("Role \"{role}\" does not have privilege {} on it.", action.privilege()),
-    }
-}
-
-fn who_grants(action: Action) -> String {
-    match action {
-        Action::Own => {
-            "Ask the owner of the series, or a role that manages series, to make the change.".into()
-        }
-        _ => format!(
-            "Ask the owner of the series, or a role that manages series, to grant {} with snowflake_ids.series_grant.",
-            action.privilege()
-        ),
-    }
-}
-
-fn no_tag(registry: Option<&str>) -> String {
-    match registry {
-        Some(registry) => {
-            format!("Registry \"{registry}\", which this database uses, has no such segment tag.")
-        }
-        None => "The section is a segment tag, and has no row in snowflake_ids.segment.".into(),
-    }
-}

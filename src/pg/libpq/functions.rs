@@ -4,8 +4,9 @@
 //! than the build machine. All versions have the functions used below. The server's module `libpqwalreceiver` is linked
 //! with libpq, so opening this module loads libpq.
 
-use crate::pg::report::{new_report, raise};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use crate::pg::error::ServerError;
+use crate::pg::report::raise;
+use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
@@ -107,10 +108,7 @@ fn symbol(name: &CStr) -> *mut c_void {
     // SAFETY: looks up a symbol.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if found.is_null() {
-        let code = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION;
-        let message = format!("libpq has no function {}", name.to_string_lossy());
-        let report = new_report(code, message);
-        raise(report.set_detail("The server's module libpqwalreceiver should have loaded libpq."));
+        raise(ServerError::NoFunction(name.to_string_lossy().into_owned()));
     }
     found
 }

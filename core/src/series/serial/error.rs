@@ -29,7 +29,10 @@ pub enum FormatError {
     #[explain(hint = "Write {{n:6}} for six digits, or {{n}} for as many as the number has.")]
     Width { width: String },
     #[error("format must have the number exactly once")]
-    #[explain(detail_with = how_often(*count), hint = "Write {{n}} once, or {{n:6}} for six digits.")]
+    #[explain(hint = "Write {{n}} once, or {{n:6}} for six digits.", detail_with = match *count {
+        0 => "Without the number, all formatted numbers would be the same.".to_owned(),
+        _ => format!("It has the number {count} times."),
+    })]
     Number { count: usize },
     #[error("format has the date field \"{{{field}}}\", but there is no reset")]
     #[explain(detail = "Without a reset, numbers belong to no date.")]
@@ -47,13 +50,6 @@ pub enum FormatError {
     #[explain(detail = "Each {reset} has the same numbers, so formatted numbers would repeat.")]
     #[explain(hint = "Add {}.", fields_for(*missing))]
     Missing { missing: Reset, reset: Reset },
-}
-
-fn how_often(count: usize) -> String {
-    match count {
-        0 => "Without the number, all formatted numbers would be the same.".into(),
-        _ => format!("It has the number {count} times."),
-    }
 }
 
 fn date_fields() -> String {

@@ -41,29 +41,31 @@ pub enum IssuerError {
     #[error(transparent)]
     NoRoom(#[from] NoRoom),
     #[error("no slot is free for another layout{}", if *.free > 0 { " of this database" } else { "" })]
-    #[explain(LimitReached, detail_with = in_use(*slots, *held, *free))]
+    #[explain(LimitReached, detail_with = if *free == 0 {
+        format!("snowflake_ids.max_generators is {slots}, and as many layouts besides the server's own were used within the last minute.")
+    } else {
+        format!(
+            "snowflake_ids.max_generators is {slots}. This database has {held} slots, other databases have {}. A database may \
+             take another slot if it has fewer slots than are free, or at least two fewer than another database.",
+            slots.saturating_sub(held + free)
+        )
+    })]
     #[explain(hint = "Raise snowflake_ids.max_generators and restart the server, or try again in a minute.")]
     NoSlot { slots: usize, held: usize, free: usize },
-}
-
-fn in_use(slots: usize, held: usize, free: usize) -> String {
-    if free == 0 {
-        return format!(
-            "snowflake_ids.max_generators is {slots}, and as many layouts besides the server's own were used within the last minute."
-        );
-    }
-    format!(
-        "snowflake_ids.max_generators is {slots}. This database has {held} slots, other databases have {}. A database may take \
-         another slot if it has fewer slots than are free, or at least two fewer than another database.",
-        slots.saturating_sub(held + free)
-    )
 }
 
 /// The error for a node whose datacenter id or worker id does not fit a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 #[error("layout \"{layout}\" has no room for {field} id {value}")]
 #[explain(kind_with = if self.leased { Kind::NotReady } else { Kind::BadArgument })]
-#[explain(detail = "Its largest {field} id is {}.", layout.max(*field), hint_with = self.wider())]
+#[explain(detail = "Its largest {field} id is {}.", layout.max(*field), hint_with = if self.leased {
+    format!(
+        "No worker id that fits the layout has been leased yet. Try again, or use a layout with a wider {field}{}.",
+        self.presets()
+    )
+} else {
+    format!("Use a layout with a wider {field}{}.", self.presets())
+})]
 pub struct NoRoom {
     /// The layout.
     pub layout: Layout,
@@ -76,26 +78,17 @@ pub struct NoRoom {
 }
 
 impl NoRoom {
-    fn wider(&self) -> String {
-        let (field, presets) = (self.field, self.presets());
-        let presets =
-            if presets.is_empty() { presets } else { format!("; these presets have room: {presets}") };
-        if self.leased {
-            format!(
-                "No worker id that fits the layout has been leased yet. Try again, or use a layout with a wider {field}{presets}."
-            )
-        } else {
-            format!("Use a layout with a wider {field}{presets}.")
-        }
-    }
-
+    /// Returns the presets with room for the value, for the end of a sentence.
     fn presets(&self) -> String {
         let fits = |text: &str| {
             text.parse::<Layout>().is_ok_and(|layout| u64::from(self.value) <= layout.max(self.field))
         };
         let fitting: Vec<&str> =
             PRESETS.iter().filter(|(_, text)| fits(text)).map(|(name, _)| *name).collect();
-        fitting.join(", ")
+        if fitting.is_empty() {
+            return String::new();
+        }
+        format!("; these presets have room: {}", fitting.join(", "))
     }
 }
 

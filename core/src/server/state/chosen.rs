@@ -12,7 +12,7 @@ use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
 use crate::registry::lease::{Lease, LeaseRow, Policy, Preferred, Search};
-use crate::registry::wire::LeaseError;
+use crate::registry::wire::{LeaseError, NONE_FREE};
 use crate::registry::worker_ids::{NOT_DISPOSABLE, listed};
 use std::collections::BTreeMap;
 
@@ -239,7 +239,7 @@ impl State {
         } else {
             "Set snowflake_ids.worker_id to a number that no other server has and restart the server, or let the servers share a registry."
         };
-        LeaseError { message: "no worker id is free".into(), ..LeaseError::yet(detail, hint) }
+        LeaseError { message: NONE_FREE.into(), ..LeaseError::yet(detail, hint) }
     }
 
     /// Records a high-water mark for the current worker id, so that the server does not choose this worker id again

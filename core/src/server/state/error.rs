@@ -41,8 +41,24 @@ pub enum StateError {
     /// The data directory is a copy of a directory whose server issues, or issued, under the same worker id; or an
     /// administrator restored the state file from a copy. A restored state file does not record ids that were issued
     /// after the copy was made. `homes` are the data directory recorded in the state, and the current data directory.
-    #[error("{}", said_of_copy(homes))]
-    #[explain(NotReady, detail_with = issued_there(homes, *datacenter, *worker_id), for_others = elsewhere(homes))]
+    #[error("{}", if homes[0].is_in(&homes[1]) {
+        "the state file of snowflake_ids was restored from an older copy"
+    } else {
+        "this data directory is a copy, and must not use the worker id of the original"
+    })]
+    #[explain(NotReady, detail_with = match homes.each_ref().map(DataDirectory::shown) {
+        _ if homes[0].is_in(&homes[1]) => format!(
+            "Ids of datacenter {datacenter}, worker {worker_id} may have been issued since that copy was made, and could be \
+             issued again."
+        ),
+        [of, here] => format!(
+            "Ids of datacenter {datacenter}, worker {worker_id} were issued in {of}; this data directory is {here}."
+        ),
+    })]
+    // Only some users may see the path of another data directory.
+    #[explain(for_others = (!homes[0].is_in(&homes[1])).then(|| {
+        (self.to_string(), "The state file was written in another data directory.".to_owned())
+    }))]
     #[explain(hint = "{}", if homes[0].is_in(&homes[1]) {
         "To continue above the current time, SELECT snowflake_ids.state_adopt(). If the server that the copy comes from \
          runs elsewhere, set snowflake_ids.worker_id to a number that no other server has, or to auto, and restart the \
@@ -56,26 +72,3 @@ pub enum StateError {
 
 const RESET: &str = "If the file cannot be restored, SELECT snowflake_ids.state_reset() creates a new file; ids then start above \
                      the current time.";
-
-fn said_of_copy(homes: &[DataDirectory; 2]) -> &'static str {
-    if homes[0].is_in(&homes[1]) {
-        "the state file of snowflake_ids was restored from an older copy"
-    } else {
-        "this data directory is a copy, and must not use the worker id of the original"
-    }
-}
-
-fn issued_there(homes: &[DataDirectory; 2], datacenter: u32, worker_id: u32) -> String {
-    let ids = format!("Ids of datacenter {datacenter}, worker {worker_id}");
-    if homes[0].is_in(&homes[1]) {
-        return format!("{ids} may have been issued since that copy was made, and could be issued again.");
-    }
-    let [of, here] = homes.each_ref().map(DataDirectory::shown);
-    format!("{ids} were issued in {of}; this data directory is {here}.")
-}
-
-/// Returns the message and DETAIL for users that must not see the path of another data directory.
-fn elsewhere(homes: &[DataDirectory; 2]) -> Option<(String, String)> {
-    let detail = "The state file was written in another data directory.";
-    (!homes[0].is_in(&homes[1])).then(|| (said_of_copy(homes).into(), detail.into()))
-}

@@ -16,8 +16,8 @@ fn values(text: &str) -> Values {
     Values(options(text).into_iter().collect())
 }
 
-fn found(made_here: bool, server: &str, mapping: Option<&str>) -> Option<ForeignServer> {
-    Some(ForeignServer { made_here, server: values(server), mapping: mapping.map(values) })
+fn found(made_here: bool, server: &str, mapping: Option<&str>) -> ForeignServer {
+    ForeignServer { made_here, server: values(server), mapping: mapping.map(values) }
 }
 
 const WANTED: &str = "host=a user=u dbname=d password=p port=";
@@ -31,11 +31,14 @@ fn a_server_joins_by_the_missing_steps_only() {
     };
     for (present, steps) in [
         (None, vec![Step::CreateServer(server.clone()), create.clone()]),
-        (found(true, "dbname=d host=a", Some("password=p user=u")), vec![]),
-        (found(false, "dbname=d host=a", Some("password=p user=u")), vec![]),
-        (found(true, "dbname=d host=b", Some("password=p user=u")), vec![alter(&["dbname", "host"])]),
-        (found(true, "", Some("user=u password=q")), vec![alter(&[]), Step::DropMapping, create.clone()]),
-        (found(true, "host=a dbname=d", None), vec![create.clone()]),
+        (Some(found(true, "dbname=d host=a", Some("password=p user=u"))), vec![]),
+        (Some(found(false, "dbname=d host=a", Some("password=p user=u"))), vec![]),
+        (Some(found(true, "dbname=d host=b", Some("password=p user=u"))), vec![alter(&["dbname", "host"])]),
+        (
+            Some(found(true, "", Some("user=u password=q"))),
+            vec![alter(&[]), Step::DropMapping, create.clone()],
+        ),
+        (Some(found(true, "host=a dbname=d", None)), vec![create.clone()]),
     ] {
         let shown = format!("{present:?}");
         assert_eq!(join("s", present, options(WANTED)).unwrap(), steps, "{shown}");
@@ -43,7 +46,7 @@ fn a_server_joins_by_the_missing_steps_only() {
     for present in
         [found(false, "host=b dbname=d", Some("user=u password=p")), found(false, "host=a dbname=d", None)]
     {
-        let refused = join("s", present, options(WANTED)).unwrap_err();
+        let refused = join("s", Some(present), options(WANTED)).unwrap_err();
         assert!(matches!(&refused, JoinError::Another(name) if name == "s"), "{refused:?}");
     }
 }

@@ -6,15 +6,14 @@ use pgrx::{PgBox, PgList, pg_sys};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 
-// This declaration bypasses pg_sys's guards, because the functions are called while an error is reported.
+// This declaration bypasses pg_sys's guard, because the function is called while an error is reported.
 unsafe extern "C-unwind" {
-    fn errhidestmt(hide: bool) -> c_int;
     fn errhidecontext(hide: bool) -> c_int;
 }
 
 /// Runs the body of a function. Until the end of the user's statement, `shown` takes the statement's place in the server's
-/// log, in `pg_stat_activity` and in `current_query()`. During `work` no message writes the statement, or the statements that
-/// called the function, to the log.
+/// log, in `pg_stat_activity` and in `current_query()`. Messages of `work` have no CONTEXT in the log, because it would show the
+/// statement of a PL/pgSQL function that called this one.
 pub fn keep<T>(shown: &'static CStr, work: impl FnOnce() -> Result<T, ErrorReport>) -> T {
     // SAFETY: the caller is within a statement; the text lives as long as the process. The callback lies in the memory of the
     // current call, which lasts until an error of the call was reported.
@@ -37,18 +36,17 @@ pub fn keep<T>(shown: &'static CStr, work: impl FnOnce() -> Result<T, ErrorRepor
 
 unsafe extern "C-unwind" fn hide(_: *mut c_void) {
     // SAFETY: the server calls this function while it reports an error.
-    unsafe {
-        errhidestmt(true);
-        errhidecontext(true);
-    }
+    unsafe { errhidecontext(true) };
 }
 
-/// Runs one utility statement within [`keep`]. Hooks and event triggers get the text that `keep` shows. `statement` is in the
-/// encoding of the database.
+/// Runs one utility statement, which may contain a secret within [`keep`]: hooks and event triggers get the text of the user's
+/// statement, or the text that `keep` shows. `statement` is in the encoding of the database.
 pub fn run(statement: &CString) {
     // SAFETY: the caller is within a transaction with a snapshot; the text ends with a zero byte, and outlives the call. The parser
     // returns a list of statements.
     unsafe {
+        let user = pg_sys::debug_query_string;
+        let user = if user.is_null() { c"".as_ptr() } else { user };
         let parsed = pg_sys::raw_parser(statement.as_ptr(), pg_sys::RawParseMode::RAW_PARSE_DEFAULT);
         for parsed in PgList::<pg_sys::RawStmt>::from_pg(parsed).iter_ptr() {
             let mut planned = PgBox::<pg_sys::PlannedStmt>::alloc_node(pg_sys::NodeTag::T_PlannedStmt);
@@ -56,7 +54,7 @@ pub fn run(statement: &CString) {
             planned.utilityStmt = (*parsed).stmt;
             pg_sys::ProcessUtility(
                 planned.into_pg(),
-                pg_sys::debug_query_string,
+                user,
                 false,
                 pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY,
                 ptr::null_mut(),

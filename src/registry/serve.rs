@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 use snowflake_ids_core::error::END_IT_WITH_COMMIT;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
 use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
+use snowflake_ids_core::registry::setup::{AllowError, JoinError};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
 use snowflake_ids_core::registry::wire::{self, LeaseError, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
@@ -110,6 +111,12 @@ pub enum RegistryFailure {
     #[error("cannot PREPARE a transaction that has changed the registry")]
     #[explain(Unsupported, hint = "{END_IT_WITH_COMMIT}")]
     Prepared,
+    /// This server could not join a registry in one call.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A role cannot be the role of the nodes.
+    #[error(transparent)]
+    Allow(#[from] AllowError),
 }
 
 reported!(RegistryFailure);

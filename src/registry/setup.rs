@@ -5,23 +5,21 @@ use super::serve::RegistryFailure;
 use crate::pg::catalog::{Source, is_superuser};
 use crate::pg::encoding::{from_utf8, legible};
 use crate::pg::libpq::options_of_string;
-use crate::pg::report::{report, spi};
 use crate::pg::{database, role, secret, server};
 use crate::store::registry::OwnTables;
 use crate::store::tables::SEGMENT;
 use crate::store::{citus, setup as store};
 use crate::tag::error::SegmentError;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::{quote_identifier, quote_literal};
 use snowflake_ids_core::registry::handover::NodeTables as _;
 use snowflake_ids_core::registry::setup::{self, JoinError, MADE_HERE, Step, Values};
 use std::ffi::CString;
 
 /// Creates the role of the nodes if it is missing, and grants the rights of a node.
-pub fn allow(role: &str, password: Option<&str>) -> Result<(), ErrorReport> {
+pub fn allow(role: &str, password: Option<&str>) -> Result<(), RegistryFailure> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let found = source.as_owner(|| store::nodes_role(role)).map_err(spi)?;
-    let is_new = setup::allow(role, found, password).map_err(report)?;
+    let found = source.as_owner(|| store::nodes_role(role))?;
+    let is_new = setup::allow(role, found, password)?;
     let quoted = quote_identifier(role);
     if is_new {
         let password = password.map(|password| format!(" PASSWORD {}", quote_literal(password)));
@@ -42,35 +40,33 @@ pub fn allow(role: &str, password: Option<&str>) -> Result<(), ErrorReport> {
 
 /// Makes the foreign server of a connection string, or changes it, and makes this database use its registry. The registry must have
 /// `layout`.
-pub fn join(connection: &str, name: &str, layout: String) -> Result<(), ErrorReport> {
+pub fn join(connection: &str, name: &str, layout: String) -> Result<(), RegistryFailure> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     if !is_superuser(role::current()) {
-        return Err(report(JoinError::Denied));
+        return Err(JoinError::Denied.into());
     }
-    if source.as_owner(citus::is_worker).map_err(spi)? {
-        return Err(report(JoinError::OfCluster));
+    if source.as_owner(citus::is_worker)? {
+        return Err(JoinError::OfCluster.into());
     }
-    let wanted = options_of_string(connection).map_err(|_| report(JoinError::NotAConnection))?;
+    let wanted = options_of_string(connection).map_err(|_| JoinError::NotAConnection)?;
     // Another call of this function then waits, and finds the foreign server.
-    source.as_owner(|| OwnTables.lock()).map_err(spi)?;
-    let found = source.as_owner(|| store::foreign_server(name, source.owner())).map_err(spi)?;
-    let steps = setup::join(name, found, wanted).map_err(report)?;
-    if !steps.is_empty() && !source.as_owner(store::has_wrapper).map_err(spi)? {
+    source.as_owner(|| OwnTables.lock())?;
+    let found = source.as_owner(|| store::foreign_server(name, source.owner()))?;
+    let steps = setup::join(name, found, wanted)?;
+    if !steps.is_empty() && !source.as_owner(store::has_wrapper)? {
         run("CREATE EXTENSION postgres_fdw");
     }
     take(source, name, &steps);
     handover::join(&[name.to_owned()], Some(layout)).map_err(|failure| match failure {
-        RegistryFailure::Unusable(error) => report(JoinError::from(error)),
-        other => other.into(),
+        RegistryFailure::Unusable(error) => JoinError::from(error).into(),
+        other => other,
     })
 }
 
 /// Removes the foreign servers that [`join`] has made.
-pub fn forget() -> Result<(), ErrorReport> {
+pub fn forget() -> Result<(), RegistryFailure> {
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    for (name, has_mapping, has_others) in
-        source.as_owner(|| store::made_servers(source.owner())).map_err(spi)?
-    {
+    for (name, has_mapping, has_others) in source.as_owner(|| store::made_servers(source.owner()))? {
         if has_others {
             pgrx::notice!("foreign server \"{}\" stays, because other objects depend on it", legible(&name));
         }

@@ -115,7 +115,7 @@ fn registry_allow(role: Option<&CStr>, password: Option<Text<'_>>) {
     secret::keep(c"SELECT snowflake_ids.registry_allow(...)", || {
         let role = utf8(role.unwrap_or_default().to_bytes(), "role")?;
         let password = password.map(|password| utf8(password.bytes(MAX_TEXT_BYTES, "password")?, "password"));
-        setup::allow(&role, password.transpose()?.as_deref())
+        Ok(setup::allow(&role, password.transpose()?.as_deref())?)
     });
 }
 
@@ -131,7 +131,7 @@ fn registry_join(connection: Option<Text<'_>>, server: Option<&CStr>) {
         let name = server.filter(|name| !name.is_empty());
         let (connection, name) = connection.zip(name).ok_or_else(|| report(JoinError::Missing))?;
         let connection = utf8(connection.bytes(MAX_CONNECTION, "connection")?, "connection")?;
-        setup::join(&connection, &utf8(name.to_bytes(), "server")?, serve::layout())
+        Ok(setup::join(&connection, &utf8(name.to_bytes(), "server")?, serve::layout())?)
     });
 }
 
@@ -145,7 +145,7 @@ fn utf8(text: &[u8], name: &'static str) -> Result<String, ErrorReport> {
 /// Removes the foreign servers that `registry_join` has made.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn registry_forget() -> Result<(), ErrorReport> {
-    setup::forget()
+    Ok(setup::forget()?)
 }
 
 /// Makes this database use the registries behind these foreign servers. `servers` is a JSON array of names.

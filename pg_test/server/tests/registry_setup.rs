@@ -8,7 +8,7 @@ use snowflake_ids_server_tests::port::Port;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, sql, sql::Session};
+use snowflake_ids_server_tests::{Builder, Server, sql, sql::Session};
 
 const LEAVE: &str = "select snowflake_ids.registry_leave()";
 const MADE: &str = "snowflake_registry";
@@ -168,45 +168,44 @@ fn what_stands_in_the_way_is_told_at_once() -> Result<()> {
 /// event trigger looks. Calls that fail, also within a function, do not change this.
 #[test]
 fn no_password_is_left_behind() -> Result<()> {
-    let (registry, _) =
-        auto().set("shared_preload_libraries", "pg_stat_statements, snowflake_ids").with_session()?;
+    let watched = |builder: Builder| {
+        let builder = builder.set("shared_preload_libraries", "pg_stat_statements, snowflake_ids");
+        builder.set("pg_stat_statements.track", "all").with_session()
+    };
+    let ((registry, mut at_registry), (node, mut client)) = (watched(auto())?, watched(node())?);
     registry.rule(&format!("host all {ROLE} 127.0.0.1/32 scram-sha-256"))?;
-    let (node, mut client) = node()
-        .set("shared_preload_libraries", "pg_stat_statements, snowflake_ids")
-        .set("pg_stat_statements.track", "all")
-        .with_session()?;
-    let mut at_registry = registry.connect("postgres")?;
-    let watch = "create extension pg_stat_statements;
-        create table seen (query text);
-        create function see() returns event_trigger language plpgsql as $$
-        begin insert into seen values (current_query()); end $$;
-        create event trigger started on ddl_command_start execute function see();
-        create event trigger ended on ddl_command_end execute function see()";
-    client.run(watch)?;
-    at_registry.run(watch)?;
+    for session in [&mut at_registry, &mut client] {
+        session.run(
+            "create extension pg_stat_statements;
+             create table seen (query text);
+             create function see() returns event_trigger language plpgsql as $$
+             begin insert into seen values (current_query()); end $$;
+             create event trigger started on ddl_command_start execute function see();
+             create event trigger ended on ddl_command_end execute function see()",
+        )?;
+    }
     allow(&mut at_registry)?;
     let right = join(&connection(registry.port()));
-    let wrong = right.replace("user=", "connect_timeout=3 sslmode=require user=");
+    let wrong = right.replace("user=", "sslmode=require user=");
     client.error(&format!("{right}; select 1 / 0"))?;
     client.error(&wrong)?;
     client.error(&format!("do $$ begin perform {}; end $$", wrong.trim_start_matches("select ")))?;
     client.error(&right.replace("port=", "port"))?;
     client.run(&right)?;
-    for (server, session) in [(&node, &mut client), (&registry, &mut at_registry)] {
+    for server in [&node, &registry] {
         ensure!(server.logged(PASSWORD) == 0, "the log: {}", server.log());
-        for (table, column) in
-            [("pg_stat_statements", "query"), ("seen", "query"), ("pg_stat_activity", "query")]
-        {
+        let mut session = server.connect("postgres")?;
+        for table in ["pg_stat_statements", "seen", "pg_stat_activity"] {
             // The password is a parameter, so that this query does not contain it.
-            let found = session.query(
-                &format!("select {column} from {table} where strpos({column}, $1) > 0"),
-                &[&PASSWORD],
-            )?;
+            let found = session
+                .query(&format!("select query from {table} where strpos(query, $1) > 0"), &[&PASSWORD])?;
             let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
+            // The text of a DO block is a constant that pg_stat_statements keeps.
             ensure!(found.iter().all(|query| query.starts_with("do ")), "{table}: {found:?}");
         }
+        let fired: i64 = session.one("select count(*) from seen")?;
+        ensure!(fired > 0, "no event trigger fired");
     }
-    ensure!(client.one::<i64>("select count(*) from seen")? > 2, "no event trigger fired");
     ensure!(
         client.one::<bool>(&format!("select umoptions::text like '%{PASSWORD}%' from pg_user_mappings"))?
     );

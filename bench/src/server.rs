@@ -2,7 +2,7 @@
 
 use crate::session::{DATABASE, Session};
 use anyhow::Result;
-use snowflake_ids_server_tests::Server;
+use snowflake_ids_server_tests::{Builder, Server};
 use std::thread;
 
 /// Settings of all measurements. Commits are durable, as users have them. Nothing starts by itself in the middle of a slice
@@ -27,11 +27,14 @@ const SEQUENCES: &str = "create sequence one_by_one;
     create sequence cache_1000 cache 1000;
     select snowflake_ids.segment_create('by_segment')";
 
+/// A server with the settings of all measurements, and others.
+pub fn builder(extra: &[(&str, &str)]) -> Builder {
+    SETTINGS.iter().chain(extra).fold(Server::full_size().quiet(), |b, (name, value)| b.set(name, value))
+}
+
 /// Starts a server with the benchmark's database, its sequences and its tag.
 pub fn start(extra: &[(&str, &str)]) -> Result<Server> {
-    let builder =
-        SETTINGS.iter().chain(extra).fold(Server::full_size().quiet(), |b, (name, value)| b.set(name, value));
-    let server = builder.start()?;
+    let server = builder(extra).start()?;
     server.create_database(DATABASE)?;
     Session::open(&server)?.execute(SEQUENCES)?;
     Ok(server)

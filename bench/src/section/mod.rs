@@ -1,5 +1,6 @@
 //! The sections of a run. Each starts its own server, measures one thing and reports what it found.
 
+mod bound;
 mod call;
 mod fill;
 mod generators;
@@ -10,6 +11,7 @@ mod plan;
 mod prelude;
 mod registry;
 mod reserve;
+mod scale;
 mod segment;
 mod select;
 mod series;
@@ -53,6 +55,10 @@ pub enum Section {
     Copy,
     /// Planning a statement, with and without the library
     Plan,
+    /// Numbers of bound sequences, and what these sequences add to other statements
+    Bound,
+    /// Views, slots and audits at 100,000 tags and ten million ids
+    Scale,
     /// The size of the primary key's index after 10-row inserts
     Index,
 }
@@ -75,6 +81,8 @@ impl Section {
             Self::Bulk => "Bulk insert",
             Self::Copy => "COPY",
             Self::Plan => "Planning",
+            Self::Bound => "Bound sequences",
+            Self::Scale => "Many tags and many ids",
             Self::Index => "Size of the primary key's index",
         }
     }
@@ -96,6 +104,8 @@ impl Section {
             Self::Bulk => fill::insert(effort),
             Self::Copy => fill::copy(effort),
             Self::Plan => plan::measure(effort),
+            Self::Bound => bound::measure(effort),
+            Self::Scale => scale::measure(effort),
             Self::Index => index::measure(effort),
         };
         outcome.with_context(|| format!("could not measure: {}", self.title()))

@@ -167,6 +167,7 @@ pub const CALLS: &[(&str, Call)] = &[
         "snowflake_ids_internal.audit_check(regclass,name)",
         Reads("snowflake_ids_internal.audit_check(own, 'id')"),
     ),
+    ("snowflake_ids_internal.audit_check_connection(text)", Not("needs a foreign server")),
     ("snowflake_ids_internal.audit_connect(integer,text,regclass,name)", Not("needs a foreign server")),
     ("snowflake_ids_internal.audit_tag(text)", Reads("snowflake_ids_internal.audit_tag(t)")),
     ("snowflake_ids_internal.audit_time(bigint)", Reads("snowflake_ids_internal.audit_time(k)")),
@@ -207,6 +208,10 @@ pub const CALLS: &[(&str, Call)] = &[
         Reads("snowflake_ids_internal.read_as_owner(own, 'select 1::text')"),
     ),
     ("snowflake_ids_internal.registry_health(integer)", Reads("snowflake_ids_internal.registry_health(1)")),
+    (
+        "snowflake_ids_internal.run_as_owner(oid,text)",
+        Reads("snowflake_ids_internal.run_as_owner(own, 'select 1')"),
+    ),
     ("snowflake_ids_internal.safe_id_holders()", Reads("snowflake_ids_internal.safe_id_holders()")),
     ("snowflake_ids_internal.segment_check_tag(text)", Reads("snowflake_ids_internal.segment_check_tag(t)")),
     ("snowflake_ids_internal.segment_slots(boolean)", Reads("snowflake_ids_internal.segment_slots(false)")),

@@ -1,6 +1,7 @@
 //! What a login without rights can take from other databases. Twelve sessions of the login call one function or read one view
 //! in a loop, beside sessions of another database that insert rows with snowflake ids and take ids of tags that have no slot.
-//! These sessions keep at least half of what they have beside a stock statement in the same loop.
+//! These sessions keep at least half of what they have beside a stock statement in the same loop. Views, and functions that read
+//! the state of tags, are also called in a database whose tags come from a registry, which is the login's other database.
 //!
 //! `make test-fair` runs this test. `FAIR_SECONDS` is the time for each loop, and `FAIR_CALLS` a part of the functions' names.
 
@@ -9,6 +10,8 @@ mod calls;
 use anyhow::{Context, Result, ensure};
 use calls::{CALLS, Call};
 use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::cluster::{JOIN, NAME};
+use snowflake_ids_server_tests::registry::lease_to_another;
 use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::sql::Session;
 use snowflake_ids_server_tests::{Server, setting};
@@ -28,10 +31,18 @@ const TAGS: u64 = 3_000;
 /// Statements in the login's loop, and how each round ends.
 #[derive(Clone, Debug)]
 struct Round {
+    /// The login's database.
+    database: Database,
     statement: String,
     end: &'static str,
     /// The statement of Postgres's own that takes the place of `statement`.
     stock: &'static str,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Database {
+    Registry,
+    Node,
 }
 
 const READS: &str = "perform pg_catalog.length(t)";
@@ -45,11 +56,23 @@ impl Round {
             Call::Undone(expression) => (expression, "rollback", WRITES),
             Call::Not(_) => return None,
         };
-        Some(Self { statement: format!("perform {expression}"), end, stock })
+        Some(Self { database: Database::Registry, statement: format!("perform {expression}"), end, stock })
     }
 
     fn of_view(view: &str) -> Self {
-        Self { statement: format!("perform * from {view}"), end: "commit", stock: READS }
+        Self {
+            database: Database::Registry,
+            statement: format!("perform * from {view}"),
+            end: "commit",
+            stock: READS,
+        }
+    }
+
+    /// The same round on a node, if a node has something else to do, and may do it.
+    fn on_node(&self) -> Option<Self> {
+        let reads = ["* from", "segment_", "tags", "report", "status", "attention", "registry"];
+        let is_other = self.stock == READS && reads.iter().any(|word| self.statement.contains(word));
+        is_other.then(|| Self { database: Database::Node, ..self.clone() })
     }
 
     fn stock(&self) -> Self {
@@ -108,7 +131,8 @@ impl Done {
 
 struct World {
     server: Server,
-    logins: Vec<Client>,
+    /// The login's sessions, by their [`Database`].
+    logins: [Vec<Client>; 2],
     rows: Client,
     ids: Client,
     /// The number of ids that the victim took.
@@ -136,7 +160,7 @@ impl World {
             .set("statement_timeout", "10min")
             .start()?;
         server.connect("postgres")?.run("create role login login")?;
-        for database in ["sv", "other"] {
+        for database in ["sv", "node", "other"] {
             server.create_database(database)?;
         }
         let mut login = server.connect("sv")?;
@@ -171,6 +195,9 @@ impl World {
                  select id, 1 from snowflake_nextvals(1000) as id"
             ))?;
         }
+        for worker in 2..32 {
+            lease_to_another(&mut server.connect("sv")?, worker, "-1min", "2d")?;
+        }
         let mut ids = server.connect("other")?;
         ids.run(&format!(
             "create table v (id bigint primary key default snowflake_nextval(), filler integer);
@@ -181,12 +208,23 @@ impl World {
         ids.run(
             "do $$ begin for k in 1..5000 loop insert into v (filler) values (k); commit; end loop; end $$",
         )?;
-        let logins = (0..SESSIONS).map(|_| {
-            let mut config = server.config("sv");
+        let mut node = server.connect("node")?;
+        node.run(&format!(
+            "create extension postgres_fdw;
+             create server {NAME} foreign data wrapper postgres_fdw options (host '127.0.0.1', port '{}', dbname 'sv');
+             create user mapping for postgres server {NAME} options (user 'postgres'); {JOIN}",
+            server.port()
+        ))?;
+        for session in 0..SESSIONS {
+            node.run(&format!("create table own_{session} (id bigint primary key)"))?;
+        }
+        let login = |database| {
+            let mut config = server.config(database);
             config.user("login").options("-c client_min_messages=error");
             Ok(config.connect(NoTls)?)
-        });
-        let logins = logins.collect::<Result<_>>()?;
+        };
+        let logins = |database| (0..SESSIONS).map(|_| login(database)).collect::<Result<_>>();
+        let logins = [logins("sv")?, logins("node")?];
         Ok(Self { rows: server.connect("other")?, server, logins, ids, turn: 0 })
     }
 
@@ -222,7 +260,7 @@ impl World {
 
     /// Runs one round in one session, and returns its error.
     fn fails(&mut self, round: &Round) -> Option<String> {
-        let error = self.logins[0].batch_execute(&round.until(0.0, 0)).err()?;
+        let error = self.logins[round.database as usize][0].batch_execute(&round.until(0.0, 0)).err()?;
         Some(error.as_db_error().map_or_else(|| error.to_string(), |error| format!("{error:?}")))
     }
 
@@ -235,7 +273,7 @@ impl World {
         let (Self { logins, rows, ids, turn, .. }, end) = (self, Instant::now() + time);
         let until = (SystemTime::now() + time).duration_since(UNIX_EPOCH)?.as_secs_f64();
         thread::scope(|scope| {
-            let loops = logins.iter_mut().enumerate().map(|(number, client)| {
+            let loops = logins[round.database as usize].iter_mut().enumerate().map(|(number, client)| {
                 let statement = round.until(until, number);
                 scope.spawn(move || client.batch_execute(&statement).context(statement))
             });
@@ -276,6 +314,10 @@ fn no_login_takes_half_of_what_others_have() -> Result<()> {
     let functions = CALLS.iter().filter_map(|(name, call)| Some(((*name).to_owned(), Round::of(*call)?)));
     let rounds: Vec<_> = functions
         .chain(views.iter().map(|view| (view.clone(), Round::of_view(view))))
+        .flat_map(|(name, round)| {
+            let on_node = round.on_node().map(|round| (format!("{name} on a node"), round));
+            std::iter::once((name, round)).chain(on_node)
+        })
         .filter(|(name, _)| name.contains(&only))
         .collect();
     ensure!(!rounds.is_empty(), "no function or view has {only:?} in its name");

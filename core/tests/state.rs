@@ -116,6 +116,13 @@ fn worker_ids_of_one_server_come_from_one_registry() {
     assert_eq!(state.held_for(1, "b"), None, "the database that has it may go elsewhere");
     assert_eq!(state.held_for(2, "a"), None, "another one may use the same");
     assert_eq!(state.held_for(2, "b"), Some(1));
+    assert!(!state.draw_from(1, Some("b")));
+    assert_eq!(
+        (state.held_for(2, "b"), state.held_for(2, "a")),
+        (None, Some(1)),
+        "it leases from there next"
+    );
+    assert!(!state.draw_from(1, Some("a")));
     state.give_up();
     assert_eq!(state.held_for(2, "b"), Some(1), "whether or not it holds a lease at the moment");
     state.leased_from(1, None);

@@ -50,10 +50,16 @@ impl State {
             self.source.end_move();
         }
         let has_chosen = self.lease.as_ref().is_some_and(Lease::is_chosen) && holds(Guard::ChosenLeft);
-        let Some(identity) = identity.filter(|_| has_chosen) else { return false };
+        // A server that leased through the database before leases from this registry next.
+        let Some(identity) = identity.filter(|_| has_chosen || self.source.database() == Some(database))
+        else {
+            return false;
+        };
         self.source.settle(WorkerIdSource::Leased { database, shared: Some(identity.to_owned()) });
-        self.leave_former();
-        true
+        if has_chosen {
+            self.leave_former();
+        }
+        has_chosen
     }
 
     /// Gives up a worker id that the server chose itself, because `database` belongs to a Citus cluster. The nodes of a

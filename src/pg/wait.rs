@@ -25,6 +25,8 @@ pub enum Event {
     LeaseWorker,
     /// `SnowflakeIdsLauncherMain`: the launcher waits for requests.
     Launcher,
+    /// `SnowflakeIdsTags`: a list of tags lets others change tags first.
+    Tags,
     /// `SnowflakeIdsRegistry`: a process waits for another server.
     Registry,
 }
@@ -44,6 +46,7 @@ impl Event {
             Self::RefillWorker => c"SnowflakeIdsRefillWorkerMain",
             Self::LeaseWorker => c"SnowflakeIdsLeaseWorkerMain",
             Self::Launcher => c"SnowflakeIdsLauncherMain",
+            Self::Tags => c"SnowflakeIdsTags",
             Self::Registry => c"SnowflakeIdsRegistry",
         };
         let number = &NUMBERS[self as usize];

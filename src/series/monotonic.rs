@@ -209,7 +209,7 @@ fn open(
     let mut ahead = false;
     loop {
         // The lock keeps the buffers from being emptied, and other sessions from taking a range for the section.
-        let directory = segments.directory.write();
+        let directory = segments.change_directory();
         if slot.segment.slot_generation() != slot_generation {
             return Err(Miss::Gone);
         }

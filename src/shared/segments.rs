@@ -6,10 +6,11 @@ use crate::pg::lock::{For, LwLock};
 use crate::pg::process_latch::WorkerLatch;
 use crate::pg::server;
 use crate::pg::shmem::{Rest, Shmem};
+use crate::pg::wait::{self, Event};
 use crate::settings;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
-use parking_lot::lock_api::RwLock;
+use parking_lot::lock_api::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use snowflake_ids_core::Clock;
 use snowflake_ids_core::process::log_limit::LogLimit;
 use snowflake_ids_core::tag::counts::{CountsCell, TagCounts};
@@ -19,12 +20,16 @@ use snowflake_ids_core::tag::request_bitmap::{self, RequestBitmap};
 use snowflake_ids_core::tag::slot::Trouble;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
+use std::time::Duration;
 
 /// The number of entries that a reader copies or looks through before it releases a lock that calls for ids wait for.
 pub const PIECE: usize = 64;
 
 /// How often the counts of all tags are summed up if slots were given to other tags meanwhile.
 const SUMS: usize = 8;
+
+/// How often a process that lists tags lets processes pass that wait to change the directory, a millisecond each time.
+const YIELDS: usize = 100;
 
 /// The least number of tags for which high-water marks can be kept, even if `max_tags` is lower.
 const HIGH_WATER_MARKS: usize = 1_024;
@@ -49,8 +54,11 @@ pub struct Segments {
     /// For each tag, the highest id that an uncommitted or rolled-back transaction took directly from the tag's row, without
     /// a refill worker.
     pub high_water_marks: RwLock<LwLock, HighWaterMarks<'static>>,
-    /// The map from tags to slots. A process locks the directory for writing to change the map, and to publish or withdraw ids.
+    /// The map from tags to slots. A process locks the directory for writing to change the map, and to publish or withdraw ids:
+    /// [`Self::change_directory`].
     pub directory: RwLock<LwLock, Directory<'static>>,
+    /// The number of processes that wait for the directory to lock it for writing.
+    changers: AtomicUsize,
     pub worker_slots: &'static [WorkerSlot],
     pub launcher: WorkerLatch,
     /// True if databases wait for a worker slot. Workers without work then end immediately.
@@ -109,12 +117,32 @@ impl Segments {
         self.hand_overs.fetch_add(1, AcqRel);
     }
 
+    /// Locks the directory for writing.
+    pub fn change_directory(&self) -> RwLockWriteGuard<'_, LwLock, Directory<'static>> {
+        self.changers.fetch_add(1, AcqRel);
+        let directory = self.directory.write();
+        self.changers.fetch_sub(1, AcqRel);
+        directory
+    }
+
+    /// Locks the directory for a process that lists tags. The lock itself lets readers pass a writer that waits, so that sessions
+    /// that list tags in a loop would keep writers waiting.
+    fn list_directory(&self) -> RwLockReadGuard<'_, LwLock, Directory<'static>> {
+        for _ in 0..YIELDS {
+            if self.changers.load(Acquire) == 0 {
+                break;
+            }
+            wait::pause(Event::Tags, Duration::from_millis(1));
+        }
+        self.directory.read()
+    }
+
     /// Returns all tags that have a slot, with the indexes of their slots. Copies the tags in pieces, so tags that get or lose
     /// their slots meanwhile may be missing.
     pub fn tags(&self) -> impl Iterator<Item = (usize, TagKey)> {
         (0..self.slots.len()).step_by(PIECE).flat_map(|from| {
             let mut piece = Vec::with_capacity(PIECE);
-            let directory = self.directory.read();
+            let directory = self.list_directory();
             let tag = |slot_index| Some((slot_index, *directory.get(slot_index)?));
             piece.extend((from..from + PIECE).filter_map(tag));
             piece
@@ -139,7 +167,7 @@ impl Segments {
     /// Resets the statistics of the tags for which `is_meant` returns true.
     pub fn reset_counts(&self, is_meant: impl Fn(&TagKey) -> bool) {
         for (slot_index, slot) in self.slots.iter().enumerate() {
-            let directory = self.directory.read();
+            let directory = self.list_directory();
             if directory.get(slot_index).is_some_and(&is_meant) {
                 slot.reset_counts(SystemClock.now());
             }
@@ -162,6 +190,7 @@ fn make(rest: &mut Rest) -> Option<Segments> {
         hand: AtomicUsize::new(0),
         misses: AtomicU64::new(0),
         evictions: AtomicU64::new(0),
+        changers: AtomicUsize::new(0),
         worker_slots: rest.array(server::max_workers(), WorkerSlot::default),
         directory: RwLock::from_raw(
             rest.lock(For::Directory),

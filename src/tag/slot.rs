@@ -59,7 +59,7 @@ pub fn look_up(
     };
     end_waits_with_session();
     segments.misses.fetch_add(1, Relaxed);
-    let mut directory = segments.directory.write();
+    let mut directory = segments.change_directory();
     if let Some(slot) = find(segments, &directory, &key) {
         return Ok(found(slot));
     }
@@ -180,7 +180,7 @@ fn end_wait() {
         }
     }
     {
-        let mut directory = segments.directory.write();
+        let mut directory = segments.change_directory();
         let is_left = slot.segment.slot_generation() == slot_generation && slot.wanted.load(Relaxed) == 0;
         if is_left && slot.unverified.load(Relaxed) {
             vacate(segments, &mut directory, segments.slot_of(slot));
@@ -200,7 +200,7 @@ fn make_room(segments: &Segments) {
     let begin = || Sweep::new(segments.slots.len());
     let mut sweep = begin();
     loop {
-        let mut directory = segments.directory.write();
+        let mut directory = segments.change_directory();
         if has_room(segments, &directory) {
             return;
         }
@@ -229,7 +229,7 @@ fn make_room(segments: &Segments) {
 /// Runs an action on a tag's slot, with the directory locked for writing; returns None if the tag has no slot.
 fn with_slot<T>(source: Source, tag: &Tag, action: impl FnOnce(&Slot) -> T) -> Option<T> {
     let segments = SEGMENTS.get()?;
-    let directory = segments.directory.write();
+    let directory = segments.change_directory();
     find(segments, &directory, &key(source, tag)).map(action)
 }
 
@@ -253,7 +253,7 @@ pub fn issued(source: Source, tag: &Tag, reserved: i64, tag_generation: i64) -> 
 /// Frees a tag's slot with all its contents, if `is_meant` returns true.
 pub fn leave_if(source: Source, tag: &Tag, is_meant: impl FnOnce(&Slot) -> bool) {
     let Some(segments) = SEGMENTS.get() else { return };
-    let mut directory = segments.directory.write();
+    let mut directory = segments.change_directory();
     if let Some(slot_index) = directory.find(&key(source, tag))
         && segments.slots.get(slot_index).is_some_and(is_meant)
     {
@@ -272,7 +272,7 @@ pub fn restore_high_water_marks(high_water_marks: impl Iterator<Item = (TagKey, 
 /// Frees all slots and high-water marks of a table of tags, or of a whole database.
 pub fn leave_all(database: u32, source: Option<u32>) {
     let Some(segments) = SEGMENTS.get() else { return };
-    let mut directory = segments.directory.write();
+    let mut directory = segments.change_directory();
     let is_theirs =
         |key: &TagKey| key.database == database && source.is_none_or(|source| key.source == source);
     directory.remove_all(is_theirs, |slot_index| set_free(segments, slot_index));

@@ -48,7 +48,7 @@ impl SharedMemory for RefillServer {
     }
 
     fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _directory = self.segments.directory.write();
+        let _directory = self.segments.change_directory();
         work()
     }
 

@@ -32,7 +32,7 @@ pub fn next(
     if let Some(taken) = next_at_once(name, key, role, |cached, number| (cached.clone(), number)) {
         return Ok(taken);
     }
-    if server::in_recovery() || !server::is_writable() {
+    if !server::is_writable() {
         server::refuse_unless_writable(command);
     }
     let cached = look_up(name)?;

@@ -54,11 +54,11 @@ unsafe extern "C-unwind" {
     fn IsInParallelMode() -> bool;
 }
 
-/// Returns whether a write is known to be allowed. If the result is false, the server's own checks decide.
+/// Returns whether a write is allowed: not in recovery, in a read-only transaction or in a parallel query.
 #[inline]
 pub fn is_writable() -> bool {
     // SAFETY: reads variables of this process.
-    out_of_recovery() && unsafe { !pg_sys::XactReadOnly && !IsInParallelMode() }
+    !in_recovery() && unsafe { !pg_sys::XactReadOnly && !IsInParallelMode() }
 }
 
 /// Returns the number of this process, from 0 to `max_processes() - 1`. Processes that run SQL have different numbers.

@@ -214,6 +214,10 @@ pub const CALLS: &[(&str, Call)] = &[
     ),
     ("snowflake_ids_internal.safe_id_holders()", Reads("snowflake_ids_internal.safe_id_holders()")),
     ("snowflake_ids_internal.segment_check_tag(text)", Reads("snowflake_ids_internal.segment_check_tag(t)")),
+    (
+        "snowflake_ids_internal.segment_promotions(bigint,integer)",
+        Reads("snowflake_ids_internal.segment_promotions(1, 1)"),
+    ),
     ("snowflake_ids_internal.segment_slots(boolean)", Reads("snowflake_ids_internal.segment_slots(false)")),
     ("snowflake_ids_internal.segment_totals()", Reads("snowflake_ids_internal.segment_totals()")),
     (

@@ -52,19 +52,10 @@ fn control_file<T>(read: impl FnOnce(&pg_sys::ControlFileData) -> T) -> Option<T
     intact.then_some(found)
 }
 
-/// Returns the commit time of the last transaction that was replayed since server start, or the time at which the primary
-/// sent its last message if this time is later. Both are by the clock of the primary. Prepared transactions that were
-/// replayed have no commit time, but were sent before the last message.
+/// Returns the commit time of the last transaction that was replayed since server start, by the clock of the primary.
 pub fn last_replayed() -> Option<UnixMicros> {
     // SAFETY: reads shared memory under the server's own lock.
-    let committed = unsafe { pg_sys::GetLatestXTime() };
-    // SAFETY: shared memory that exists while the server runs; null in a process without shared memory. The integer is
-    // aligned, so a read beside a write gets one of the two times.
-    let sent = unsafe {
-        let receiver = pg_sys::WalRcv;
-        if receiver.is_null() { 0 } else { (&raw const (*receiver).lastMsgSendTime).read_volatile() }
-    };
-    let last = committed.max(sent);
+    let last = unsafe { pg_sys::GetLatestXTime() };
     (last != 0).then(|| UnixMicros(last.saturating_add(POSTGRES_EPOCH)))
 }
 

@@ -264,29 +264,3 @@ fn segments_skip_as_many_ids_if_they_are_changed_first() -> Result<()> {
     }
     Ok(())
 }
-
-/// A prepared transaction has no commit time yet, but the standby knows when the primary sent it. The worker id was set by hand.
-#[test]
-fn ids_go_on_above_those_of_a_replayed_prepared_transaction() -> Result<()> {
-    let builder = Server::builder().false_clock().set("max_prepared_transactions", "2");
-    let primary = builder.set("snowflake_ids.clock_wait_timeout", "0").start()?;
-    let mut of_primary = primary.session()?;
-    of_primary.run("create table t (id bigint primary key default snowflake_nextval())")?;
-    let standby = primary.standby()?;
-    standby.catch_up(&primary)?;
-    primary.set_clock("+600")?;
-    of_primary.run("begin; insert into t select from generate_series(1, 2000); prepare transaction 'p'")?;
-    standby.catch_up(&primary)?;
-    drop((of_primary, primary));
-    standby.set_clock("+595")?;
-    standby.promote()?;
-    let mut client = standby.connect("postgres")?;
-    let first = next(&mut client);
-    client.run("commit prepared 'p'")?;
-    let newest: i64 = client.one("select max(id) from t")?;
-    if let Ok(first) = first {
-        ids::growing(&[newest, first])?;
-    }
-    standby.set_clock("+700")?;
-    ids::growing(&[newest, next(&mut client)?])
-}

@@ -107,7 +107,7 @@ impl State {
         self.succeed(here);
     }
 
-    /// Makes nodes begin above all ids that the previous primary issued before its last known time. Ids of a new
+    /// Makes nodes begin above all ids that the previous primary issued before the last replayed commit. Ids of a new
     /// worker id are unique without this step, which only keeps the ids in order. So the start of new worker ids is not
     /// raised if the clock is so far behind that no ids could be issued.
     fn succeed(&mut self, here: &Here) {

@@ -176,7 +176,7 @@ pub struct Here {
     pub identity: Identity,
     /// The reading of the clocks at the time of opening.
     pub clock: Reading,
-    /// The primary's time at the last commit or checkpoint that recovery replayed, or at its last message; None if unknown.
+    /// The time of the last commit or checkpoint that recovery replayed; None if unknown.
     pub replayed: Option<UnixMicros>,
     /// The largest allowed drift ahead of the clock.
     pub max_drift: Duration,

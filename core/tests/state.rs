@@ -122,6 +122,10 @@ fn worker_ids_of_one_server_come_from_one_registry() {
         (None, Some(1)),
         "it leases from there next"
     );
+    // The database that leased is gone.
+    assert!(!state.draw_from(3, Some("c")));
+    assert_eq!((state.held_for(2, "c"), state.held_for(2, "b")), (None, Some(3)));
+    state.lease_by(1, false);
     assert!(!state.draw_from(1, Some("a")));
     state.give_up();
     assert_eq!(state.held_for(2, "b"), Some(1), "whether or not it holds a lease at the moment");

@@ -21,7 +21,7 @@ use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire::{self, RequestBody};
 use snowflake_ids_core::server::issuer::IssuerError;
-use snowflake_ids_core::server::state::Identity;
+use snowflake_ids_core::server::state::{Identity, State};
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
@@ -65,15 +65,20 @@ pub fn leases_for(identity: &str) -> Result<Option<String>, IssuerError> {
     if let Some(leases) = LEASES.get() {
         watch_change(leases);
     }
+    let join = |state: &mut State| state.source.move_by(server::database(), Some(identity));
     let held = issuer::change(shared, |state, _| {
         let held = state.held_for(server::database(), identity);
         if held.is_none() {
-            state.source.move_by(server::database(), Some(identity));
+            join(state);
         }
         held
     })?;
-    // Returns None if that database was dropped meanwhile, because a dropped database needs no worker id.
-    Ok(held.and_then(database::name))
+    let held = held.map(database::name);
+    if held == Some(None) {
+        // That database was dropped meanwhile, and a dropped database needs no worker id.
+        issuer::change(shared, |state, _| join(state))?;
+    }
+    Ok(held.flatten())
 }
 
 /// Empties this database's buffers. Earlier reservations cannot fill the buffers again, because the caller's locks block

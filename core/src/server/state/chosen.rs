@@ -50,9 +50,9 @@ impl State {
             self.source.end_move();
         }
         let has_chosen = self.lease.as_ref().is_some_and(Lease::is_chosen) && holds(Guard::ChosenLeft);
-        // A server that leased through the database before leases from this registry next.
-        let Some(identity) = identity.filter(|_| has_chosen || self.source.database() == Some(database))
-        else {
+        // Another registry than before is left by this database, or was used by a database that is gone: see `held_for`.
+        let is_other = |identity: &&str| self.source.shared().is_some_and(|shared| shared != *identity);
+        let Some(identity) = identity.filter(|identity| has_chosen || is_other(identity)) else {
             return false;
         };
         self.source.settle(WorkerIdSource::Leased { database, shared: Some(identity.to_owned()) });

@@ -278,7 +278,8 @@ fn a_worker_id_is_released_while_there_are_readers() -> Result<()> {
         let safe: i64 = reader.one("select snowflake_safe_id()")?;
         reader.run(&format!("select snowflake_ids.worker_release(snowflake_worker_id({last}))"))?;
         let next = insert(&mut reader)?;
-        let is_other = format!("select snowflake_worker_id({next}) <> snowflake_worker_id({last})");
+        let pair = |id| format!("(snowflake_datacenter_id({id}), snowflake_worker_id({id}))");
+        let is_other = format!("select {} <> {}", pair(next), pair(last));
         assert!(reader.one::<bool>(&is_other)?, "the worker id stayed");
         assert!(next > last && next >= safe, "{next} after {last}, {safe}");
         last = next;

@@ -1,7 +1,7 @@
 //! ALTER TABLE on columns that take ids: the limit of a tag follows the column's type, and a type that cannot hold the ids is
 //! refused.
 
-use super::facts;
+use super::facts::{self, own_functions};
 use crate::bound::cache;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::statement::Statement;
@@ -17,12 +17,12 @@ use std::ffi::c_int;
 
 /// The name of a column with a default or an identity, whether the default calls a function of this extension, and a sequence
 /// of the column; a row for each sequence. Reads no table of this extension, which somebody may have locked.
-static COLUMN: Statement = Statement::new(
+static COLUMN: Statement = Statement::new(concat!(
     "SELECT a.attname::text, EXISTS (
-                SELECT FROM pg_depend AS f JOIN pg_depend AS e ON e.classid = 'pg_proc'::regclass AND e.objid = f.refobjid
-                    AND e.deptype = 'e' AND e.refclassid = 'pg_extension'::regclass
-                JOIN pg_extension AS x ON x.oid = e.refobjid AND x.extname = 'snowflake_ids'
-                WHERE f.classid = 'pg_attrdef'::regclass AND f.objid = d.oid AND f.refclassid = 'pg_proc'::regclass),
+                SELECT FROM pg_depend AS f WHERE f.classid = 'pg_attrdef'::regclass AND f.objid = d.oid
+                    AND f.refclassid = 'pg_proc'::regclass AND f.refobjid IN (",
+    own_functions!(),
+    ")),
             s.sequence
      FROM pg_attribute AS a LEFT JOIN pg_attrdef AS d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
          LEFT JOIN LATERAL (
@@ -31,7 +31,7 @@ static COLUMN: Statement = Statement::new(
              WHERE refclassid = 'pg_class'::regclass AND refobjid = a.attrelid AND refobjsubid = a.attnum
                  AND classid = 'pg_class'::regclass AND deptype IN ('a', 'i')) AS s (sequence) ON true
      WHERE a.attrelid = $1 AND a.attnum = $2 AND (a.atthasdef OR a.attidentity <> '') AND a.attgenerated = ''",
-);
+));
 
 static LIMIT: Statement = Statement::new(
     "SELECT snowflake_ids_internal.segment_alter($1, NULL, NULL, NULL, NULL, NULL, $2, NULL, NULL, NULL)",

@@ -17,6 +17,15 @@ use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::error::MAX_TEXT_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The functions of this extension that are column defaults.
+macro_rules! own_functions {
+    () => {
+        "SELECT to_regprocedure(own) FROM unnest(ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
+            'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']) AS own"
+    };
+}
+pub(super) use own_functions;
+
 /// The base type `b.base`, in the words of the core.
 macro_rules! base {
     () => {
@@ -57,19 +66,17 @@ macro_rules! table {
 /// a default would fail.
 macro_rules! of_default {
     () => {
-        "(SELECT max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence, bool_and((s.relkind = 'S') IS TRUE OR d.refobjid = f.adrelid
-                OR d.refclassid = 'pg_type'::regclass OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (
-                    SELECT to_regprocedure(own) FROM unnest(ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
-                        'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']) AS own)) AS is_printable
+        concat!("(SELECT max(d.refobjid) FILTER (WHERE s.relkind = 'S') AS sequence, bool_and((s.relkind = 'S') IS TRUE OR d.refobjid = f.adrelid
+                OR d.refclassid = 'pg_type'::regclass OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (", own_functions!(), ")) AS is_printable
             FROM pg_depend AS d LEFT JOIN pg_class AS s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid
-            WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid)"
+            WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid)")
     };
 }
 
 /// The columns of the rows `wanted`. The arguments tell whether a table is planned, whether its tag is asked for, and whether
 /// the tables are locked, so that each default can be printed.
 macro_rules! columns {
-    ($wanted:literal, $is_planned:literal, $with_tag:literal, $is_locked:literal) => {
+    ($wanted:expr, $is_planned:literal, $with_tag:literal, $is_locked:literal) => {
         concat!(
             $wanted,
             "SELECT row_to_json(r)::text FROM (
@@ -103,7 +110,7 @@ macro_rules! columns {
 /// The columns of a schema's tables, and of the tables above and below them, that have a default of this extension or a
 /// sequence, or are the only column of a primary key; also the columns of the same names in all these tables.
 static OF_SCHEMA: Statement = Statement::of_many(columns!(
-    "WITH RECURSIVE schemas (oid) AS MATERIALIZED (
+    concat!("WITH RECURSIVE schemas (oid) AS MATERIALIZED (
         SELECT n.oid FROM pg_namespace AS n WHERE snowflake_ids_internal.is_adopted_schema(n.oid, $1)
     ), tables (oid) AS (
         SELECT c.oid FROM pg_class AS c WHERE c.relkind IN ('r', 'p', 'f') AND c.relnamespace IN (SELECT n.oid FROM schemas AS n)
@@ -114,9 +121,7 @@ static OF_SCHEMA: Statement = Statement::of_many(columns!(
         SELECT f.adrelid, f.adnum, true FROM pg_attrdef AS f
             JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
             LEFT JOIN pg_class AS s ON d.refclassid = 'pg_class'::regclass AND s.oid = d.refobjid AND s.relkind = 'S'
-        WHERE s.oid IS NOT NULL OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (
-            SELECT to_regprocedure(own) FROM unnest(ARRAY['snowflake_nextval()', 'snowflake_nextval(text)', 'snowflake_id()',
-                'snowflake_id(text)', 'snowflake_id(unknown)', 'segment_nextval(text)', 'segment_id(text)']) AS own)
+        WHERE s.oid IS NOT NULL OR d.refclassid = 'pg_proc'::regclass AND d.refobjid IN (", own_functions!(), ")
         UNION SELECT d.refobjid, d.refobjsubid::smallint, true FROM pg_depend AS d
             JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
         WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
@@ -132,7 +137,7 @@ static OF_SCHEMA: Statement = Statement::of_many(columns!(
         FROM tables AS t JOIN pg_attribute AS a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped
             LEFT JOIN known AS k ON k.relation = a.attrelid AND k.number = a.attnum
         WHERE a.attname IN (SELECT n.attribute FROM known AS n)
-    )",
+    )"),
     "c.relnamespace IN (SELECT n.oid FROM schemas AS n)",
     "$2",
     "false"

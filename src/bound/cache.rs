@@ -128,10 +128,16 @@ pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
     // The list keeps visited columns, because several inheritance paths may lead to the same parent table.
     let mut columns = vec![(table, column)];
     let (mut next, mut found) = (0, None);
-    while let Some(&(table, column)) = columns.get(next).filter(|_| found.is_none()) {
+    while let Some(&(table, column)) = columns.get(next) {
         found = owned_by(table, column);
-        let above = relation::columns_above(table, column).into_iter();
-        columns.extend(above.filter(|above| !columns.contains(above)).collect::<Vec<_>>());
+        if found.is_some() {
+            break;
+        }
+        for above in relation::columns_above(table, column) {
+            if !columns.contains(&above) {
+                columns.push(above);
+            }
+        }
         next += 1;
     }
     keep(forgotten, key, (changes, found), |known| &mut known.columns);

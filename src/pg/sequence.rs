@@ -57,8 +57,7 @@ pub fn lock(sequence: pg_sys::Oid) {
     }
 }
 
-/// Returns whether this transaction has given the sequence a new file, as TRUNCATE ... RESTART IDENTITY does. The caller
-/// holds a lock on the sequence.
+/// Returns whether this transaction has given the sequence a new file, as TRUNCATE ... RESTART IDENTITY does.
 pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     let since = |relation: &pg_sys::RelationData| {
         #[cfg(any(feature = "pg14", feature = "pg15"))]
@@ -70,23 +69,23 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, since) != 0
 }
 
-/// Returns whether this transaction has created the sequence or another relation. The caller holds a lock on a sequence.
+/// Returns whether this transaction has created the sequence or another relation.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
     since_when(sequence, |relation| relation.rd_createSubid) != 0
 }
 
 /// Returns a subtransaction id from the relcache entry of a sequence; 0 if the entry has no such id, or the sequence is gone.
+/// Needs no lock: a transaction holds an exclusive lock on what it has created or rewritten, and only that has an id.
 fn since_when(
     sequence: pg_sys::Oid,
     read: impl FnOnce(&pg_sys::RelationData) -> pg_sys::SubTransactionId,
 ) -> pg_sys::SubTransactionId {
-    let lock = pg_sys::NoLock.cast_signed();
-    // SAFETY: the caller is within a transaction, with a lock. A null result means that the relation is gone.
+    // SAFETY: the caller is within a transaction. A null result means that the relation is gone.
     unsafe {
-        let relation = pg_sys::try_relation_open(sequence, lock);
+        let relation = pg_sys::RelationIdGetRelation(sequence);
         let Some(open) = relation.as_ref() else { return 0 };
         let since = read(open);
-        pg_sys::relation_close(relation, lock);
+        pg_sys::RelationClose(relation);
         since
     }
 }

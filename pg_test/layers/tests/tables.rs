@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Beginnings of the names of functions that find a relation by name, open a relation, or read a row without checking its types.
-const BY_HAND: [&str; 19] = [
+const BY_HAND: [&str; 20] = [
     "get_namespace_oid",
     "get_relname_relid",
     "RangeVarGetRelid",
@@ -21,6 +21,7 @@ const BY_HAND: [&str; 19] = [
     "try_table_open",
     "relation_open",
     "try_relation_open",
+    "RelationIdGetRelation",
     "index_open",
     "table_beginscan",
     "heap_beginscan",
@@ -52,7 +53,7 @@ const MAY: [(&str, &[&str], &str); 7] = [
         "sequences of users, by their oids; one that was made in the same call; the key table of a distributed series, by its owner; \
          pg_inherits, by its fixed oid",
     ),
-    ("pg/sequence.rs", &["try_relation_open"], "sequences of users, by their oids"),
+    ("pg/sequence.rs", &["RelationIdGetRelation"], "sequences of users, by their oids"),
     (
         "entry/series.rs",
         &["heap_getattr"],

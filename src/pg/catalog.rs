@@ -9,9 +9,12 @@ use super::relcache;
 use super::report::raise;
 use super::role::{self, RoleSettings};
 use super::sequence;
-use pgrx::{check_for_interrupts, pg_sys};
+use super::tuple::{cache_id, cached};
+use pgrx::pg_sys::SysCacheIdentifier::TYPEOID;
+use pgrx::{check_for_interrupts, pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, CString};
+use std::ptr::null_mut;
 use std::sync::Once;
 
 /// The OID of one of the extension's tables. A table gets another OID if the extension is dropped and created again.
@@ -57,12 +60,21 @@ impl Type {
 pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
-    /// The OIDs of the table and of the extension. Cleared when the relcache entry of the table changes.
-    found: PerProcess<Cell<Option<(Source, pg_sys::Oid)>>>,
+    /// The found table. Cleared when the relcache entry of the table changes.
+    found: PerProcess<Cell<Option<Found>>>,
     /// The attribute numbers of the columns, after their types were checked.
     numbers: PerProcess<Cell<Option<[i16; MOST_COLUMNS]>>>,
     on_change: PerProcess<Cell<Option<OnChange>>>,
     watched: Once,
+}
+
+/// A table that was looked up.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    table: Source,
+    extension: pg_sys::Oid,
+    /// The hash by which the syscache names the table's row type in messages.
+    announcement: u32,
 }
 
 /// The reason why a table of the extension cannot be opened.
@@ -101,16 +113,19 @@ impl Table {
     pub fn find(&'static self) -> Option<Source> {
         self.watched.call_once(|| self.watch());
         if self.found.get().is_none() {
-            let extension = |table: &Source| extension::of_member(pg_sys::RelationRelationId, table.0);
-            self.found.set(self.look_up().and_then(|table| Some((table, extension(&table)?))));
+            self.found.set(self.look_up());
         }
-        self.found.get().map(|(table, _)| table)
+        self.found.get().map(|found| found.table)
     }
 
     fn watch(&'static self) {
         static ONCE: Once = Once::new();
         TABLES.borrow_mut().push(self);
-        ONCE.call_once(|| relcache::listen(changed));
+        ONCE.call_once(|| {
+            relcache::listen(changed);
+            // SAFETY: the callback is registered once in the life of the process.
+            unsafe { pg_sys::CacheRegisterSyscacheCallback(cache_id(TYPEOID), Some(announced), 0.into()) };
+        });
     }
 
     /// Opens the table and locks it for reading. The lock keeps other sessions from dropping the extension. This session
@@ -121,7 +136,7 @@ impl Table {
             let table = self.find().ok_or(Unseen::NoTable)?;
             let lock = Lock::take(table.0, wait).ok_or(Unseen::Locked)?;
             // The server processed invalidation messages when it granted the lock. After a drop, these messages clear `found`.
-            if self.found.get().is_some_and(|(found, _)| found == table) {
+            if self.found.get().is_some_and(|found| found.table == table) {
                 // SAFETY: the lock is held; the function returns null if the table is gone.
                 let relation = unsafe { pg_sys::try_relation_open(table.0, pg_sys::NoLock.cast_signed()) };
                 if !relation.is_null() {
@@ -141,20 +156,26 @@ impl Table {
         self.on_change.set(Some(action));
     }
 
-    fn look_up(&self) -> Option<Source> {
+    fn look_up(&self) -> Option<Found> {
         // SAFETY: the callers are within a transaction; the names are constants.
-        let table = unsafe {
+        let (table, announcement) = unsafe {
             let schema = pg_sys::get_namespace_oid(c"snowflake_ids".as_ptr(), true);
             if schema == pg_sys::InvalidOid {
                 return None;
             }
-            pg_sys::get_relname_relid(self.name.as_ptr(), schema)
+            let table = pg_sys::get_relname_relid(self.name.as_ptr(), schema);
+            if table == pg_sys::InvalidOid {
+                return None;
+            }
+            let (row_type, unused) = (pg_sys::get_rel_type_id(table), pg_sys::Datum::from(0));
+            (table, pg_sys::GetSysCacheHashValue(cache_id(TYPEOID), row_type.into(), unused, unused, unused))
         };
-        (table != pg_sys::InvalidOid).then_some(Source(table))
+        let extension = extension::of_member(pg_sys::RelationRelationId, table)?;
+        Some(Found { table: Source(table), extension, announcement })
     }
 
     fn changed(&self, relation: pg_sys::Oid) {
-        let is_it = |(table, _): (Source, pg_sys::Oid)| table.0 == relation;
+        let is_it = |found: Found| found.table.0 == relation;
         if relation == pg_sys::InvalidOid || self.found.get().is_some_and(is_it) {
             self.found.set(None);
             self.numbers.set(None);
@@ -244,10 +265,18 @@ impl Source {
         self.0
     }
 
-    /// Makes all sessions discard their cached data about the table when the transaction commits.
+    /// Makes all sessions discard their cached data about the table when the transaction commits. The message names the row
+    /// type of the table. A session that has the table open rebuilds its relcache entry for each message about the table
+    /// itself. While it rebuilds, it receives the next message, and so on until its stack ends.
     pub fn announce(self) {
-        // SAFETY: the caller is within a transaction.
-        unsafe { pg_sys::CacheInvalidateRelcacheByRelid(self.0) };
+        // SAFETY: the caller is within a transaction. The row belongs to the opened catalog.
+        unsafe {
+            let catalog = pg_sys::table_open(pg_sys::TypeRelationId, pg_sys::AccessShareLock.cast_signed());
+            cached(TYPEOID, pg_sys::get_rel_type_id(self.0), |row| {
+                pg_sys::CacheInvalidateHeapTuple(catalog, row, null_mut());
+            });
+            pg_sys::table_close(catalog, pg_sys::AccessShareLock.cast_signed());
+        }
     }
 
     /// Returns the OID as a `u32`.
@@ -302,10 +331,10 @@ impl Source {
 
     /// Returns the extension if the table belongs to it.
     fn extension(self) -> Option<pg_sys::Oid> {
-        let is_it = |found: &(Self, pg_sys::Oid)| found.0 == self;
-        let known = TABLES.borrow().iter().filter_map(|table| table.found.get()).find(is_it);
+        let known =
+            TABLES.borrow().iter().filter_map(|table| table.found.get()).find(|found| found.table == self);
         known
-            .map(|(_, extension)| extension)
+            .map(|found| found.extension)
             .or_else(|| extension::of_member(pg_sys::RelationRelationId, self.0))
     }
 }
@@ -315,6 +344,14 @@ fn changed(relation: pg_sys::Oid) {
     for table in TABLES.borrow().iter() {
         table.changed(relation);
     }
+}
+
+/// Passes on the message of [`Source::announce`]. A zero hash stands for all tables.
+#[pg_guard]
+unsafe extern "C-unwind" fn announced(_argument: pg_sys::Datum, _cache: i32, hash: u32) {
+    let is_it = |found: &Found| hash == 0 || found.announcement == hash;
+    let tables: Vec<_> = TABLES.borrow().iter().filter_map(|table| table.found.get()).filter(is_it).collect();
+    tables.into_iter().for_each(|found| relcache::tell(found.table.0));
 }
 
 /// Returns whether `pg_catalog` has a table of this name. Call only within a transaction.

@@ -31,6 +31,11 @@ pub fn changes() -> u64 {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+    tell(relation);
+}
+
+/// Tells all listeners that a relation has changed.
+pub fn tell(relation: pg_sys::Oid) {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     for listener in LISTENERS.borrow().iter() {
         listener(relation);

@@ -35,8 +35,9 @@ const BY_HAND: [&str; 20] = [
 const MAY: [(&str, &[&str], &str); 7] = [
     (
         "pg/catalog.rs",
-        &["get_namespace_oid", "get_relname_relid", "try_relation_open"],
-        "Table::find and Table::open, which check that a table is the extension's, and Citus's catalogs in pg_catalog",
+        &["get_namespace_oid", "get_relname_relid", "try_relation_open", "table_open"],
+        "Table::find and Table::open, which check that a table is the extension's, Citus's catalogs in pg_catalog, and pg_type, \
+         by its fixed oid",
     ),
     ("pg/rows.rs", &["heap_getattr"], "rows of what Table::open has opened, by the types that it compared"),
     ("pg/database.rs", &["table_open"], "pg_database, by its fixed oid"),

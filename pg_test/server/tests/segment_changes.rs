@@ -4,8 +4,10 @@
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
+use snowflake_ids_server_tests::owner::Owner;
 use snowflake_ids_server_tests::segments::{create, next, status, take};
-use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
+use snowflake_ids_server_tests::{Server, cases, ids, programs, sql::Session};
+use std::process::Command;
 
 /// Opens a session that changes tags, and two that use them.
 fn sessions(server: &Server) -> Result<(Client, [Client; 2])> {
@@ -129,6 +131,25 @@ fn an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on(server: &
     ids::growing(&taken)
 }
 
+/// Each message that a rebuild of an open relcache entry receives would cause another rebuild below it on the stack. The stack
+/// is made as small as messages of a second make it.
+fn a_session_that_has_the_tags_open_receives_any_number_of_changes(server: &mut Server) -> Result<()> {
+    let (mut changing, [mut reading, _]) = sessions(server)?;
+    create(&mut changing, "t", "")?;
+    reading.run("begin; declare tags cursor for select tag from snowflake_ids.segment; fetch tags")?;
+    let process = reading.process()?.to_string();
+    let mut limit = Command::new("prlimit");
+    Owner::of_servers()?.run(limit.args(["--pid", &process, "--stack=524288:"]));
+    programs::output(&mut limit)?;
+    changing.run(
+        "do $$ begin for k in 1..1000 loop
+             perform snowflake_ids.segment_grant('t', 'public', 'USAGE'); commit;
+         end loop; end $$",
+    )?;
+    assert_eq!(reading.one::<String>("select tag from snowflake_ids.segment")?, "t");
+    Ok(())
+}
+
 #[test]
 fn tags_change_at_the_commit() -> Result<()> {
     Server::builder().cases(cases![
@@ -137,6 +158,7 @@ fn tags_change_at_the_commit() -> Result<()> {
         drop_and_create_in_one_transaction_swap_the_tag_at_its_commit,
         a_set_value_counts_from_the_commit_on,
         altered_terms_count_from_the_commit_on,
-        an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on
+        an_operator_s_own_update_of_the_step_counts_from_the_next_refill_on,
+        a_session_that_has_the_tags_open_receives_any_number_of_changes
     ])
 }

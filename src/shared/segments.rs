@@ -107,13 +107,13 @@ impl Segments {
         self.slot_generations.fetch_add(1, Relaxed) + 1
     }
 
-    /// Gives a slot to another tag, or frees the slot. Call only with the directory locked for writing.
-    pub fn hand_over(&self, slot: &Slot) {
+    /// Gives a slot to a tag of a database, or frees the slot. Call only with the directory locked for writing.
+    pub fn hand_over(&self, slot: &Slot, database: Option<u32>) {
         if slot.wanted.swap(0, Relaxed) > 0 {
             self.awaited.fetch_sub(1, Relaxed);
         }
         self.hand_overs.fetch_add(1, AcqRel);
-        self.former.add(slot.hand_over(self.new_slot_generation()));
+        self.former.add(slot.hand_over(database, self.new_slot_generation()));
         self.hand_overs.fetch_add(1, AcqRel);
     }
 
@@ -137,15 +137,32 @@ impl Segments {
         self.directory.read()
     }
 
-    /// Returns all tags that have a slot, with the indexes of their slots. Copies the tags in pieces, so tags that get or lose
-    /// their slots meanwhile may be missing.
-    pub fn tags(&self) -> impl Iterator<Item = (usize, TagKey)> {
-        (0..self.slots.len()).step_by(PIECE).flat_map(|from| {
-            let mut piece = Vec::with_capacity(PIECE);
-            let directory = self.list_directory();
-            let tag = |slot_index| Some((slot_index, *directory.get(slot_index)?));
-            piece.extend((from..from + PIECE).filter_map(tag));
-            piece
+    /// Returns the tags that have a slot for which `wanted` returns a value, with their slots: those of a database, or all. Looks
+    /// without the lock, and copies the found names in pieces, so tags that get or lose their slots meanwhile may be missing.
+    pub fn tags<T>(
+        &'static self,
+        database: Option<u32>,
+        wanted: impl Fn(&Slot) -> Option<T>,
+    ) -> impl Iterator<Item = (TagKey, &'static Slot, T)> {
+        let is_meant = move |of: u32| database.is_none_or(|database| database == of);
+        (0..self.slots.len()).step_by(PIECE).flat_map(move |from| {
+            let piece = self.slots.iter().enumerate().skip(from).take(PIECE);
+            let found: Vec<_> = piece
+                .filter(|(_, slot)| slot.database().is_some_and(is_meant))
+                .map(|(slot_index, slot)| (slot_index, slot, slot.segment.slot_generation()))
+                .filter_map(|(slot_index, slot, generation)| {
+                    Some((slot_index, slot, generation, wanted(slot)?))
+                })
+                .collect();
+            let mut tags = Vec::with_capacity(found.len());
+            if !found.is_empty() {
+                let directory = self.list_directory();
+                tags.extend(found.into_iter().filter_map(|(slot_index, slot, generation, value)| {
+                    let key = directory.get(slot_index).filter(|key| is_meant(key.database))?;
+                    (slot.segment.slot_generation() == generation).then_some((*key, slot, value))
+                }));
+            }
+            tags
         })
     }
 

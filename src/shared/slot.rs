@@ -12,12 +12,17 @@ use snowflake_ids_core::tag::counts::TagCounts;
 use snowflake_ids_core::tag::segment::BufferStates;
 use snowflake_ids_core::tag::slot::{SlotState, TagSlot};
 use std::ops::Deref;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 #[repr(C)]
 #[derive(Default)]
 pub struct Slot {
     state: SlotState,
+    /// The database of the slot's tag; 0 for a free slot. Changed with the directory locked for writing. Who reads it without the
+    /// lock may see that of another tag.
+    database: AtomicU32,
     /// The condition variable that is signalled when a request was answered.
     pub answered: Condition,
     /// The format of the tag's numbers. Changed with the directory locked for writing.
@@ -38,8 +43,14 @@ impl Deref for Slot {
 }
 
 impl Slot {
-    /// Gives the slot to another tag, or frees the slot: see [`SlotState::hand_over`].
-    pub fn hand_over(&self, slot_generation: u64) -> TagCounts {
+    /// Returns the database of the slot's tag; None for a free slot.
+    pub fn database(&self) -> Option<u32> {
+        Some(self.database.load(Relaxed)).filter(|database| *database != 0)
+    }
+
+    /// Gives the slot to a tag of a database, or frees the slot: see [`SlotState::hand_over`].
+    pub fn hand_over(&self, database: Option<u32>, slot_generation: u64) -> TagCounts {
+        self.database.store(database.unwrap_or(0), Relaxed);
         self.section.shut();
         self.state.hand_over(slot_generation, SystemClock.now())
     }

@@ -70,13 +70,10 @@ pub fn visible<T>(
     segments: &'static Segments,
     wanted: impl Fn(&Slot) -> Option<T>,
 ) -> impl Iterator<Item = (TagKey, &'static Slot, T)> {
-    let (here, all) = (server::database(), server::may_see_all_activity());
-    segments.tags().filter_map(move |(slot_index, key)| {
-        let slot = segments.slots.get(slot_index)?;
-        let value = wanted(slot)?;
-        let is_seen = || key.database == here && matches!(allows(&key.tag, Action::Look), Ok(true));
-        (all || is_seen()).then_some((key, slot, value))
-    })
+    let all = server::may_see_all_activity();
+    let database = (!all).then(server::database);
+    let is_seen = |key: &TagKey| matches!(allows(&key.tag, Action::Look), Ok(true));
+    segments.tags(database, wanted).filter(move |(key, ..)| all || is_seen(key))
 }
 
 /// Returns whether a role manages all tags of this database. Superusers and roles that may write to the table of tags manage

@@ -68,7 +68,7 @@ pub fn look_up(
     let Some(slot) = slot_index.and_then(|slot_index| segments.slots.get(slot_index)) else {
         return Ok(None);
     };
-    segments.hand_over(slot);
+    segments.hand_over(slot, Some(key.database));
     slot.unverified.store(unverified, Relaxed);
     slot.set_slow_start(is_full.then(SlowStart::default));
     want_more(segments, slot, want);
@@ -97,7 +97,7 @@ fn is_known(tag: &Tag) -> Result<Option<bool>, Unseen> {
 
 /// Frees the slots and high-water marks of dropped databases, even if they were used recently.
 pub fn forget_dropped_databases(segments: &Segments, exists: fn(u32) -> bool) {
-    let mut known: BTreeSet<u32> = segments.tags().map(|(_, key)| key.database).collect();
+    let mut known: BTreeSet<u32> = segments.slots.iter().filter_map(Slot::database).collect();
     known.extend(segments.high_water_marks.read().iter().map(|(key, _)| key.database));
     for database in known.into_iter().filter(|database| !exists(*database)) {
         leave_all(database, None);
@@ -287,7 +287,7 @@ fn vacate(segments: &Segments, directory: &mut Directory<'_>, slot_index: usize)
 fn set_free(segments: &Segments, slot_index: usize) {
     if let Some(slot) = segments.slots.get(slot_index) {
         // A session that waits at this slot notices that the slot's generation has changed, and looks the tag up again.
-        segments.hand_over(slot);
+        segments.hand_over(slot, None);
         slot.answered.broadcast();
     }
 }

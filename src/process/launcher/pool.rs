@@ -84,10 +84,7 @@ impl Pool {
     /// requests, the status views would keep showing errors after their cause is gone. Skips tags whose refill could not
     /// begin, because the server would log each attempt.
     pub fn retry(&mut self) {
-        let tag_slots = self
-            .segments
-            .tags()
-            .filter_map(|(slot_index, key)| Some((key.database, self.segments.slots.get(slot_index)?)));
+        let tag_slots = self.segments.slots.iter().filter_map(|slot| Some((slot.database()?, slot)));
         let has_begun = |trouble| !matches!(trouble, Trouble::OutOfReach(_) | Trouble::NoWorker);
         let in_trouble: Vec<_> =
             tag_slots.filter(|(_, tag_slot)| tag_slot.trouble().is_some_and(has_begun)).collect();
@@ -138,9 +135,9 @@ impl Pool {
     }
 
     fn asked(&self) -> Vec<(u32, &'static Slot)> {
-        let one = |slot_index| {
-            let database = self.segments.directory.read().get(slot_index)?.database;
-            Some((database, self.segments.slots.get(slot_index)?))
+        let one = |slot_index: usize| {
+            let tag_slot = self.segments.slots.get(slot_index)?;
+            Some((tag_slot.database()?, tag_slot))
         };
         self.segments.pending().into_iter().filter_map(one).collect()
     }

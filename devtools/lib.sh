@@ -1,4 +1,4 @@
-# Functions that the scripts in this folder share. `make` calls the scripts from the top of the checkout, with PG_CONFIG, TARGET and
+# Functions that the scripts share. `make` calls the scripts from the top of the checkout, with PG_CONFIG, TARGET and
 # PATH set.
 # shellcheck shell=bash
 
@@ -21,11 +21,11 @@ pg() { "$PG_CONFIG" "--$1"; }
 
 is_root() { [[ $EUID -eq 0 ]]; }
 
-# Prints the path of the system's own sudo, never that of the stand-in beside this file.
+# Prints the path of the system's own sudo, never that of the stand-in in bin.
 real_sudo() {
   local path
   while IFS= read -r path; do
-    [[ $path -ef $here/sudo ]] || { printf '%s\n' "$path" && return; }
+    [[ $path -ef $here/bin/sudo ]] || { printf '%s\n' "$path" && return; }
   done < <(type -ap sudo)
   return 1
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# inside.sh MAJOR OLDER SQL: devtools/test-packages.sh runs this script in the fresh root. /packages/files is what the host of a
+# inside.sh MAJOR OLDER SQL: devtools/test/packages.sh runs this script in the fresh root. /packages/files is what the host of a
 # release serves: repositories, and an archive. The apt repository also has an older package of version OLDER, whose extension has
 # the version SQL. /packages/later has the same files, and the next revision of the packages. README's first example is in /packages.
 set -euo pipefail

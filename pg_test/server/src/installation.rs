@@ -74,7 +74,7 @@ impl Installation {
             Version::Present => Path::new(""),
             Version::Packaged(folder) => folder,
         };
-        let mut install = Command::new(checkout().join("devtools/install.sh"));
+        let mut install = Command::new(checkout().join("devtools/build/install.sh"));
         install.arg(package).env("DESTDIR", self.root.path()).env("PG_CONFIG", &self.pg_config);
         programs::output(install.env("TARGET", self.root.path())).map(drop)
     }

@@ -11,6 +11,7 @@ trap report EXIT
 
 for step in "$@"; do
   started=$SECONDS result=ok
+  printf '\n== %s\n' "$step"
   "${MAKE:-make}" --no-print-directory "$step" || result=FAILED
   summary+=("$(printf '%6d  %-22s %s' $((SECONDS - started)) "$step" "$result")")
   [[ $result == ok ]] || exit 1

@@ -4,6 +4,7 @@
 pub mod bound;
 pub mod citus;
 pub mod durable;
+pub mod fork;
 pub mod generator;
 pub mod registry;
 pub mod series;

@@ -171,6 +171,10 @@ pub enum Guard {
     SkipAhead,
     /// A promoted server skips such ids once for each promotion since it last wrote the row.
     SkipEach,
+    /// A registry skips such ids also for each promotion that a node saw and the registry's history lacks.
+    ForkCounts,
+    /// A node does not return to a registry's server from which the node went to another promoted server.
+    ForkLeft,
     /// A promoted server skips such ids before it changes the properties by which they are counted.
     SkipFirst,
     /// A registry does not recreate a missing tag if ids of the tag were received from it.

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`wire`] | requests and responses |
 //! | [`accept`] | checks of requests and responses, and the decision to serve a request |
+//! | [`forks`] | the promotions that a registry knows |
 //! | [`worker_ids`] | answers of a registry to requests for worker ids |
 //! | [`tags`] | answers of a registry to requests for ids of tags |
 //! | [`link`] | the registries in use, and their status |
@@ -24,6 +25,7 @@ pub mod citus;
 pub mod client;
 pub mod error;
 pub mod failover;
+pub mod forks;
 pub mod handover;
 pub mod hosts;
 pub mod lease;

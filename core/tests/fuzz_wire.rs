@@ -99,7 +99,7 @@ fn lease(demand: &LeaseRequest) {
         policy: *policy,
         own: [demand.token, Some(entry.token)],
         except: &demand.except,
-        preferred: Preferred::shared(1, *capacity, 0),
+        preferred: Preferred::shared(None, *capacity, 0),
         capacity: *capacity,
         now: NOW,
         former_leases: None,

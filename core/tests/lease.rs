@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::registry::forks::{Fork, Forks};
 use snowflake_ids_core::registry::lease::{
     Choice, LeaseRow, Policy, Preferred, RENEWAL_PAUSE, Search, Skew, check_clock, until_renewal,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const CAPACITY: u32 = 12;
@@ -213,38 +215,42 @@ fn a_clock_may_differ_up_to_the_limit() {
 }
 
 /// The worker id at which the search in a shared registry begins, for a random number.
-fn shared(timeline: u32, capacity: u32, random: u32) -> u32 {
-    let preferred = Preferred::shared(timeline, capacity, random);
+fn shared(fork: Option<i64>, capacity: u32, random: u32) -> u32 {
+    let preferred = Preferred::shared(fork, capacity, random);
     assert!(!preferred.only, "others may be had when these are taken");
     preferred.worker_id
 }
 
 #[test]
-fn a_shared_registry_begins_anywhere_in_the_eighth_of_its_timeline() {
-    let begins = |timeline, random: [u32; 3]| random.map(|random| shared(timeline, 1_024, random));
-    assert_eq!(begins(1, [0, 1, 127]), [0, 1, 127]);
-    assert_eq!(begins(2, [0, 1, u32::MAX]), [128, 129, 255]);
-    assert_eq!([8, 9, 0].map(|timeline| shared(timeline, 1_024, 0)), [896, 0, 0], "there is no timeline 0");
-    assert_eq!([shared(1, 31, 30), shared(2, 31, 31)], [30, 0], "too few to begin apart");
-    assert_eq!([shared(1, 0, 5), shared(5, 1, 5)], [0, 0]);
+fn a_shared_registry_begins_anywhere_in_the_eighth_of_its_fork() {
+    let begins = |fork, random: [u32; 3]| random.map(|random| shared(fork, 1_024, random));
+    assert_eq!(begins(None, [0, 1, 127]), [0, 1, 127]);
+    assert_eq!(begins(Some(17), [0, 1, u32::MAX]), [128, 129, 255]);
+    assert_eq!([7, 8, -1].map(|fork| shared(Some(fork), 1_024, 0)), [896, 0, 896]);
+    assert_eq!([shared(None, 31, 30), shared(Some(1), 31, 31)], [30, 0], "too few to begin apart");
+    assert_eq!([shared(None, 0, 5), shared(Some(5), 1, 5)], [0, 0]);
 }
 
-/// After a promotion, new servers get worker ids from the next eighth of the worker ids, because the standby may have missed the
+/// After a promotion, new servers get worker ids from another eighth of the worker ids, because the standby may have missed the
 /// former primary's last leases.
 #[test]
-fn after_a_promotion_one_of_the_next_eighth_is_leased() {
-    let choose = |timeline, rows: &[LeaseRow]| {
-        let preferred = Preferred::shared(timeline, 1_024, 127);
+fn after_a_promotion_one_of_another_eighth_is_leased() {
+    let choose = |fork, rows: &[LeaseRow]| {
+        let preferred = Preferred::shared(fork, 1_024, 127);
         let (own, capacity) = ([None; 2], 1_024);
         Search { policy: Policy::Reuse, own, except: &[], preferred, capacity, now: NOW, former_leases: None }
             .choose(rows)
     };
     let held =
         |worker_id| LeaseRow { worker_id, token: Some(1), expiry: UnixMicros(90), leased: UnixMicros(0) };
-    assert_eq!(choose(1, &[held(127)]), Some(Choice::New { worker_id: 0 }), "around within the eighth");
-    assert_eq!(choose(2, &[held(0), held(255)]), Some(Choice::New { worker_id: 128 }));
+    assert_eq!(choose(None, &[held(127)]), Some(Choice::New { worker_id: 0 }), "around within the eighth");
+    assert_eq!(choose(Some(1), &[held(0), held(255)]), Some(Choice::New { worker_id: 128 }));
     let full: Vec<LeaseRow> = (128..256).map(held).collect();
-    assert_eq!(choose(2, &full), Some(Choice::New { worker_id: 256 }), "those of other eighths come last");
+    assert_eq!(
+        choose(Some(1), &full),
+        Some(Choice::New { worker_id: 256 }),
+        "those of other eighths come last"
+    );
 }
 
 /// A recreated registry leases to a server only the server's former worker id, or a worker id that the server already has in the
@@ -259,7 +265,7 @@ fn a_registry_that_was_made_anew_leases_what_a_server_has() {
     };
     let rows = [held(3, 90), held(4, 5), LeaseRow { token: Some(7), ..held(9, 90) }];
     let choose = |own, except: &[u32], former_leases| {
-        let preferred = Preferred::shared(1, 1_024, 0);
+        let preferred = Preferred::shared(None, 1_024, 0);
         Search {
             policy: Policy::Reuse,
             own: [own, None],
@@ -281,28 +287,43 @@ fn a_registry_that_was_made_anew_leases_what_a_server_has() {
 }
 
 proptest! {
-    /// The searches of eight consecutive timelines each begin in a different eighth of the worker ids.
+    /// The searches of eight consecutive timelines each begin in a different eighth of the worker ids. If possible, so do those
+    /// of promoted servers that only nodes saw.
     #[test]
-    fn timelines_of_a_shared_registry_begin_apart(timeline in 1_u32..u32::MAX - 8, capacity in 32_u32..1 << 22, random: u32) {
-        let begins: Vec<_> = (timeline..timeline + 8).map(|timeline| shared(timeline, capacity, random)).collect();
-        let eighths: std::collections::BTreeSet<_> = begins.iter().map(|begin| begin / (capacity / 8)).collect();
-        prop_assert_eq!(eighths.len(), 8);
-        prop_assert!(begins.iter().all(|begin| *begin < capacity));
+    fn forks_of_a_shared_registry_begin_apart(
+        numbers in prop::collection::vec(any::<i64>(), 30),
+        named in prop::collection::vec(any::<i64>(), 0..3),
+        capacity in 32_u32..1 << 22,
+        random: u32,
+    ) {
+        let eighth = |fork: Option<i64>| shared(fork, capacity, random) / (capacity / 8);
+        let mut forks = Forks::default();
+        let mut eighths = vec![eighth(None)];
+        for (timeline, random) in (2..).zip(numbers) {
+            let number = forks.draw(timeline, named.iter().copied(), random);
+            forks.0.push(Fork { number, timeline: Some(timeline) });
+            eighths.push(eighth(Some(number)));
+            let late: BTreeSet<_> = eighths.iter().rev().take(8).collect();
+            prop_assert_eq!(late.len(), eighths.len().min(8), "{:?}", eighths);
+            let is_apart = |named: &i64| !late.contains(&&eighth(Some(*named))) || eighth(Some(*named)) == 0;
+            prop_assert!(timeline > 5 || named.iter().all(is_apart), "{:?}", eighths);
+        }
     }
 
     #[test]
-    fn any_timeline_of_a_shared_registry_is_safe(timeline: u32, capacity: u32, random: u32) {
-        prop_assert!(shared(timeline, capacity, random) < capacity.max(1));
+    fn any_fork_of_a_shared_registry_is_safe(fork: Option<i64>, capacity: u32, random: u32) {
+        prop_assert!(shared(fork, capacity, random) < capacity.max(1));
     }
 }
 
 /// A server keeps its worker id from a former registry, unless the former primary may have leased that id to another server.
 #[test]
 fn a_worker_id_from_elsewhere_is_kept() {
-    let kept = |worker_id, timeline| Preferred::kept(worker_id, timeline, 1_024);
-    assert_eq!(kept(700, 1), Some(Preferred::from(700)));
-    assert_eq!([kept(130, 2), kept(127, 2), kept(256, 2)], [Some(Preferred::from(130)), None, None]);
-    assert_eq!(kept(1_024, 1), None, "there is no such worker id");
+    let kept = |worker_id, fork| Preferred::kept(worker_id, fork, 1_024);
+    assert_eq!(kept(700, None), Some(Preferred::from(700)));
+    let promoted = [130, 127, 256].map(|worker_id| kept(worker_id, Some(1)));
+    assert_eq!(promoted, [Some(Preferred::from(130)), None, None]);
+    assert_eq!(kept(1_024, None), None, "there is no such worker id");
 }
 
 /// The longest lease that the setting allows, in seconds.

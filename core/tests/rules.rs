@@ -104,8 +104,8 @@ impl WorkerIdRows for Rows {
     fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorkerId>, ()> {
         Ok(Vec::new())
     }
-    fn timeline(&self) -> u32 {
-        1
+    fn fork(&mut self) -> Result<Option<i64>, ()> {
+        Ok(None)
     }
 }
 
@@ -169,8 +169,8 @@ fn a_registry_leases_nothing_that_its_own_server_issues_under() {
         fn holders(&mut self, _: u32, _: u32, _: usize, _: UnixMicros) -> Result<Vec<HeldWorkerId>, ()> {
             Ok(Vec::new())
         }
-        fn timeline(&self) -> u32 {
-            1
+        fn fork(&mut self) -> Result<Option<i64>, ()> {
+            Ok(None)
         }
     }
     let limits = LeaseLimits { taken: vec![0, 1], ..LeaseLimits::default() };

@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::accept::RequestError;
+use snowflake_ids_core::registry::forks::{Fork, Forks, MAX_FORKS};
 use snowflake_ids_core::registry::lease::{Choice, Holder, LeaseRow, Policy, Preferred};
 use snowflake_ids_core::registry::wire::{
     Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, ReceivedTag, RegistryName, Request,
@@ -20,7 +21,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 fn registry(identity: &str, timeline: u32) -> RegistryName {
-    RegistryName { identity: identity.into(), timeline }
+    RegistryName { identity: identity.into(), timeline, ..RegistryName::default() }
 }
 
 fn request(ask: RequestBody) -> Request {
@@ -64,6 +65,34 @@ fn the_same_registry_or_its_successor_is_known_again() {
 }
 
 #[test]
+fn a_fork_that_was_left_is_a_former_primary() {
+    let of = |timeline, fork| RegistryName { fork: Some(fork), ..registry("a", timeline) };
+    let first = registry("a", 1).after(&of(2, 10)).unwrap();
+    assert_eq!(first, of(2, 10));
+    assert_eq!(first.after(&of(2, 10)), None);
+    // Another standby of the first primary.
+    let second = first.after(&of(2, 20)).unwrap();
+    assert_eq!(second, RegistryName { left: vec![10], ..of(2, 20) });
+    assert_eq!(of(2, 10).check(&second), Err(Stranger::Left { timeline: 2 }));
+    assert_eq!([second.after(&of(2, 10)), second.after(&registry("a", 1))], [None, None]);
+    assert_eq!(second.after(&of(3, 30)), Some(RegistryName { left: vec![10, 20], ..of(3, 30) }));
+    let longest = (0..200).fold(second, |seen, fork| seen.after(&of(3, fork)).unwrap());
+    assert_eq!((longest.left.len(), longest.left.last()), (MAX_FORKS, Some(&198)));
+}
+
+#[test]
+fn a_registry_records_the_forks_that_it_lacks() {
+    let recorded = |number, timeline| Fork { number, timeline };
+    let forks = Forks(vec![recorded(1, Some(2)), recorded(9, None)]);
+    let seen = RegistryName { fork: Some(3), left: vec![1, 9, 2, 3], ..registry("a", 2) };
+    assert_eq!(forks.unknown(&seen), Ok(vec![2, 3]));
+    assert_eq!((forks.of(2), forks.of(3), forks.promotions(2)), (Some(1), None, 3));
+    let full = Forks((10..10 + MAX_FORKS as i64 - 1).map(|number| recorded(number, None)).collect());
+    assert_eq!(full.unknown(&seen), Err(Stranger::Forks));
+    assert_eq!(full.unknown(&RegistryName { fork: Some(1), ..registry("a", 2) }), Ok(vec![1]));
+}
+
+#[test]
 fn a_question_has_this_form() {
     let demand = Demand {
         saved_range: Some(SavedRange {
@@ -88,7 +117,7 @@ fn a_question_has_this_form() {
     assert_eq!(
         text,
         concat!(
-            r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2},"timeout":{"secs":4,"nanos":0},"ask":{"Reserve":[{"#,
+            r#"{"version":1,"registry":{"identity":"7/5/16400","timeline":2,"fork":null,"left":[]},"timeout":{"secs":4,"nanos":0},"ask":{"Reserve":[{"#,
             r#""tag":"gr\u00fcn","create":true,"demand":{"saved_range":{"version":4,"day":null,"#,
             r#""first":91,"count":10,"increment":1},"pace":{"step":100,"multiplier":1},"lasted":null,"#,
             r#""target":{"secs":900,"nanos":0},"waited_lately":false,"prefetch":50,"high_water_mark":null,"#,
@@ -117,7 +146,7 @@ fn an_answer_has_this_form() {
     assert_eq!(
         text,
         concat!(
-            r#"{"registry":{"identity":"7/5/16400","timeline":2},"clock":"2026-02-02T02:40:00.000001Z","#,
+            r#"{"registry":{"identity":"7/5/16400","timeline":2,"fork":null,"left":[]},"clock":"2026-02-02T02:40:00.000001Z","#,
             r#""said":{"Reserved":[{"Reserved":{"supply":{"range":{"first":91,"count":10,"increment":1},"#,
             r#""period":{"day":0,"until":"9223372036854775807"},"prefetch_at":5},"pace":{"step":100,"multiplier":1},"#,
             r#""left":18446744073709551615,"max_value":9223372036854775807,"version":5,"format":""}},"Unknown"]}}"#
@@ -410,7 +439,8 @@ fn instants() -> impl Strategy<Value = UnixMicros> {
 }
 
 fn registries() -> impl Strategy<Value = RegistryName> {
-    (".*", any::<u32>()).prop_map(|(identity, timeline)| RegistryName { identity, timeline })
+    (".*", any::<u32>(), of(any::<i64>()), vec(any::<i64>(), 0..MAX_FORKS))
+        .prop_map(|(identity, timeline, fork, left)| RegistryName { identity, timeline, fork, left })
 }
 
 prop_compose! {

@@ -29,11 +29,11 @@ use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::HighWaterMark;
 use snowflake_ids_core::{Explain, Layout, UnixMicros};
 
-/// Returns this database's name as a registry; None without the extension. Needs a transaction.
+/// Returns this database's name as a registry, without its fork; None without the extension. Needs a transaction.
 pub fn this() -> Option<wire::RegistryName> {
     let (extension, database) = (tables::extension()?, server::database());
     let identity = format!("{}/{database}/{extension}", cluster::system_identifier());
-    Some(wire::RegistryName { identity, timeline: cluster::timeline() })
+    Some(wire::RegistryName { identity, timeline: cluster::timeline(), ..Default::default() })
 }
 
 /// Returns the layout of this server's ids.

@@ -131,7 +131,7 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.progress_slots, snowflake_ids_internal.qualified_name, snowflake_ids_internal.random_number,
     snowflake_ids_internal.read_as_owner, snowflake_ids_internal.registry_health, snowflake_ids_internal.run_as_owner,
     snowflake_ids_internal.safe_id_holders, snowflake_ids_internal.segment_check_tag, snowflake_ids_internal.segment_promotions,
-    snowflake_ids_internal.segment_slots, snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval,
+    snowflake_ids_internal.segment_slots, snowflake_ids_internal.segment_timeline, snowflake_ids_internal.segment_totals, snowflake_ids_internal.sequence_currval,
     snowflake_ids_internal.sequence_lastval, snowflake_ids_internal.sequence_nextval, snowflake_ids_internal.sequence_recorded,
     snowflake_ids_internal.server_remedy,
     snowflake_ids_internal.sequence_setval(regclass, bigint), snowflake_ids_internal.sequence_setval(regclass, bigint, boolean),

@@ -1,19 +1,20 @@
 //! Registries: this database as a registry, and the use of other registries. The functions for administrators are SQL, in
 //! `registry.sql`.
 
+use crate::pg::catalog::Source;
 use crate::pg::clock::SystemClock;
 use crate::pg::encoding::{legible, to_utf8};
 use crate::pg::error::ServerError;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::tag_text::{self, TagArg};
 use crate::pg::text::Text;
-use crate::pg::{cluster, guc, replication, secret, server, time, transaction};
+use crate::pg::{guc, replication, secret, server, time, transaction};
 use crate::registry::{self, handover, join, seeded, serve, setup};
 use crate::settings;
 use crate::shared::registries;
 use crate::sql::error::CallError;
 use crate::store::tables::SEGMENT;
-use crate::store::{citus, registry as store};
+use crate::store::{citus, fork, registry as store};
 use crate::tag::error::SegmentError;
 use crate::tag::transaction_tags;
 use pgrx::heap_tuple::PgHeapTuple;
@@ -50,11 +51,14 @@ fn answer(request: &Text<'_>, may_take_over: bool) -> Result<String, ErrorReport
     if server::in_recovery() {
         return Err(report(NotReadyError::InRecovery(function)));
     }
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     let this = registry::this().ok_or(SegmentError::NoTable)?;
     let text = request.read_up_to(wire::MAX_BYTES, "request")?;
     let request = Request::accept(&text).map_err(report)?;
-    let said = match admit(request, &this, may_take_over, transaction::is_block()) {
-        Admission::Serve(ask, timeout) => serve(ask, timeout)?,
+    let fork = request.as_ref().map_or(Ok(None), |request| own_fork(source, request))?;
+    let this = wire::RegistryName { fork, ..this };
+    let said = match admit(request, &this, &fork::all(), may_take_over, transaction::is_block()) {
+        Admission::Serve(unknown, ask) => serve(source, fork, unknown, ask)?,
         Admission::Say(said) => said,
         Admission::InBlock => return Err(CallError::InBlock { function }.into()),
         Admission::TakesOver => return Err(CallError::TakesOver.into()),
@@ -70,20 +74,30 @@ const SERVE: &str = "snowflake_ids.registry_serve";
 /// The name of the function that administrators of other servers call.
 const TAKE_OVER: &str = "snowflake_ids.registry_take_over";
 
-/// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
-fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, ErrorReport> {
-    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let endpoints = source.as_owner(store::endpoints).map_err(spi)?;
-    if let Some(endpoint) = endpoints.first() {
-        return Err(CallError::NoRegistry { server: endpoint.server.clone() }.into());
-    }
+/// Returns this registry's fork. The waits for locks of the whole transaction are bounded as the request says.
+fn own_fork(source: Source, request: &Request) -> Result<Option<i64>, ErrorReport> {
     // Reserved ids must be durable before the answer, whatever the calling role's settings are.
     if guc::shown(c"synchronous_commit").as_deref() != Some("remote_apply") {
         guc::set_for_transaction(c"synchronous_commit", c"on");
     }
     // A lock_timeout of 0 would mean no limit.
-    let timeout = CString::new(format!("{}ms", timeout.as_millis().max(1))).unwrap_or_default();
+    let timeout = CString::new(format!("{}ms", request.timeout.as_millis().max(1))).unwrap_or_default();
     guc::set_for_transaction(c"lock_timeout", &timeout);
+    let named = request.registry.iter().flat_map(wire::RegistryName::forks);
+    source.as_owner(|| fork::own(named)).map_err(spi)
+}
+
+/// Serves a request. The request's row changes count as the extension's own changes, so ids in the tags' buffers stay valid.
+fn serve(
+    source: Source,
+    fork: Option<i64>,
+    unknown: Vec<i64>,
+    mut ask: wire::RequestBody,
+) -> Result<ResponseBody, ErrorReport> {
+    let endpoints = source.as_owner(store::endpoints).map_err(spi)?;
+    if let Some(endpoint) = endpoints.first() {
+        return Err(CallError::NoRegistry { server: endpoint.server.clone() }.into());
+    }
     guc::set_for_transaction(c"jit", c"off");
     transaction_tags::keep_quiet(true);
     let now = SystemClock.now();
@@ -92,7 +106,7 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
     {
         return Err(CallError::LeasesElsewhere { database }.into());
     }
-    worker_ids::bound_request(&mut ask, now, cluster::timeline());
+    worker_ids::bound_request(&mut ask, now, fork);
     let taken = match &ask {
         wire::RequestBody::Lease(request) => {
             serve::taken_worker_ids(request.entry.datacenter, request.tokens()).map_err(report)?
@@ -100,7 +114,11 @@ fn serve(mut ask: wire::RequestBody, timeout: Duration) -> Result<ResponseBody, 
         _ => Vec::new(),
     };
     let limits = LeaseLimits { taken, longest: settings::lease_duration() + settings::max_clock_skew() };
-    let work = AssertUnwindSafe(|| source.as_owner(|| serve::answer(ask, &limits, now)));
+    let answer = || {
+        unknown.into_iter().try_for_each(fork::record)?;
+        serve::answer(ask, &limits, now)
+    };
+    let work = AssertUnwindSafe(|| source.as_owner(answer));
     let said = PgTryBuilder::new(work).finally(|| transaction_tags::keep_quiet(false)).execute();
     Ok(said?)
 }

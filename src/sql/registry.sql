@@ -4,13 +4,31 @@ CREATE TABLE snowflake_ids.registry_server (
     server   name        NOT NULL UNIQUE,
     identity text        NOT NULL UNIQUE,
     timeline integer     NOT NULL,
+    fork     bigint,
+    left_forks bigint[]  NOT NULL DEFAULT '{}',
     set_at   timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE snowflake_ids.registry_server IS 'the registries from which this database takes ids, as set by snowflake_ids.use_registry; empty if the database is its own registry';
 COMMENT ON COLUMN snowflake_ids.registry_server.server IS 'the foreign server';
 COMMENT ON COLUMN snowflake_ids.registry_server.identity IS 'the cluster, database and extension that distinguish the registry from others';
 COMMENT ON COLUMN snowflake_ids.registry_server.timeline IS 'the latest timeline on which the registry was seen';
+COMMENT ON COLUMN snowflake_ids.registry_server.fork IS 'the random number that the registry drew at its promotion; null before the first';
+COMMENT ON COLUMN snowflake_ids.registry_server.left_forks IS 'the forks seen before; a server that still has one of them is a former primary';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.registry_server', '');
+
+/* The promotions of this database as a registry. A promoted server records its own fork before its first answer. A fork without a
+   timeline is missing in this server's history, and a node that saw it named it: the server had another standby, which was
+   promoted. Not dumped, because a restored database is another registry. */
+CREATE TABLE snowflake_ids.fork (
+    fork              bigint      PRIMARY KEY,
+    system_identifier bigint      NOT NULL,
+    timeline          integer,
+    recorded_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    UNIQUE (system_identifier, timeline)
+);
+COMMENT ON TABLE snowflake_ids.fork IS 'the promotions of this registry, by the random numbers that its servers drew';
+COMMENT ON COLUMN snowflake_ids.fork.system_identifier IS 'the cluster, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.fork.timeline IS 'the timeline that began with the promotion; null if only nodes saw it, and this server''s history lacks it';
 
 /* For each registry and tag, the highest id that was received. A row is written before the received ids are handed out, so
    that the server can detect a registry that was restored from a backup. */
@@ -35,7 +53,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'worker_chosen', 'registry_server', 'received', 'sequence_binding', 'generator', 'series', 'series_privilege'] LOOP
+    FOREACH name IN ARRAY ARRAY['segment', 'segment_restricted', 'segment_privilege', 'worker_lease', 'worker_chosen', 'registry_server', 'received', 'fork', 'sequence_binding', 'generator', 'series', 'series_privilege'] LOOP
         EXECUTE format('CREATE TRIGGER %I BEFORE INSERT OR UPDATE OR DELETE ON snowflake_ids.%I
                         FOR EACH ROW EXECUTE FUNCTION snowflake_ids_internal.keep_from_replication()',
                        name || '_applied', name);

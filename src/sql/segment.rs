@@ -15,7 +15,7 @@ use crate::sql::error::CallError;
 use crate::sql::generate::checked_count;
 use crate::sql::metrics::seconds;
 use crate::store::tables::SEGMENT;
-use crate::store::tag as store;
+use crate::store::{fork, tag as store};
 use crate::tag::error::{SegmentError, no_refill};
 use crate::tag::transaction_tags::{self, Change};
 use crate::tag::{self, privilege, slot};
@@ -242,8 +242,14 @@ fn random_number() -> i64 {
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
 fn segment_promotions(system_identifier: Option<i64>, timeline: Option<i32>) -> i32 {
     let promotions =
-        promotions_since(system_identifier, timeline, (self::system_identifier(), self::timeline()));
+        promotions_since(system_identifier, timeline, (self::system_identifier(), segment_timeline()));
     i32::try_from(promotions).unwrap_or(i32::MAX)
+}
+
+/// Returns the timeline to write to a changed row: the cluster's timeline, plus the number of forks that nodes named.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_timeline() -> i32 {
+    fork::all().promotions(cluster::timeline()).cast_signed()
 }
 
 /// Returns the highest id and the period to write at the first change of a tag's row after a promotion, in place of those
@@ -404,6 +410,7 @@ extension_sql_file!(
         segment_close,
         segment_issued,
         segment_promotions,
+        segment_timeline,
         segment_kept,
         random_number,
         system_identifier,

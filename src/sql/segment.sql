@@ -14,7 +14,7 @@ CREATE TABLE snowflake_ids.segment (
     time_zone   text        NOT NULL DEFAULT 'UTC' CHECK ((timestamptz 'epoch' AT TIME ZONE time_zone) IS NOT NULL),
     format      text,
     period      date        CHECK (period >= '1970-01-01' AND period < '9999-01-01'),
-    timeline    integer DEFAULT snowflake_ids_internal.timeline(),
+    timeline    integer DEFAULT snowflake_ids_internal.segment_timeline(),
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     generation  bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
@@ -30,7 +30,7 @@ COMMENT ON COLUMN snowflake_ids.segment.generation IS
     'a random number that segment_set with force changes; earlier records of issued ids are then ignored';
 COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period that max_id counts in';
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
-    'the timeline of the last reservation or move; after a promotion, the tag skips ids that the standby may not know';
+    'the timeline of the last reservation or move, plus the rows of fork without a timeline then; if the sum grows, the tag skips ids that this server may lack';
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
@@ -92,24 +92,25 @@ CREATE FUNCTION snowflake_ids_internal.segment_adopt() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     NEW.system_identifier := snowflake_ids_internal.system_identifier();
-    NEW.timeline := snowflake_ids_internal.timeline();
+    NEW.timeline := snowflake_ids_internal.segment_timeline();
     RETURN NEW;
 END
 $$;
 
 CREATE TRIGGER segment_adopt BEFORE INSERT ON snowflake_ids.segment
     FOR EACH ROW WHEN ((NEW.system_identifier, NEW.timeline) IS DISTINCT FROM
-                       (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.timeline()))
+                       (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.segment_timeline()))
     EXECUTE FUNCTION snowflake_ids_internal.segment_adopt();
 
 /* Skips, at the first change of a row after a promotion, the ids that the previous primary may have reserved. */
 CREATE FUNCTION snowflake_ids_internal.segment_skip() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    -- The timeline is read first: a fork that is recorded meanwhile counts at the next change.
+    NEW.system_identifier := snowflake_ids_internal.system_identifier();
+    NEW.timeline := snowflake_ids_internal.segment_timeline();
     SELECT k.max_id, CASE WHEN NEW.reset IS NOT NULL THEN date '1970-01-01' + k.day END INTO NEW.max_id, NEW.period
     FROM snowflake_ids_internal.segment_kept(OLD.tag, NEW.max_id, NEW.period - date '1970-01-01') AS k;
-    NEW.system_identifier := snowflake_ids_internal.system_identifier();
-    NEW.timeline := snowflake_ids_internal.timeline();
     RETURN NEW;
 END
 $$;
@@ -222,7 +223,7 @@ $$;
 CREATE TRIGGER segment_admit BEFORE INSERT ON snowflake_ids.segment
     FOR EACH ROW WHEN (NEW.update_time >= transaction_timestamp()
                        AND (NEW.system_identifier, NEW.timeline) IS NOT DISTINCT FROM
-                           (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.timeline()))
+                           (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.segment_timeline()))
     EXECUTE FUNCTION snowflake_ids_internal.segment_admit();
 
 CREATE FUNCTION snowflake_ids.segment_create(
@@ -340,7 +341,7 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
         period = greatest(CASE WHEN NOT force THEN s.period END, snowflake_ids_internal.segment_period(s.reset, s.time_zone)),
         version = snowflake_ids_internal.random_number(), update_time = clock_timestamp(),
         generation = CASE WHEN force THEN snowflake_ids_internal.random_number() ELSE s.generation END,
-        timeline = snowflake_ids_internal.timeline(), system_identifier = snowflake_ids_internal.system_identifier()
+        timeline = snowflake_ids_internal.segment_timeline(), system_identifier = snowflake_ids_internal.system_identifier()
     WHERE s.tag = segment_move.tag COLLATE "C"
 $$;
 

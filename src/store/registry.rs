@@ -11,7 +11,7 @@ use crate::pg::read_lock::Wait;
 use crate::pg::rows;
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
-use pgrx::spi::SpiError;
+use pgrx::spi::{SpiError, SpiHeapTupleData};
 use serde_json::value::{RawValue, to_raw_value};
 use snowflake_ids_core::process::refill::{Received, Tables};
 use snowflake_ids_core::registry::handover::{NodeTables, RegistryTags, Standing};
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 static ENDPOINTS: Statement = Statement::new(
-    "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline
+    "SELECT position, convert_to(server::text, 'UTF8'), identity, timeline, fork, left_forks
      FROM snowflake_ids.registry_server ORDER BY position",
 );
 
@@ -38,8 +38,12 @@ static KEEP_ENDPOINTS: Statement =
 static NO_ENDPOINTS: Statement = Statement::new("DELETE FROM snowflake_ids.registry_server");
 
 static ADD_ENDPOINT: Statement = Statement::new(
-    "INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline)
-     VALUES ($1, convert_from($2, 'UTF8')::name, $3, $4)",
+    "INSERT INTO snowflake_ids.registry_server (position, server, identity, timeline, fork, left_forks)
+     VALUES ($1, convert_from($2, 'UTF8')::name, $3, $4, $5, $6)",
+);
+
+static SEEN_BEFORE: Statement = Statement::new(
+    "SELECT timeline, fork, left_forks FROM snowflake_ids.registry_server WHERE identity = $1 FOR NO KEY UPDATE",
 );
 
 static RECORD_ALL: Statement = Statement::new(
@@ -51,7 +55,7 @@ static RECORD_ALL: Statement = Statement::new(
 );
 
 static SEEN: Statement = Statement::new(
-    "UPDATE snowflake_ids.registry_server SET timeline = $2 WHERE identity = $1 AND timeline < $2",
+    "UPDATE snowflake_ids.registry_server SET timeline = $2, fork = $3, left_forks = $4 WHERE identity = $1",
 );
 
 static RECEIVED: Statement = Statement::new(
@@ -160,10 +164,7 @@ pub fn endpoints() -> Result<Vec<Endpoint>, SpiError> {
         Ok(Endpoint {
             position: row.get::<i32>(1)?.unwrap_or_default().cast_unsigned(),
             server: String::from_utf8_lossy(&server).into_owned(),
-            seen: wire::RegistryName {
-                identity: row.get::<String>(3)?.unwrap_or_default(),
-                timeline: row.get::<i32>(4)?.unwrap_or_default().cast_unsigned(),
-            },
+            seen: seen_of(row, row.get::<String>(3)?.unwrap_or_default(), 4)?,
         })
     })
 }
@@ -182,9 +183,26 @@ pub fn servers(limit: Duration) -> Result<Vec<String>, Unseen> {
     Ok(servers.into_values().collect())
 }
 
-/// Records the timeline of a registry if that timeline is later than the recorded timeline.
+/// Reads the name of a registry as last seen. The columns `timeline`, `fork` and `left_forks` begin at column `first`.
+fn seen_of(
+    row: &SpiHeapTupleData<'_>,
+    identity: String,
+    first: usize,
+) -> Result<wire::RegistryName, SpiError> {
+    let timeline = row.get::<i32>(first)?.unwrap_or_default().cast_unsigned();
+    let left = row.get::<Vec<i64>>(first + 2)?.unwrap_or_default();
+    Ok(wire::RegistryName { identity, timeline, fork: row.get(first + 1)?, left })
+}
+
+/// Records the timeline and the fork of a registry if they are news.
 pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
-    SEEN.run(&[registry.identity.clone().into(), registry.timeline.cast_signed().into()])
+    let identity = &registry.identity;
+    let seen = SEEN_BEFORE.first(&[identity.clone().into()], |row| seen_of(row, identity.clone(), 1))?;
+    let Some(wire::RegistryName { timeline, fork, left, .. }) = seen.and_then(|seen| seen.after(registry))
+    else {
+        return Ok(());
+    };
+    SEEN.run(&[identity.clone().into(), timeline.cast_signed().into(), fork.into(), left.into()])
 }
 
 impl Tables for TagTables {
@@ -272,9 +290,17 @@ impl NodeTables for OwnTables {
     fn set_endpoints(&mut self, endpoints: &[Endpoint]) -> Result<(), SpiError> {
         NO_ENDPOINTS.run(&[])?;
         endpoints.iter().try_for_each(|Endpoint { position, server, seen }| {
-            let (position, timeline) = (position.cast_signed(), seen.timeline.cast_signed());
+            let wire::RegistryName { identity, timeline, fork, left } = seen.clone();
+            let (position, timeline) = (position.cast_signed(), timeline.cast_signed());
             let server = server.clone().into_bytes();
-            ADD_ENDPOINT.run(&[position.into(), server.into(), seen.identity.clone().into(), timeline.into()])
+            ADD_ENDPOINT.run(&[
+                position.into(),
+                server.into(),
+                identity.into(),
+                timeline.into(),
+                fork.into(),
+                left.into(),
+            ])
         })
     }
 

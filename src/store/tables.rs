@@ -86,6 +86,12 @@ pub static REGISTRY_SERVER: Table = Table::new(
 /// The highest id that was received from each registry for each tag.
 pub static RECEIVED: Table = Table::new(c"received", &[(c"identity", Type::Text), (c"tag", Type::Text)]);
 
+/// Promotions of this database's server, and promotions of other servers that nodes saw.
+pub static FORK: Table = Table::new(
+    c"fork",
+    &[(c"fork", Type::Bigint), (c"system_identifier", Type::Bigint), (c"timeline", Type::Integer)],
+);
+
 /// Sequences whose numbers come from this extension.
 pub static SEQUENCE_BINDING: Table = Table::new(
     c"sequence_binding",

@@ -73,7 +73,7 @@ static READ_ALL: Statement = Statement::of_many(read_sql!(
 static WRITE: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
      SET max_id = $2, period = coalesce(date '1970-01-01' + $3, period), version = $4,
-         system_identifier = snowflake_ids_internal.system_identifier(), timeline = snowflake_ids_internal.timeline(),
+         system_identifier = snowflake_ids_internal.system_identifier(), timeline = snowflake_ids_internal.segment_timeline(),
          update_time = clock_timestamp()
      WHERE tag = $1",
 );

@@ -1,11 +1,11 @@
 //! SQL on the table of worker ids: the core's `WorkerIdRows`, with one statement for each method.
 
-use crate::pg::cluster;
 use crate::pg::encoding::legible;
 use crate::pg::random;
 use crate::pg::report::raise;
 use crate::pg::statement::Statement;
 use crate::pg::time::{from_sql, to_sql};
+use crate::store::fork;
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
@@ -208,8 +208,8 @@ impl WorkerIdRows for Rows {
         })
     }
 
-    fn timeline(&self) -> u32 {
-        cluster::timeline()
+    fn fork(&mut self) -> Result<Option<i64>, SpiError> {
+        fork::own([])
     }
 }
 

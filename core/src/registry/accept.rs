@@ -4,6 +4,7 @@
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
+use crate::registry::forks::Forks;
 use crate::registry::lease::{Holder, capacity};
 use crate::registry::wire::{
     Entry, LeaseError, LeaseRequest, Leased, MAX_REGISTRIES, MAX_TEXT_CHARS, MAX_TIMEOUT, RegistryName,
@@ -186,8 +187,8 @@ impl Response {
 /// The decision about a request.
 #[derive(Debug)]
 pub enum Admission {
-    /// The registry serves the request. The duration is the time limit of waits for locked rows.
-    Serve(RequestBody, Duration),
+    /// The registry first records these forks, and then serves the request.
+    Serve(Vec<i64>, RequestBody),
     /// The registry sends this response, and does nothing else.
     Say(ResponseBody),
     /// The registry refuses the request, because the sender runs it inside a transaction block. The changes that the
@@ -198,24 +199,27 @@ pub enum Admission {
 }
 
 /// Decides about a request. `request` is None if the request has another version of the protocol. `this` is the
-/// registry's own name. `may_take_over` is true if the sender's role may raise and list tags. `in_block` is true if the
+/// registry's own name, and `forks` are the forks that it has recorded. `may_take_over` is true if the sender's role may raise and list tags. `in_block` is true if the
 /// sender runs the request inside a transaction block.
 pub fn admit(
     request: Option<Request>,
     this: &RegistryName,
+    forks: &Forks,
     may_take_over: bool,
     in_block: bool,
 ) -> Admission {
-    let Some(Request { registry, timeout, ask, .. }) = request else {
+    let Some(Request { registry, ask, .. }) = request else {
         return Admission::Say(ResponseBody::Version(VERSION));
     };
     if in_block && !ask.is_part() {
         Admission::InBlock
     } else if ask.takes_over() && !may_take_over {
         Admission::TakesOver
-    } else if let Some(Err(stranger)) = registry.map(|meant| this.check(&meant)) {
-        Admission::Say(ResponseBody::Stranger(stranger))
     } else {
-        Admission::Serve(ask, timeout)
+        let unknown = |seen: &RegistryName| this.check(seen).and_then(|()| forks.unknown(seen));
+        match registry.as_ref().map_or(Ok(Vec::new()), unknown) {
+            Ok(unknown) => Admission::Serve(unknown, ask),
+            Err(stranger) => Admission::Say(ResponseBody::Stranger(stranger)),
+        }
     }
 }

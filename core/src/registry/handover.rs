@@ -138,7 +138,15 @@ fn introduce<H: NodeServer, N: Network>(
         ResponseBody::Introduced { layout, .. } => match here.layout().filter(|own| *own != layout) {
             Some(own) => RegistryError::Layout(layout, own),
             None => match check_clock(here.now(), answer.clock, None, here.max_clock_skew()) {
-                Ok(()) => return Ok(answer.registry),
+                Ok(()) => {
+                    // The registry hears of all forks that this server saw, also of those before this call.
+                    let before =
+                        former.iter().find(|endpoint| endpoint.seen.identity == answer.registry.identity);
+                    let seen = before.map(|endpoint| {
+                        endpoint.seen.after(&answer.registry).unwrap_or(endpoint.seen.clone())
+                    });
+                    return Ok(seen.unwrap_or(answer.registry));
+                }
                 Err(skew) => RegistryError::Skew(skew),
             },
         },

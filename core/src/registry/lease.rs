@@ -324,7 +324,7 @@ pub struct Preferred {
 
 impl Preferred {
     /// The number of shares if there are at least `FEW` worker ids.
-    const SHARES: u32 = 8;
+    pub const SHARES: u32 = 8;
     /// The number of worker ids below which all worker ids form a single share, because each of eight shares would have
     /// fewer than four worker ids.
     const FEW: u32 = 32;
@@ -358,28 +358,28 @@ impl Preferred {
 
     /// Returns the preference for a registry that several servers share: a `random` worker id. A rebuilt registry does
     /// not know the leases of the previous registry, and a random worker id is rarely in use. A promoted standby may
-    /// lack the last leases of its primary. Each of eight consecutive timelines therefore prefers a different eighth of
-    /// the worker ids.
-    pub fn shared(timeline: u32, capacity: u32, random: u32) -> Self {
-        let (begin, end) = Self::eighth(timeline, capacity);
+    /// lack the last leases of its primary. Its fork therefore prefers another eighth of the worker ids.
+    pub fn shared(fork: Option<i64>, capacity: u32, random: u32) -> Self {
+        let (begin, end) = Self::eighth(fork, capacity);
         Self { first: Some((begin, end)), ..Self::from(begin + random % (end - begin)) }
     }
 
     /// Returns the preference for the worker id that a server already has, at a registry that several servers share.
     /// Returns None if another server may already hold the worker id: a promoted registry may lack the last leases of
     /// its former primary.
-    pub fn kept(worker_id: u32, timeline: u32, capacity: u32) -> Option<Self> {
-        let (begin, end) = Self::eighth(timeline, capacity);
-        (worker_id < capacity && (timeline <= 1 || (begin..end).contains(&worker_id)))
+    pub fn kept(worker_id: u32, fork: Option<i64>, capacity: u32) -> Option<Self> {
+        let (begin, end) = Self::eighth(fork, capacity);
+        (worker_id < capacity && (fork.is_none() || (begin..end).contains(&worker_id)))
             .then(|| Self::from(worker_id))
     }
 
-    /// Returns the range of worker ids that a timeline prefers: an eighth of all worker ids, or all worker ids if there
-    /// are few.
-    fn eighth(timeline: u32, capacity: u32) -> (u32, u32) {
+    /// Returns the range of worker ids that a registry prefers: an eighth of all worker ids, or all worker ids if there
+    /// are few. Before the first promotion, it is the first eighth.
+    fn eighth(fork: Option<i64>, capacity: u32) -> (u32, u32) {
         let eighths = Self::shares(capacity);
         let length = (capacity / eighths).max(1);
-        let begin = timeline.saturating_sub(1) % eighths * length;
+        let share = fork.unwrap_or(0).rem_euclid(eighths.into());
+        let begin = u32::try_from(share).unwrap_or(0) * length;
         (begin, begin + length)
     }
 

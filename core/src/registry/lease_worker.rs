@@ -186,7 +186,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         let answer = self.host.ask(self.endpoint.as_ref(), ask, now)?;
         if let Some(endpoint) = &self.endpoint {
             self.registry_clock = Some(answer.clock);
-            if answer.registry.timeline > endpoint.seen.timeline {
+            if endpoint.seen.after(&answer.registry).is_some() {
                 self.host.record_seen(&answer.registry)?;
             }
             let compared = self.state.compare(answer.clock);

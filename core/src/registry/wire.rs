@@ -15,6 +15,7 @@ pub use bounded::{
 use crate::clock::UnixMicros;
 use crate::error::Explain;
 use crate::guard::{Guard, holds};
+use crate::registry::forks::MAX_FORKS;
 use crate::registry::lease::{Choice, Holder, Policy, Preferred};
 use crate::tag::reservation::{Demand, Outcome, Reached, Share, Unfit};
 use serde::{Deserialize, Serialize};
@@ -24,14 +25,20 @@ use std::time::Duration;
 /// The version of the protocol. A registry refuses other versions.
 pub const VERSION: u32 = 1;
 
-/// The name of a registry: its identity and its timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The name of a registry: its identity, its timeline and its fork.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistryName {
     /// The identity, derived from the database cluster, the database and the extension. A database restored from a dump has
     /// another identity.
     pub identity: String,
     /// The timeline of the registry's server. Each promotion increases the timeline.
     pub timeline: u32,
+    /// The [fork](crate::registry::forks): a random number that the registry's server drew at its promotion. None before
+    /// the first promotion.
+    pub fork: Option<i64>,
+    /// The forks that a node saw before this fork. Empty in a response.
+    #[serde(default, deserialize_with = "bounded::at_most::<_, _, MAX_FORKS>")]
+    pub left: Vec<i64>,
 }
 
 impl RegistryName {
@@ -41,9 +48,29 @@ impl RegistryName {
             Err(Stranger::Another)
         } else if self.timeline < seen.timeline && holds(Guard::Timeline) {
             Err(Stranger::Former { timeline: self.timeline, seen: seen.timeline })
+        } else if self.fork.is_some_and(|fork| seen.left.contains(&fork)) && holds(Guard::ForkLeft) {
+            Err(Stranger::Left { timeline: self.timeline })
         } else {
             Ok(())
         }
+    }
+
+    /// Returns all forks that were seen.
+    pub fn forks(&self) -> impl Iterator<Item = i64> {
+        self.left.iter().copied().chain(self.fork)
+    }
+
+    /// Returns the name to remember after a response of this registry; None if the response tells nothing new.
+    #[must_use]
+    pub fn after(&self, answered: &Self) -> Option<Self> {
+        let is_known = (answered.timeline, answered.fork) == (self.timeline, self.fork);
+        if is_known || answered.check(self).is_err() {
+            return None;
+        }
+        let mut left = self.left.clone();
+        left.extend(self.fork);
+        left.drain(..left.len().saturating_sub(MAX_FORKS));
+        Some(Self { left, ..answered.clone() })
     }
 }
 
@@ -67,6 +94,22 @@ pub enum Stranger {
         /// The latest timeline that was seen.
         seen: u32,
     },
+    /// The registry is a former primary: another server that was promoted to the same timeline was seen after it.
+    #[error("it is a former primary: after it, another server on timeline {timeline} was seen")]
+    #[explain(
+        hint = "Stop the former primary, and set the host of the foreign server to the promoted server."
+    )]
+    Left {
+        /// The registry's timeline.
+        timeline: u32,
+    },
+    /// Nodes have named more forks than the registry records.
+    #[error("it lacks more than 64 promotions that its nodes saw")]
+    #[explain(
+        hint = "Raise the tags on the registry above all ids in use with snowflake_ids.segment_raise; then call \
+                      snowflake_ids.use_local_registry and snowflake_ids.use_registry here."
+    )]
+    Forks,
 }
 
 /// A request as it is sent: common fields and the body.

@@ -68,8 +68,8 @@ pub trait WorkerIdRows {
         limit: usize,
         now: UnixMicros,
     ) -> Result<Vec<HeldWorkerId>, Self::Error>;
-    /// Returns the timeline of the registry's server.
-    fn timeline(&self) -> u32;
+    /// Returns the registry's [fork](crate::registry::forks).
+    fn fork(&mut self) -> Result<Option<i64>, Self::Error>;
 }
 
 /// A worker id and its holder, for messages.
@@ -96,9 +96,9 @@ pub struct LeaseLimits {
     pub longest: Duration,
 }
 
-/// Limits the values of another server's request, which any authorized role may have written. `timeline` is the
-/// registry's timeline.
-pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
+/// Limits the values of another server's request, which any authorized role may have written. `fork` is the registry's
+/// fork.
+pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, fork: Option<i64>) {
     match ask {
         RequestBody::Lease(request) => {
             bound(&mut request.entry, now);
@@ -106,7 +106,7 @@ pub fn bound_request(ask: &mut RequestBody, now: UnixMicros, timeline: u32) {
             // worker id.
             let asked = request.preferred.take();
             request.preferred =
-                asked.and_then(|asked| Preferred::kept(asked.worker_id, timeline, request.capacity));
+                asked.and_then(|asked| Preferred::kept(asked.worker_id, fork, request.capacity));
             request.former = request.former.filter(|former| former.expiry > now);
         }
         RequestBody::Renew { entry, .. } => bound(entry, now),
@@ -147,8 +147,8 @@ pub fn lease<R: WorkerIdRows>(
     // A worker id above the worker ids of all rows never had a holder, so the rows need not be read.
     let above = highest.map(|highest| highest.saturating_add(1)).filter(|above| above < capacity);
     let above = above.filter(|_| *policy == Policy::Disposable);
-    let (timeline, random) = (rows.timeline(), rows.random());
-    let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(timeline, *capacity, random));
+    let (fork, random) = (rows.fork()?, rows.random());
+    let preferred = request.preferred.unwrap_or_else(|| Preferred::shared(fork, *capacity, random));
     // The first node that shows a lease of the previous registry sets the time at which all leases of that registry have
     // ended. Other nodes' leases may end later than this node's lease, but at most `limits.longest` from now.
     let recorded = rows.former_leases_until()?;

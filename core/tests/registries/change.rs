@@ -187,21 +187,19 @@ impl Tx<'_> {
     }
 
     fn new_line(&self) -> Line {
-        let env = self.env();
+        let (env, timeline) = (self.env(), self.promotions());
         env.with(|world| {
             let own = world.nodes.iter().any(|node| node.server == env.server);
             let version = (world.number() << 1 | u64::from(!own)).cast_signed();
-            let server = &world.servers[env.server];
-            Line { definition: DEFINITION, version, cluster: server.cluster, timeline: server.who.timeline }
+            let cluster = world.servers[env.server].cluster;
+            Line { definition: DEFINITION, version, cluster, timeline }
         })
     }
 
     /// The row of the next tag after `after`, with the highest id that may have been issued for the row's tag.
     pub fn page(&self, after: Option<&str>) -> Vec<Box<RawValue>> {
-        let (cluster, timeline) = self.env().with(|world| {
-            let server = &world.servers[self.env().server];
-            (server.cluster, server.who.timeline)
-        });
+        let (cluster, timeline) =
+            (self.env().with(|world| world.servers[self.env().server].cluster), self.promotions());
         let row = |(tag, line): (&Tag, &Line)| {
             let Line { definition, .. } = line;
             let row = serde_json::json!({

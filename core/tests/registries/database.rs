@@ -3,6 +3,7 @@
 
 use super::world::{Env, TAGS, Tag, World};
 use snowflake_ids_core::process::refill::{self, Received};
+use snowflake_ids_core::registry::forks::Forks;
 use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::tags::TagRegistry;
 use snowflake_ids_core::registry::wire;
@@ -35,7 +36,7 @@ pub const SOURCE: u32 = 1;
 pub struct Line {
     pub definition: Definition,
     pub version: i64,
-    /// The cluster that made the last reservation, followed by its timeline.
+    /// The cluster that made the last reservation, followed by its timeline plus the forks that nodes had named.
     pub cluster: i64,
     pub timeline: u32,
 }
@@ -88,6 +89,8 @@ impl Line {
 pub struct Store {
     /// The table of tags.
     pub rows: BTreeMap<Tag, Line>,
+    /// The forks that the database knows.
+    pub forks: Forks,
     /// The registries that the database uses instead of its own rows.
     pub endpoints: Vec<Endpoint>,
     /// For each registry and tag, the highest id received.
@@ -189,7 +192,13 @@ impl<'e> Tx<'e> {
 
     /// The row as the transaction's server sees it.
     pub fn stored(&self, tag: Tag) -> Option<TagRow> {
-        self.look(|store| store.rows.get(&tag).map(|line| line.stored(self.cluster, self.timeline)))
+        let promotions = self.promotions();
+        self.look(|store| store.rows.get(&tag).map(|line| line.stored(self.cluster, promotions)))
+    }
+
+    /// The number of promotions that the transaction's server knows, as rows record it.
+    pub fn promotions(&self) -> u32 {
+        self.look(|store| store.forks.promotions(self.timeline))
     }
 
     pub fn env(&self) -> &'e Env<'e> {
@@ -289,7 +298,7 @@ impl TagRows for Tx<'_> {
             definition: DEFINITION,
             version: self.new_version(),
             cluster: self.cluster,
-            timeline: self.timeline,
+            timeline: self.promotions(),
         };
         line.share(share);
         self.change(move |store| {
@@ -303,9 +312,10 @@ impl TagRows for Tx<'_> {
         let (tag, cluster, timeline) = (tag_of(tag), self.cluster, self.timeline);
         self.lock(Lock::Row(tag), true)?;
         self.change(move |store| {
+            let promotions = store.forks.promotions(timeline);
             if let Some(line) = store.rows.get_mut(&tag) {
-                line.definition.max_id = max_id;
-                (line.version, line.cluster, line.timeline) = (version, cluster, timeline);
+                line.raise_on(cluster, promotions, max_id);
+                (line.version, line.cluster, line.timeline) = (version, cluster, promotions);
             }
         });
         Ok(())
@@ -355,8 +365,8 @@ impl refill::Tables for Tx<'_> {
         let registry = registry.clone();
         self.change(move |store| {
             for endpoint in &mut store.endpoints {
-                if endpoint.seen.identity == registry.identity {
-                    endpoint.seen.timeline = endpoint.seen.timeline.max(registry.timeline);
+                if let Some(seen) = endpoint.seen.after(&registry) {
+                    endpoint.seen = seen;
                 }
             }
         });

@@ -14,6 +14,7 @@ pub enum Fault {
     Hang,
     Down,
     Failover,
+    Fork,
     Former,
     Restore,
     Recovery,
@@ -22,7 +23,7 @@ pub enum Fault {
     Evict,
 }
 
-pub const FAULTS: [Fault; 14] = [
+pub const FAULTS: [Fault; 15] = [
     Fault::Crash,
     Fault::Stop,
     Fault::Copy,
@@ -31,6 +32,7 @@ pub const FAULTS: [Fault; 14] = [
     Fault::Hang,
     Fault::Down,
     Fault::Failover,
+    Fault::Fork,
     Fault::Former,
     Fault::Restore,
     Fault::Recovery,
@@ -85,7 +87,8 @@ impl World {
                 self.kill(server);
                 true
             }
-            Fault::Failover => self.fail_over(registry),
+            Fault::Failover => self.fail_over(registry, false),
+            Fault::Fork => self.fail_over(registry, true),
             Fault::Former => {
                 let former = self.registries[registry].former.as_mut();
                 former.map(|(_, reachable)| *reachable = until).is_some()

@@ -9,10 +9,11 @@ use snowflake_ids_core::registry::accept::{Admission, admit};
 use snowflake_ids_core::registry::client::{Network, Options, RemoteStatement};
 use snowflake_ids_core::registry::error::{Complaint, ConnectionError, RegistryError, SqlError};
 use snowflake_ids_core::registry::failover::Health;
+use snowflake_ids_core::registry::forks::Fork;
 use snowflake_ids_core::registry::handover::take_over;
 use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus};
 use snowflake_ids_core::registry::tags;
-use snowflake_ids_core::registry::wire::{Request, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::registry::wire::{RegistryName, Request, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::server::form::RELEASE;
 use snowflake_ids_core::tag::reservation::Outcome;
 use std::cell::RefCell;
@@ -158,17 +159,28 @@ fn answer<'e>(
     may_take_over: bool,
     block: &mut Option<Tx<'e>>,
 ) -> Result<String, ConnectionError> {
-    let this = env.with(|world| world.servers[env.server].who.clone());
-    let said = match admit(Request::accept(text).unwrap(), &this, may_take_over, block.is_some()) {
+    let (this, forks) = env.with(|world| {
+        let server = &world.servers[env.server];
+        (server.who.clone(), server.db.store.borrow().forks.clone())
+    });
+    let request = Request::accept(text).unwrap();
+    let timeout = request.as_ref().map_or(0, |request| millis(request.timeout));
+    let said = match admit(request, &this, &forks, may_take_over, block.is_some()) {
         Admission::Say(said) => said,
         Admission::InBlock | Admission::TakesOver => panic!("no server asks so"),
-        Admission::Serve(ask, timeout) => {
+        Admission::Serve(unknown, ask) => {
             let mut own = None;
             let tx = match block {
                 Some(tx) => tx,
                 None => own.insert(Tx::begin(env, 0)),
             };
-            tx.lock_timeout = millis(timeout);
+            tx.lock_timeout = timeout;
+            for number in unknown {
+                tx.change(move |store| {
+                    let is_known = store.forks.0.iter().any(|known| known.number == number);
+                    store.forks.0.extend((!is_known).then_some(Fork { number, timeline: None }));
+                });
+            }
             let said = said(tx, ask).map_err(|Locked| refused())?;
             if let Some(tx) = own {
                 tx.commit();
@@ -210,12 +222,16 @@ fn refused() -> ConnectionError {
 }
 
 impl Tx<'_> {
-    /// Records ranges of a registry that was set back. The registry may have reserved these ranges before.
+    /// Records ranges of a registry that was set back, or that has not heard of a fork yet. The registry may have reserved
+    /// these ranges before.
     fn doubt(&self, tags: &[usize], outcomes: &[Outcome]) {
+        let forks = self.look(|store| store.forks.clone());
         self.env().with(|world| {
             let server = self.env().server;
-            let set_back =
-                world.registries.iter().any(|this| this.primary == server && this.is(Trouble::SetBack));
+            let lacks = |number: &i64| !forks.0.iter().any(|fork| fork.number == *number);
+            let set_back = world.registries.iter().any(|this| {
+                this.primary == server && (this.is(Trouble::SetBack) || this.unheard.iter().any(lacks))
+            });
             for (tag, outcome) in tags.iter().zip(outcomes).filter(|_| set_back) {
                 if let Outcome::Reserved(reserved) = outcome {
                     world.ledger.doubt(*tag, reserved.supply.range);
@@ -340,11 +356,12 @@ impl World {
         // Primaries before the former one are gone.
         let Some((registry, until)) = former else { return false };
         let store = self.servers[from].db.store.borrow();
-        let timeline = self.servers[to].who.timeline;
-        let knows = store
-            .endpoints
-            .iter()
-            .any(|endpoint| registry_of(&endpoint.server) == registry && endpoint.seen.timeline > timeline);
+        let RegistryName { timeline, fork, .. } = &self.servers[to].who;
+        let knows = store.endpoints.iter().any(|endpoint| {
+            let seen = &endpoint.seen;
+            let is_later = seen.timeline > *timeline || fork.is_some_and(|fork| seen.left.contains(&fork));
+            registry_of(&endpoint.server) == registry && is_later
+        });
         until > self.now && knows
     }
 }

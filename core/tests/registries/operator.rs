@@ -45,9 +45,9 @@ impl World {
     pub fn change_row<T>(&mut self, registry: usize, tag: usize, change: impl FnOnce(&mut Line) -> T) -> T {
         let version = (self.number() << 1 | 1).cast_signed();
         let server = &self.servers[self.registries[registry].primary];
-        let new =
-            Line { definition: DEFINITION, version, cluster: server.cluster, timeline: server.who.timeline };
         let mut store = server.db.store.borrow_mut();
+        let timeline = store.forks.promotions(server.who.timeline);
+        let new = Line { definition: DEFINITION, version, cluster: server.cluster, timeline };
         let line = store.rows.entry(tag).or_insert(new);
         line.version = version;
         change(line)

@@ -1,9 +1,11 @@
 //! A registry: the servers that have its rows, and earlier states of the rows on standbys and in backups.
 
 use super::database::Store;
-use super::world::World;
+use super::world::{World, registry_of};
+use snowflake_ids_core::registry::forks::{Fork, Forks};
+use snowflake_ids_core::registry::link::Endpoint;
 use snowflake_ids_core::registry::wire;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A fault that an operator mends after noticing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,10 @@ pub struct Registry {
     pub former: Option<(usize, u64)>,
     /// Earlier states of the primary that a standby may be in.
     pub past: Vec<Store>,
+    /// States of standbys that did not follow the last failover.
+    pub elder: Vec<Store>,
+    /// Forks that nodes know. A registry that lacks one of them may repeat ids.
+    pub unheard: Vec<i64>,
     /// Earlier states that the registry may be restored to.
     pub backups: Vec<Backup>,
     /// The highest id of each tag that any server of the registry knew.
@@ -60,6 +66,8 @@ impl Registry {
             timeline: 1,
             former: None,
             past: Vec::new(),
+            elder: Vec::new(),
+            unheard: Vec::new(),
             backups: Vec::new(),
             highest: BTreeMap::new(),
             raised: false,
@@ -83,21 +91,34 @@ impl Registry {
         }
     }
 
-    /// The states of standbys whose lag is at most the number of ids that promotions skip. The cluster's next timeline is
-    /// `here`.
-    pub fn standbys(&self, primary: &Store, here: (i64, u32)) -> Vec<&Store> {
+    /// The states of standbys whose lag is at most the number of ids that promotions skip, including the promotions whose forks
+    /// nodes will name. The cluster's next timeline is `here`.
+    fn standbys<'s>(
+        &self,
+        standbys: &'s [Store],
+        primary: &Store,
+        here: (i64, u32),
+        named: &BTreeSet<i64>,
+    ) -> Vec<&'s Store> {
         let covers = |store: &&Store| {
+            let unheard = lacking(store, named).count();
+            let promotions = store.forks.promotions(here.1) + u32::try_from(unheard).unwrap();
             primary.rows.iter().all(|(tag, line)| {
                 store.rows.get(tag).is_some_and(|row| {
                     let same = (row.definition.increment, row.definition.remainder)
                         == (line.definition.increment, line.definition.remainder);
-                    same && row.definition.skipped_ahead(row.promotions(here.0, here.1)).max_id
+                    same && row.definition.skipped_ahead(row.promotions(here.0, promotions)).max_id
                         >= self.highest[tag]
                 })
             })
         };
-        self.past.iter().filter(covers).collect()
+        standbys.iter().filter(covers).collect()
     }
+}
+
+/// The forks of `named` that a store lacks.
+fn lacking<'f>(store: &'f Store, named: &'f BTreeSet<i64>) -> impl Iterator<Item = i64> + 'f {
+    named.iter().copied().filter(|number| !store.forks.0.iter().any(|fork| fork.number == *number))
 }
 
 impl World {
@@ -136,31 +157,63 @@ impl World {
         }
     }
 
+    /// The forks of a registry that nodes have seen.
+    fn forks_seen(&self, registry: usize) -> BTreeSet<i64> {
+        let seen = |node: usize| {
+            self.store_of(node, |store| {
+                let of = |endpoint: &&Endpoint| registry_of(&endpoint.server) == registry;
+                store
+                    .endpoints
+                    .iter()
+                    .filter(of)
+                    .flat_map(|endpoint| endpoint.seen.forks())
+                    .collect::<Vec<_>>()
+            })
+        };
+        (0..self.nodes.len()).flat_map(seen).collect()
+    }
+
     /// Promotes a lagging standby. When the former primary returns, nodes that do not know the successor cannot reach it.
-    pub fn fail_over(&mut self, registry: usize) -> bool {
+    /// `elder` promotes a standby that has not followed the last failover. Its timeline is that of the present primary.
+    pub fn fail_over(&mut self, registry: usize, elder: bool) -> bool {
+        let seen = if elder { self.forks_seen(registry) } else { BTreeSet::new() };
         let this = &self.registries[registry];
         let former = this.primary;
+        let cluster = self.servers[former].cluster;
         let mut who = self.servers[former].who.clone();
-        who.timeline += 1;
-        let store = {
+        who.timeline += u32::from(!elder);
+        let mut store = {
             let primary = self.servers[former].db.store.borrow();
-            let standbys = this.standbys(&primary, (self.servers[former].cluster, who.timeline));
+            let standbys = if elder { &this.elder } else { &this.past };
+            let standbys = this.standbys(standbys, &primary, (cluster, who.timeline), &seen);
             if this.trouble.is_some() || standbys.is_empty() {
                 return false;
             }
             standbys[self.chance.below(standbys.len())].clone()
         };
-        let cluster = self.servers[former].cluster;
+        self.draw(&mut store, &mut who);
         let primary = self.add_server();
         let server = &mut self.servers[primary];
         (server.who, server.cluster) = (who, cluster);
+        let unheard = lacking(&store, &seen).collect();
         *server.db.store.borrow_mut() = store;
         self.kill(former);
         let this = &mut self.registries[registry];
+        this.unheard = unheard;
+        if !elder {
+            this.elder = std::mem::take(&mut this.past);
+        }
         this.timeline = this.timeline.max(self.servers[primary].who.timeline);
         (this.former, this.primary) = (Some((former, 0)), primary);
         self.settle(registry);
         true
+    }
+
+    /// Draws the fork of a newly promoted server.
+    fn draw(&mut self, store: &mut Store, who: &mut wire::RegistryName) {
+        let number = store.forks.draw(who.timeline, [], self.chance.next().cast_signed());
+        store.forks.0.push(Fork { number, timeline: Some(who.timeline) });
+        who.fork = Some(number);
     }
 
     /// Restores a registry to an earlier state.
@@ -169,11 +222,15 @@ impl World {
         if this.trouble.is_some() || this.backups.is_empty() {
             return false;
         }
-        let Backup { mut who, store } = this.backups[self.chance.below(this.backups.len())].clone();
+        let Backup { mut who, mut store } = this.backups[self.chance.below(this.backups.len())].clone();
         let before = this.primary;
         if origin == Origin::Archive {
             this.timeline += 1;
             who.timeline = this.timeline;
+            self.draw(&mut store, &mut who);
+        }
+        if origin == Origin::Dump {
+            store.forks = Forks::default();
         }
         self.kill(before);
         let primary = self.add_server();
@@ -187,6 +244,7 @@ impl World {
         let now = self.now;
         let this = &mut self.registries[registry];
         (this.former, this.primary) = (None, primary);
+        (this.elder, this.unheard) = (Vec::new(), Vec::new());
         if origin == Origin::Dump {
             this.backups.clear();
         }

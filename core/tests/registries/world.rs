@@ -163,7 +163,11 @@ impl World {
 
     /// Adds a cluster with an identity of its own.
     pub fn add_server(&mut self) -> usize {
-        let who = wire::RegistryName { identity: format!("registry {}", self.identities), timeline: 1 };
+        let who = wire::RegistryName {
+            identity: format!("registry {}", self.identities),
+            timeline: 1,
+            ..Default::default()
+        };
         let cluster = i64::try_from(self.identities).unwrap();
         self.identities += 1;
         self.servers.push(Server { who, cluster, db: Rc::default(), hung_until: 0, down_until: 0 });

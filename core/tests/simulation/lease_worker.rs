@@ -213,7 +213,7 @@ pub fn serve(sim: &Rc<Sim>, registry: &Registry, sent: &Sent, pause: &Pause) {
     };
     // The registry sends no errors back, as if they were lost. It does not respond to a request for another registry, either.
     let meant = request.registry.is_some_and(|meant| meant.identity == registry.name().identity);
-    bound_request(&mut request.ask, now, 1);
+    bound_request(&mut request.ask, now, None);
     let limits = LeaseLimits { taken: Vec::new(), longest: Duration::from_micros(FORMER.cast_unsigned()) };
     let Some(Ok(said)) = meant.then(|| registry.serve(1, &request.ask, &limits, now, &stop)) else { return };
     if is_lost(sim, sent.cut_off) {

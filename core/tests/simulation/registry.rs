@@ -124,7 +124,7 @@ impl Registry {
 
 /// The name of the common registry of a generation. All generations are in one cluster.
 pub fn name(generation: u32) -> Name {
-    Name { identity: format!("shared/{generation}"), timeline: 1 }
+    Name { identity: format!("shared/{generation}"), timeline: 1, ..Name::default() }
 }
 
 /// The error of a statement that waited for a locked row too long.
@@ -294,7 +294,7 @@ impl WorkerIdRows for Transaction<'_> {
         Ok(held.take(limit).map(shown).collect())
     }
 
-    fn timeline(&self) -> u32 {
-        self.timeline
+    fn fork(&mut self) -> Result<Option<i64>, Locked> {
+        Ok((self.timeline > 1).then(|| i64::from(self.timeline) - 1))
     }
 }

@@ -9,6 +9,7 @@ use snowflake_ids_server_tests::cluster::{
 use snowflake_ids_server_tests::load::Load;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::{create, next, take};
+use snowflake_ids_server_tests::snowflakes::status;
 use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session, wait};
 use std::time::Duration;
 
@@ -24,15 +25,17 @@ fn pair(definition: &str, nodes: usize) -> Result<Pair> {
     create(&mut primary.serve_nodes()?, "t", definition)?;
     let standby = primary.standby()?;
     let ports = [primary.port(), standby.port()];
-    let joined = |_| {
-        let node = node().start()?;
-        let mut client = node.introduce(NAME, &ports)?;
-        client.run(JOIN)?;
-        wait_for_id(&mut client)?;
-        Ok(node)
-    };
-    let nodes = (0..nodes).map(joined).collect::<Result<_>>()?;
+    let nodes = (0..nodes).map(|_| joined(&ports)).collect::<Result<_>>()?;
     Ok(Pair { primary, standby, nodes })
+}
+
+/// A new node of the registry with these hosts, with a worker id.
+fn joined(ports: &[u16]) -> Result<Server> {
+    let node = node().start()?;
+    let mut client = node.introduce(NAME, ports)?;
+    client.run(JOIN)?;
+    wait_for_id(&mut client)?;
+    Ok(node)
 }
 
 impl Pair {
@@ -168,6 +171,45 @@ fn a_node_joins_again_where_what_was_lost_is_passed_over() -> Result<()> {
     let words = "Ids up to 201 were received from this registry before, but the registry's row records ids only up to 200.";
     assert_eq!(error.detail(), Some(words), "{error:?}");
     ids::unique(taken)
+}
+
+/// Both standbys are on timeline 2 after their promotion. The second one learns from a node that there was another.
+#[test]
+fn standbys_that_are_promoted_one_after_the_other_share_no_id() -> Result<()> {
+    let mut first = auto().start()?;
+    create(&mut first.serve_nodes()?, "t", "step => 10, max_step => 1000")?;
+    let (mut second, mut third) = (first.standby()?, first.standby()?);
+    let ports = [&first, &second, &third].map(Server::port);
+    let old = joined(&ports)?;
+    let mut client = old.connect("postgres")?;
+    let mut taken = take(&mut client, "t", 50)?;
+    second.catch_up(&first)?;
+    third.catch_up(&first)?;
+    first.kill9()?;
+    second.promote()?;
+    wait_as_long_as_it_takes(&mut client)?;
+    taken.extend(take(&mut client, "t", 600)?);
+    let other = joined(&ports)?;
+    second.kill9()?;
+    third.promote()?;
+    taken.extend(take(&mut client, "t", 800)?);
+    becomes(&mut client, NAME, "up")?;
+    assert_eq!(registry_status::<i32>(&mut client, NAME, "timeline")?, 2);
+    let new = joined(&ports)?;
+    taken.extend(take(&mut new.connect("postgres")?, "t", 3000)?);
+    ids::unique(taken)?;
+    let eighth = |node: &Server| {
+        Ok::<_, anyhow::Error>(status::<i32>(&mut node.connect("postgres")?, "worker_id")? / 4)
+    };
+    assert_ne!(eighth(&other)?, eighth(&new)?);
+    // A node does not return to the server that it left.
+    second.start_again()?;
+    let version = second.version("t")?;
+    third.stop(Shutdown::Fast)?;
+    wait_at_most(&mut client, Duration::from_secs(2))?;
+    refused_with(&mut client, "t", &[NAME, "after it, another server on timeline 2 was seen"])?;
+    assert_eq!(second.version("t")?, version, "the server that was left was asked");
+    Ok(())
 }
 
 #[test]

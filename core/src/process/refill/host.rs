@@ -67,7 +67,7 @@ pub trait Tables: TagRows {
     fn is_clustered(&mut self) -> Result<bool, Self::Error>;
     /// Returns the registries in use, in order. The list is empty if the database is its own registry.
     fn endpoints(&mut self) -> Result<Vec<Endpoint>, Self::Error>;
-    /// Records the timeline of a registry if this timeline is later than the last seen timeline.
+    /// Records the timeline and the fork of a registry if they are news: see [`wire::RegistryName::after`].
     fn record_seen(&mut self, registry: &wire::RegistryName) -> Result<(), Self::Error>;
     /// Locks the table of received ids until the transaction ends. Fails after a timeout if a session that changes the
     /// registries in use has locked the table.

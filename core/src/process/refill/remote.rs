@@ -189,7 +189,7 @@ impl<H: RefillHost, N: Network, F: SavedRangeFile> RemoteRegistry<'_, '_, H, N, 
     ) -> Result<bool, RefillError> {
         let seen = &self.endpoint.seen;
         let recorded = self.refill.transaction(|tables| {
-            if answered.timeline > seen.timeline {
+            if seen.after(answered).is_some() {
                 tables.record_seen(answered)?;
             }
             for (task, outcome) in tasks.iter().zip(outcomes) {

@@ -33,7 +33,7 @@ pub trait LeaseHost {
     ) -> Result<Response, RegistryError>;
     /// Returns the last failure of the registry, and the number of failures.
     fn health(&self, endpoint: &Endpoint) -> Health;
-    /// Records that a registry is on a later timeline than the timeline seen last.
+    /// Records that a registry is on a later timeline or another fork than seen last.
     fn record_seen(&mut self, registry: &RegistryName) -> Result<(), RegistryError>;
     /// Records an event in the log and in shared memory.
     fn record(&mut self, event: LeaseEvent<'_>);

@@ -219,6 +219,7 @@ pub const CALLS: &[(&str, Call)] = &[
         Reads("snowflake_ids_internal.segment_promotions(1, 1)"),
     ),
     ("snowflake_ids_internal.segment_slots(boolean)", Reads("snowflake_ids_internal.segment_slots(false)")),
+    ("snowflake_ids_internal.segment_timeline()", Reads("snowflake_ids_internal.segment_timeline()")),
     ("snowflake_ids_internal.segment_totals()", Reads("snowflake_ids_internal.segment_totals()")),
     (
         "snowflake_ids_internal.sequence_currval(regclass)",

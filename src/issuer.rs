@@ -3,6 +3,7 @@
 
 use crate::pg::clock::{SystemClock, since_boot};
 use crate::pg::cluster;
+use crate::pg::file_system;
 use crate::pg::random;
 use crate::pg::server;
 use crate::pg::wait::{self, Event};
@@ -16,7 +17,7 @@ use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
-use snowflake_ids_core::server::state::{DataDirectory, FILE, FileIdentity, Here, State};
+use snowflake_ids_core::server::state::{DataDirectory, FILE, FileIdentity, Here, Machine, State};
 use snowflake_ids_core::{Clock, ClockRollback};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
@@ -34,6 +35,9 @@ const REJECTED: &str = "snowflake_ids.state.json.rejected";
 const MARKER_FILE: &str = "pg_logical/snowflake_ids.marker";
 const MARKER_FOLDER: &str = "pg_logical";
 const TESTIMONY: &[u8] = b"snowflake_ids has issued ids here. How far is in snowflake_ids.state.json.\n";
+
+/// The largest number of bytes that are read from a file of the system.
+const MAX_TEXT: u64 = 1 << 20;
 
 /// The pause between two attempts to take the state lock.
 const RETRY: Duration = Duration::from_millis(1);
@@ -109,18 +113,27 @@ impl StateStore for Server<'_> {
         Ok(())
     }
 
-    /// Identifies the data directory by its creation time. A copy has a different creation time, but a moved directory keeps
-    /// its creation time. If the file system stores no creation time, the inode identifies the directory.
     fn data_directory(&self) -> io::Result<DataDirectory> {
-        static HOME: OnceLock<DataDirectory> = OnceLock::new();
-        if let Some(home) = HOME.get() {
-            return Ok(home.clone());
-        }
-        let FileIdentity { inode, at } = file_identity(&fs::metadata(".")?);
-        let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));
-        let (host, directory) = (line_of("/proc/sys/kernel/hostname"), cluster::data_directory());
-        Ok(HOME.get_or_init(|| DataDirectory { identity, file: None, host, directory }).clone())
+        identify_data_directory().cloned()
     }
+}
+
+/// Identifies the data directory by its creation time. A copy has a different creation time, but a moved directory keeps
+/// its creation time. If the file system stores no creation time, the inode identifies the directory, together with the
+/// machine if copies can have the same inode. The postmaster asks first, so all processes agree, even if somebody renames the
+/// host later.
+pub fn identify_data_directory() -> io::Result<&'static DataDirectory> {
+    static HOME: OnceLock<DataDirectory> = OnceLock::new();
+    if let Some(home) = HOME.get() {
+        return Ok(home);
+    }
+    let FileIdentity { inode, at } = file_identity(&fs::metadata(".")?);
+    let machine = file_system::of_working_directory().filter(|_| at.is_none()).and_then(|file_system| {
+        Machine::of(file_system, &text_of("/etc/machine-id"), &text_of("/proc/self/mountinfo"))
+    });
+    let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));
+    let (host, directory) = (text_of("/proc/sys/kernel/hostname"), cluster::data_directory());
+    Ok(HOME.get_or_init(|| DataDirectory { identity, file: None, machine, host, directory }))
 }
 
 /// Returns the inode and the creation time of a file. A copy of the file has a different inode and creation time. In a
@@ -132,15 +145,18 @@ fn file_identity(of: &Metadata) -> FileIdentity {
     FileIdentity { inode: of.ino(), at }
 }
 
-/// Returns the single line of a system file, or an empty text if the file cannot be read.
-fn line_of(path: &str) -> String {
-    fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default()
+/// Returns the text of a system file, up to a limit. Returns an empty text if the file cannot be read.
+fn text_of(path: &str) -> String {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_TEXT).read_to_end(&mut text));
+    let text = read.map(|_| String::from_utf8_lossy(&text));
+    text.map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
 impl Host for Server<'_> {
     fn reading(&self) -> Reading {
         static BOOT: OnceLock<String> = OnceLock::new();
-        let boot = BOOT.get_or_init(|| line_of("/proc/sys/kernel/random/boot_id"));
+        let boot = BOOT.get_or_init(|| text_of("/proc/sys/kernel/random/boot_id"));
         Reading { wall: SystemClock.now(), boot: boot.clone(), since_boot: since_boot() }
     }
 

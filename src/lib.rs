@@ -39,6 +39,8 @@ pub extern "C-unwind" fn _PG_init() {
     // The sizes of the shared memory depend on the settings, so the settings are defined first.
     settings::define();
     settings::check().unwrap_or_else(|report| pg::report::raise(*report));
+    // If this fails, calls for ids report the error.
+    drop(issuer::identify_data_directory());
     pg::shmem::request(pg::shmem::Wanted {
         blocks: &shared::BLOCKS,
         begin: process::saved_ranges::restore_high_water_marks,

@@ -12,6 +12,7 @@ pub mod database;
 pub mod encoding;
 pub mod error;
 pub mod extension;
+pub mod file_system;
 pub mod foreign;
 pub mod guc;
 pub mod inline;

@@ -67,6 +67,8 @@ pub enum Guard {
     PromotionRises,
     /// A server in a copied data directory does not issue under the original's worker id.
     CopyKnown,
+    /// A server does not issue under the worker id of another machine or container whose data directory has the same inode.
+    MachineKnown,
     /// A server does not trust a state file that was restored from a copy, because the copy may be out of date.
     FileKnown,
     /// A server that has lost its state file does not start anew as if it had never issued an id.

@@ -3,7 +3,7 @@
 use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::state::{
-    Chosen, DataDirectory, FileIdentity, First, Here, Identity, State, StateError, WorkerIdSource,
+    Chosen, DataDirectory, FileIdentity, First, Here, Identity, Machine, State, StateError, WorkerIdSource,
 };
 use snowflake_ids_core::{Layout, Node, Position, UnixMicros};
 use std::collections::BTreeSet;
@@ -21,8 +21,12 @@ fn narrow() -> Layout {
 }
 
 fn here(home: &str) -> Here {
-    let home =
-        DataDirectory { identity: home.into(), file: None, host: "h".into(), directory: "/data".into() };
+    let home = DataDirectory {
+        identity: home.into(),
+        host: "h".into(),
+        directory: "/data".into(),
+        ..Default::default()
+    };
     Here {
         system_identifier: 7,
         timeline: 1,
@@ -315,6 +319,104 @@ fn a_state_that_was_put_back_is_known_by_its_file() {
     state.be_alone(&put_back, false);
     let begins = state.high_water_mark(state.node.unwrap());
     assert!(begins >= layout().position_after(put_back.clock.wall.plus(put_back.max_drift)));
+}
+
+/// The facts of `here` on a file system where copies have the same inode.
+fn on([host, id, container]: [&str; 3], here: &Here) -> Here {
+    let machine = Some(Machine { id: id.into(), container: container.into() });
+    Here { home: DataDirectory { machine, host: host.into(), ..here.home.clone() }, ..here.clone() }
+}
+
+fn restarted(state: State, here: &Here) -> State {
+    let mut state = state.open(here).unwrap();
+    if state.source == WorkerIdSource::Unknown {
+        state.be_alone(here, false);
+    }
+    issue(&mut state, here);
+    state
+}
+
+/// Returns whether a server keeps its worker id only if no known fact about its machine has changed.
+fn is_known_by_its_machine() -> bool {
+    let server = on(["h", "m", "c"], &here("a"));
+    let mut state = alone(&server);
+    issue(&mut state, &server);
+    let keeps = |facts| worker_id(&restarted(state.clone(), &on(facts, &server))) == worker_id(&state);
+    let same = [["h", "m", "c"], ["", "m", "c"], ["h", "", "c"], ["h", "m", ""], [""; 3]];
+    let others = [["other", "m", "c"], ["h", "other", "c"], ["h", "m", "other"], ["other", "", ""]];
+    let elsewhere = restarted(state.clone(), &here("a"));
+    same.into_iter().all(keeps)
+        && !others.into_iter().any(keeps)
+        && worker_id(&elsewhere) != worker_id(&state)
+}
+
+#[test]
+fn where_inodes_repeat_the_machine_tells_a_copy() {
+    assert!(is_known_by_its_machine());
+    #[cfg(feature = "guards")]
+    crate::rules::needs::needs(snowflake_ids_core::guard::Guard::MachineKnown, is_known_by_its_machine);
+}
+
+#[test]
+fn a_boot_and_a_file_system_where_inodes_tell_are_no_evidence() {
+    let server = on(["h", "m", "c"], &here("a"));
+    let clock = Reading { boot: "another".into(), since_boot: 1, ..server.clock.clone() };
+    let elsewhere = DataDirectory { host: "other".into(), ..here("a").home };
+    for (one, two) in
+        [(&server, &Here { clock, ..server.clone() }), (&here("a"), &Here { home: elsewhere, ..here("a") })]
+    {
+        let state = restarted(alone(one), one);
+        assert_eq!(worker_id(&restarted(state.clone(), two)), worker_id(&state));
+    }
+}
+
+/// The state may also be from an image that was never started.
+#[test]
+fn containers_of_one_image_choose_for_themselves() {
+    let image = on(["build", "", ""], &here("image"));
+    let chosen = |host: usize| {
+        let there = on([&host.to_string(), "", ""], &image);
+        (worker_id(&alone(&there)), worker_id(&restarted(alone(&image), &there)))
+    };
+    let (fresh, of_image): (BTreeSet<_>, BTreeSet<_>) = (0..40).map(chosen).unzip();
+    assert!(fresh.len() > 16 && of_image.len() > 8, "{fresh:?} {of_image:?}");
+}
+
+/// Each new host name takes another worker id. When none is left, the one comes back that was left longest ago.
+#[test]
+fn forty_host_names_take_a_worker_id_each_and_former_ones_come_back() {
+    for (server, most) in [(here("a"), 32), (of_pairs("a"), 41)] {
+        let mut state = alone(&on(["0", "", ""], &server));
+        issue(&mut state, &server);
+        let mut taken = vec![pair(&state)];
+        for host in 1..=40 {
+            let there = on([&host.to_string(), "", ""], &after(10 * host, &server));
+            state = restarted(state, &there);
+            assert_eq!(restarted(state.clone(), &there), state, "a restart keeps it");
+            taken.push(pair(&state));
+        }
+        assert_eq!(taken.iter().collect::<BTreeSet<_>>().len(), most);
+        assert_eq!(taken[most..], taken[..41 - most], "in the same order");
+    }
+}
+
+/// A lease is left to its registry. An older state file counts as another server's under any host name.
+#[test]
+fn another_host_name_gives_up_a_lease_and_an_older_file_too() {
+    let server = on(["a", "", ""], &here("a"));
+    let mut state = State::fresh(&server);
+    let origin = Some(Origin { identity: "r".into(), server: "central".into() });
+    let expiry = NOW.plus_micros(600_000_000);
+    state.leased_from(5, origin.as_ref());
+    state.take_up(Lease { datacenter: 0, worker_id: 9, token: 1, since: UnixMicros(0), expiry, origin });
+    issue(&mut state, &server);
+    state.home.file = Some(FileIdentity { inode: 1, at: None });
+    let there = after(10, &on(["b", "", ""], &server));
+    for (inode, blocked) in [(1, &[][..]), (2, &[9])] {
+        let opened = state.clone().open(&there.clone().with_file(FileIdentity { inode, at: None })).unwrap();
+        assert_eq!((opened.node, &opened.lease, opened.source.database()), (None, &None, Some(5)));
+        assert_eq!(opened.blocked_worker_ids(0, there.clock.wall), blocked, "file {inode}");
+    }
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn here(identity: Identity) -> Here {
 }
 
 fn home(name: &str) -> DataDirectory {
-    DataDirectory { identity: name.into(), file: None, host: "h".into(), directory: "/data".into() }
+    DataDirectory { identity: name.into(), host: "h".into(), directory: "/data".into(), ..Default::default() }
 }
 
 fn node(worker_id: u32) -> Node {

@@ -33,6 +33,7 @@ mod layouts;
 mod lease;
 mod lease_launch;
 mod log_limit;
+mod machine;
 #[cfg_attr(not(feature = "guards"), allow(dead_code, reason = "most tests that use it need the guards"))]
 mod memory;
 mod named;

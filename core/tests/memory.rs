@@ -136,7 +136,12 @@ impl StateStore for &Server<'_> {
     }
 
     fn data_directory(&self) -> io::Result<DataDirectory> {
-        Ok(DataDirectory { identity: "a".into(), file: None, host: "h".into(), directory: "/data".into() })
+        Ok(DataDirectory {
+            identity: "a".into(),
+            host: "h".into(),
+            directory: "/data".into(),
+            ..Default::default()
+        })
     }
 }
 

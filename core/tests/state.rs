@@ -5,7 +5,7 @@ use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::form::{Head, RELEASE};
 use snowflake_ids_core::server::state::{
-    DataDirectory, FileIdentity, Here, Identity, NodeHighWaterMark, State, StateError,
+    DataDirectory, FileIdentity, Here, Identity, Machine, NodeHighWaterMark, State, StateError,
 };
 use snowflake_ids_core::{Explain, Kind, Layout, Node, Position, UnixMicros};
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn layout() -> Layout {
 }
 
 fn home(name: &str) -> DataDirectory {
-    DataDirectory { identity: name.into(), file: None, host: "h".into(), directory: "/data".into() }
+    DataDirectory { identity: name.into(), host: "h".into(), directory: "/data".into(), ..Default::default() }
 }
 
 fn here(identity: Identity) -> Here {
@@ -445,7 +445,8 @@ fn the_file_has_this_form() {
     state.take_up(Lease { origin, ..lease(3) });
     state.reserve(&layout(), NOW, Position(0), 3 * SECOND);
     state.own.high_water_marks.push(NodeHighWaterMark { node: node(4, 2), position: Position(77) });
-    let copy_of = Some(DataDirectory { file: Some(file_identity(9, "")), ..home("first") });
+    let machine = Some(Machine { id: "m".into(), container: "c".into() });
+    let copy_of = Some(DataDirectory { file: Some(file_identity(9, "")), machine, ..home("first") });
     let pending_token = Some(-12);
     state.leased_from(5, state.lease.clone().unwrap().origin.as_ref());
     state.source.move_by(6, Some("next"));

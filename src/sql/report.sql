@@ -85,6 +85,11 @@ BEGIN
         WHERE s.scope = 'this server only' AND s.worker_id IS NOT NULL AND s.lease_expires_at IS NULL
         HAVING count(*) > 0
         UNION ALL
+        SELECT 'warning', 'worker id', 'on this file system, a copy of the data directory with the same host name and machine id is not recognised',
+            'Put the data directory on a volume whose file system keeps creation times, or set a different worker_id on each server '
+            '(docs/operations.md, "Copies and backups").', NULL
+        WHERE s.state <> 'in recovery' AND snowflake_ids_internal.copies_look_alike()
+        UNION ALL
         SELECT 'alarm', format('registry %s', f.server),
             concat_ws('; ', 'the registry does not answer' || coalesce(': ' || f.error, ''), w.what),
             'Restart or reconnect the registry' || CASE WHEN w.what IS NULL THEN ': ids are issued until the buffers and the lease are used up'

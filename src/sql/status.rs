@@ -128,11 +128,17 @@ fn server_remedy() -> Option<String> {
     state(SHARED.get()?).ok().map(|obstacle| obstacle.remedy)
 }
 
+/// Returns true if a copy of the data directory may look like the original, so that both issue ids under one worker id.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn copies_look_alike() -> bool {
+    SHARED.get().is_some_and(|shared| issuer(shared).copies_look_alike())
+}
+
 extension_sql!(
     "
 CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 ",
     name = "status_view",
-    requires = [status, server_remedy]
+    requires = [status, server_remedy, copies_look_alike]
 );

@@ -183,7 +183,12 @@ impl issuer::StateStore for &Host<'_> {
 
     fn data_directory(&self) -> io::Result<DataDirectory> {
         let home = self.server.number.to_string();
-        Ok(DataDirectory { identity: home.clone(), file: None, host: home.clone(), directory: home })
+        Ok(DataDirectory {
+            identity: home.clone(),
+            host: home.clone(),
+            directory: home,
+            ..Default::default()
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 //! | [`wait`], [`random`], [`sql`], [`ids`] | waits with a limit; numbers from a seed; statements and expected errors; checks of id lists |
 //! | [`functions`] | the extension's functions that take text, from the catalog |
 //! | `folder`, [`processes`], `preload`, `clock`, `initdb` | a server's folder, processes, preloaded libraries, shifted clock and new cluster |
+//! | [`containers`] | servers in containers of one image, with host names of their own |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
 //! | [`builder`] | the settings and the environment of a server |
 //! | [`mod@cases`] | cases that share a server |
@@ -32,6 +33,7 @@ pub mod catalog;
 pub mod citus;
 mod clock;
 pub mod cluster;
+pub mod containers;
 mod copies;
 mod crash;
 mod dumps;

@@ -32,6 +32,11 @@ impl Owner {
         Ok(Self { other: Some((user.uid, user.gid)) })
     }
 
+    /// The owner's user and group, if the tests run as root.
+    pub(crate) fn ids(self) -> Option<(Uid, Gid)> {
+        self.other
+    }
+
     /// Makes a command run as the owner.
     pub fn run(self, command: &mut Command) {
         if let Some((uid, gid)) = self.other {

@@ -1,6 +1,7 @@
 //! A running server: its folder, its postmaster and its sessions.
 
 use crate::clock;
+use crate::containers::{self, Facts};
 use crate::folder::Folder;
 use crate::port::Port;
 use crate::processes;
@@ -48,6 +49,8 @@ pub struct Server {
     pub(crate) postmaster: Option<Child>,
     port: Port,
     pub(crate) environment: Vec<(String, String)>,
+    /// The facts by which the server's machine is known; None for those of this machine.
+    pub(crate) facts: Option<Facts>,
     /// Whether dropping the server shows the end of its log.
     pub(crate) tells: bool,
 }
@@ -55,7 +58,8 @@ pub struct Server {
 impl Server {
     /// A stopped server on the cluster in `folder`.
     pub(crate) fn new(folder: Folder, environment: Vec<(String, String)>) -> Result<Self> {
-        let server = Self { port: Port::free()?, folder, postmaster: None, environment, tells: true };
+        let server =
+            Self { port: Port::free()?, folder, postmaster: None, environment, facts: None, tells: true };
         server.set_address()?;
         Ok(server)
     }
@@ -161,6 +165,9 @@ impl Server {
         let log = File::options().create(true).append(true).open(self.folder.log())?;
         let mut postgres = self.folder.command("postgres");
         postgres.arg("-D").arg(self.folder.data()).args(arguments).envs(self.environment.iter().cloned());
+        if let Some(facts) = &self.facts {
+            postgres = containers::command(&postgres, self.folder.owner, facts);
+        }
         postgres.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         self.postmaster = Some(postgres.spawn().with_context(|| format!("cannot run {postgres:?}"))?);
         let started = wait::until_true("the server to take sessions", || {

@@ -18,7 +18,7 @@ fn fixed() -> Builder {
 }
 
 /// A stopped server that has issued ids.
-fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
+pub fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
     let mut server = builder.start()?;
     let taken = take(&mut server.session()?, 1000)?;
     server.stop(Shutdown::Fast)?;
@@ -27,7 +27,7 @@ fn used(builder: Builder) -> Result<(Server, Vec<i64>)> {
 
 /// A server with so many worker ids that two copies are unlikely to choose the same one. A copy never chooses its original's worker
 /// id.
-fn many_ids() -> Builder {
+pub fn many_ids() -> Builder {
     auto().set("snowflake_ids.layout", "41/0/20/2 epoch=2020-01-01")
 }
 
@@ -40,7 +40,7 @@ fn refuses_as_a_copy(copy: &Server) -> Result<()> {
 }
 
 /// Puts all servers under load at once, and checks that no id is repeated.
-fn share_no_id(servers: &[&Server], mut taken: Taken) -> Result<()> {
+pub fn share_no_id(servers: &[&Server], mut taken: Taken) -> Result<()> {
     let mut loads = Vec::new();
     for server in servers {
         wait_for_id(&mut server.connect("postgres")?).map(|id| taken.ids.push(id))?;

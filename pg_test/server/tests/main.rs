@@ -23,6 +23,7 @@ mod clock_steps;
 mod clock_switch;
 mod collations;
 mod concurrency;
+mod containers;
 mod copies;
 mod crash;
 mod documents;

@@ -5,7 +5,7 @@ use super::host::Host;
 use super::shared::Issuer;
 use super::slot::Issuing;
 use crate::guard::{Guard, holds};
-use crate::server::state::{FileIdentity, Here, State, StateError};
+use crate::server::state::{DataDirectory, FileIdentity, Here, Identity, State, StateError};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -14,7 +14,12 @@ impl<H: Host> Issuer<'_, H> {
     /// Reads the state and the identity of the state file. Returns None if the server never had a state.
     pub(super) fn read(&self) -> Result<Option<(State, FileIdentity)>, IssuerError> {
         if let Some((text, file)) = self.host.read().map_err(IssuerError::Unreadable)? {
-            return Ok(Some((State::from_text(&text)?, file)));
+            let mut state = State::from_text(&text)?;
+            // Administrators who set worker ids may move a data directory to another machine, with its worker id.
+            if matches!(self.shared.identity, Identity::Fixed { .. }) {
+                state.home.machine = self.host.data_directory().map_err(IssuerError::Unreadable)?.machine;
+            }
+            return Ok(Some((state, file)));
         }
         let is_marked = self.host.has_marker_file().map_err(IssuerError::Unreadable)?;
         if is_marked && holds(Guard::MarkerFile) { Err(StateError::Missing.into()) } else { Ok(None) }
@@ -75,6 +80,13 @@ impl<H: Host> Issuer<'_, H> {
         status.moving_to.store(state.source.moving().unwrap_or(0).into(), Relaxed);
         let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
+    }
+
+    /// Returns true if a copy of the data directory may look like the original, so that both issue under one worker id.
+    pub fn copies_look_alike(&self) -> bool {
+        let is_alike = |home: DataDirectory| home.machine.is_some_and(|machine| machine.container.is_empty());
+        matches!(self.shared.identity, Identity::Leased { .. })
+            && self.host.data_directory().is_ok_and(is_alike)
     }
 
     /// Returns the server's identity, clocks and settings, which are needed to open a state.

@@ -50,7 +50,7 @@ impl State {
             self.doubt_source();
         }
         // True if an administrator restored an earlier state file into this data directory.
-        let is_put_back = self.home.is_in(&here.home) && !self.home.is(&here.home);
+        let is_put_back = self.home.is_put_back(&here.home);
         let is_shared = self.lease.as_ref().is_some_and(|lease| lease.origin.is_some());
         if self.timeline != here.timeline {
             self.promote(here);
@@ -178,6 +178,11 @@ impl State {
         self.first = self.first.filter(|_| self.home.is_in(&here.home));
         self.name_worker_id();
         self.forget_lease();
+        if self.home.may_be_moved(&here.home) {
+            // A container may have been made anew for the same directory. The server prefers worker ids that it never had, but
+            // may return to former ones, because each new container takes another.
+            return;
+        }
         self.marks_mut().for_each(|mark| mark.position = OF_ANOTHER);
         if let Some(node) = self.node {
             self.own.set(node, OF_ANOTHER);

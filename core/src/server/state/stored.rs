@@ -1,6 +1,7 @@
 //! The fields of the state, and the identity of a data directory, which distinguishes the directory from its copies.
 
 use super::high_water_marks::{NodeHighWaterMark, NodeHighWaterMarks, Others};
+use super::machine::Machine;
 use super::source::WorkerIdSource;
 use crate::clock::UnixMicros;
 use crate::error::excerpt;
@@ -67,7 +68,9 @@ pub struct DataDirectory {
     /// the state was written. In [`Here`], this is the identity of the file from which the state was read. The two
     /// files differ if an administrator restored a copy of the file.
     pub file: Option<FileIdentity>,
-    /// The machine's name, for messages.
+    /// The machine and container, if a copy of the directory may have the same `identity`; else None.
+    pub machine: Option<Machine>,
+    /// The machine's name, for messages. Also distinguishes copies if `machine` does.
     pub host: String,
     /// The directory's path, for messages.
     pub directory: String,
@@ -94,6 +97,10 @@ impl DataDirectory {
         if !self.is_in(other) {
             return !holds(Guard::CopyKnown);
         }
+        self.has_file_of(other)
+    }
+
+    fn has_file_of(&self, other: &Self) -> bool {
         match (&self.file, &other.file) {
             (Some(one), Some(other)) if holds(Guard::FileKnown) => one.is_of(other),
             _ => true,
@@ -101,18 +108,45 @@ impl DataDirectory {
     }
 
     pub(super) fn is_in(&self, other: &Self) -> bool {
-        self.identity == other.identity
+        self.identity == other.identity && self.is_on(other)
+    }
+
+    /// Returns false if the two directories are on different machines, or only one is on a file system where the machine
+    /// counts. Unknown facts are no evidence.
+    fn is_on(&self, other: &Self) -> bool {
+        let is_same = |one: &str, two: &str| one.is_empty() || two.is_empty() || one == two;
+        let is_on = match (&self.machine, &other.machine) {
+            (Some(one), Some(two)) => {
+                is_same(&self.host, &other.host)
+                    && is_same(&one.id, &two.id)
+                    && is_same(&one.container, &two.container)
+            }
+            (one, two) => one.is_none() && two.is_none(),
+        };
+        is_on || !holds(Guard::MachineKnown)
+    }
+
+    /// Returns true if the state file is not the one that was last written in this directory.
+    pub(super) fn is_put_back(&self, here: &Self) -> bool {
+        self.identity == here.identity && !self.has_file_of(here)
+    }
+
+    /// Returns true if only the machine distinguishes the two directories, so that they may be one.
+    pub(super) fn may_be_moved(&self, here: &Self) -> bool {
+        self.identity == here.identity && self.has_file_of(here) && !self.is_on(here)
     }
 
     /// Returns a text that differs between all copies of one data directory, even between copies that replaced each
     /// other at one path.
     pub fn told_apart(&self) -> String {
-        match &self.file {
-            Some(FileIdentity { inode, at }) => {
-                format!("{} {inode} {}", self.identity, at.as_deref().unwrap_or_default())
-            }
-            None => self.identity.clone(),
+        let mut text = self.identity.clone();
+        if let Some(FileIdentity { inode, at }) = &self.file {
+            text += &format!(" {inode} {}", at.as_deref().unwrap_or_default());
         }
+        if let Some(Machine { id, container }) = &self.machine {
+            text += &format!(" {} {id} {container}", self.host);
+        }
+        text
     }
 
     pub(super) fn shown(&self) -> String {

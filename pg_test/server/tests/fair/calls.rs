@@ -173,6 +173,7 @@ pub const CALLS: &[(&str, Call)] = &[
     ("snowflake_ids_internal.audit_time(bigint)", Reads("snowflake_ids_internal.audit_time(k)")),
     ("snowflake_ids_internal.base_type(oid)", Reads("snowflake_ids_internal.base_type(20)")),
     ("snowflake_ids_internal.check_manages_tags(text)", MANAGES),
+    ("snowflake_ids_internal.copies_look_alike()", Reads("snowflake_ids_internal.copies_look_alike()")),
     ("snowflake_ids_internal.failed_calls()", Reads("snowflake_ids_internal.failed_calls()")),
     (
         "snowflake_ids_internal.generator_check(text,text,integer,integer,text,integer)",

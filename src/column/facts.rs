@@ -88,8 +88,12 @@ macro_rules! columns {
                     THEN pg_get_expr(f.adbin, CASE WHEN a.attgenerated = '' THEN 0 ELSE f.adrelid END) END AS expression,
                 e.sequence::bigint AS sequence, coalesce(NOT pg_has_role(c.relowner, s.relowner, 'USAGE'), false) AS is_sequence_lent,
                 o.identity::bigint AS identity_sequence, coalesce(o.owned, '{}') AS owned,
-                (SELECT k.confrelid::regclass::text FROM pg_constraint AS k
-                    WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum] LIMIT 1) AS \"references\",
+                -- A table may have thousands of constraints, so those of the column are found by their dependency on it.
+                (SELECT k.confrelid::regclass::text FROM (SELECT d.classid, d.objid FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass
+                        AND d.refobjid = c.oid AND d.refobjsubid = a.attnum OFFSET 0) AS d
+                    CROSS JOIN LATERAL (SELECT k.* FROM pg_constraint AS k WHERE k.oid = d.objid OFFSET 0) AS k
+                    WHERE d.classid = 'pg_constraint'::regclass AND k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum]
+                    LIMIT 1) AS \"references\",
                 w.is_source OR w.is_key AND b.base = ANY (ARRAY['bigint', 'integer', 'smallint', 'uuid']::regtype[]) AS is_candidate
              FROM wanted AS w JOIN pg_class AS c ON c.oid = w.relation
                 JOIN pg_attribute AS a ON a.attrelid = w.relation AND a.attnum = w.number", of_type!("w.type"), "
@@ -233,11 +237,12 @@ static PLANNED_SEQUENCES: Statement =
 /// sequence's name as a literal.
 static NAMED_BY: Statement = Statement::of_many(
     "WITH named AS (
-        SELECT DISTINCT p.oid, m.parts[1] AS name
+        SELECT DISTINCT p.oid, btrim(substr(part, strpos(part, '.') + 1), '\"') AS name
         FROM (SELECT f.oid, left(f.prosrc, 20000) AS body FROM pg_proc AS f
                 WHERE left(f.prosrc, 20000) ~ '(nextval|currval|setval)' AND f.pronamespace NOT IN ('pg_catalog'::regnamespace,
                     'snowflake_ids'::regnamespace, 'snowflake_ids_internal'::regnamespace) ORDER BY f.oid LIMIT 1000) AS p,
-            regexp_matches(p.body, '''(?:[^''.]*\\.)?\"?([^''\"]+)\"?(?='')', 'g') AS m (parts)
+            string_to_table(p.body, '''') AS part
+        WHERE length(part) < 1000
     ), uses AS (
         SELECT s.oid AS sequence, format('function %s', n.oid::regprocedure) AS name
         FROM named AS n JOIN pg_class AS s ON s.relkind = 'S' AND s.relname = n.name

@@ -207,25 +207,20 @@ unsafe extern "C-unwind" fn may_redirect(node: *mut pg_sys::Node, context: *mut 
 unsafe extern "C-unwind" fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
     // SAFETY: the query is valid, so its lists hold nodes of the expected types.
     unsafe {
-        let Some(place) = usize::try_from(query.resultRelation).ok().and_then(|place| place.checked_sub(1))
-        else {
-            return;
-        };
-        let tables = pgrx::PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
-        let Some(table) = tables.get_ptr(place).map(|table| (*table).relid) else { return };
+        let tables = nodes::<pg_sys::RangeTblEntry>(query.rtable);
+        let Some(table) = nth(tables, query.resultRelation).map(|table| (*table).relid) else { return };
         match query.commandType {
             pg_sys::CmdType::CMD_INSERT => {
-                record_columns(query.targetList, &tables, table, targets);
+                record_columns(query.targetList, tables, table, targets);
                 if let Some(conflict) = query.onConflict.as_ref() {
-                    record_columns(conflict.onConflictSet, &tables, table, targets);
+                    record_columns(conflict.onConflictSet, tables, table, targets);
                 }
             }
-            pg_sys::CmdType::CMD_UPDATE => record_columns(query.targetList, &tables, table, targets),
+            pg_sys::CmdType::CMD_UPDATE => record_columns(query.targetList, tables, table, targets),
             #[cfg(not(feature = "pg14"))]
             pg_sys::CmdType::CMD_MERGE => {
-                let actions = pgrx::PgList::<pg_sys::MergeAction>::from_pg(query.mergeActionList);
-                for action in actions.iter_ptr() {
-                    record_columns((*action).targetList, &tables, table, targets);
+                for action in nodes::<pg_sys::MergeAction>(query.mergeActionList) {
+                    record_columns((**action).targetList, tables, table, targets);
                 }
             }
             _ => {}
@@ -233,17 +228,35 @@ unsafe extern "C-unwind" fn record_defaults(query: &pg_sys::Query, targets: &Tar
     }
 }
 
+/// Returns the nodes of a list. Unlike a `PgList`, the slice is read without a call of the server.
+///
+/// # Safety
+/// The pointer is null, or a list of pointers to such nodes.
+unsafe fn nodes<'a, T>(list: *mut pg_sys::List) -> &'a mut [*mut T] {
+    // SAFETY: the elements of a list are contiguous cells, and a cell of such a list is a pointer.
+    unsafe {
+        let Some(list) = list.as_ref() else { return &mut [] };
+        std::slice::from_raw_parts_mut(list.elements.cast(), usize::try_from(list.length).unwrap_or_default())
+    }
+}
+
+/// Returns the node with this number in a list, where numbers begin with 1.
+fn nth<T>(nodes: &[*mut T], number: impl TryInto<usize>) -> Option<*mut T> {
+    nodes.get(number.try_into().ok()?.checked_sub(1)?).copied()
+}
+
 /// # Safety
 /// The list holds the target entries of a row; `tables` is the range table of the query.
 unsafe fn record_columns(
     columns: *mut pg_sys::List,
-    tables: &pgrx::PgList<pg_sys::RangeTblEntry>,
+    tables: &[*mut pg_sys::RangeTblEntry],
     table: pg_sys::Oid,
     targets: &Targets,
 ) {
     // SAFETY: the lists are valid; the tag of a node names its struct.
     unsafe {
-        for column in pgrx::PgList::<pg_sys::TargetEntry>::from_pg(columns).iter_ptr() {
+        for column in nodes::<pg_sys::TargetEntry>(columns) {
+            let column = *column;
             let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
             // If VALUES has several rows, as in VALUES (DEFAULT, ...), (DEFAULT, ...), the value is a Var that refers to the
             // VALUES list. The Var may be inside a cast to the column's type.
@@ -253,21 +266,17 @@ unsafe fn record_columns(
                 continue;
             }
             let var: *mut pg_sys::Var = (*value).cast();
-            let row_place = usize::try_from((*var).varno).ok().and_then(|place| place.checked_sub(1));
-            let rows = row_place.and_then(|place| tables.get_ptr(place));
-            let cell = usize::try_from((*var).varattno).ok().and_then(|place| place.checked_sub(1));
-            let (Some(rows), Some(cell)) = (rows, cell) else { continue };
+            let Some(rows) = nth(tables, (*var).varno) else { continue };
+            let Some(cell) = usize::try_from((*var).varattno).ok().and_then(|number| number.checked_sub(1))
+            else {
+                continue;
+            };
             if (*rows).rtekind != pg_sys::RTEKind::RTE_VALUES {
                 continue;
             }
-            for row in pgrx::PgList::<pg_sys::List>::from_pg((*rows).values_lists).iter_ptr() {
-                if usize::try_from((*row).length).is_ok_and(|length| cell < length) {
-                    record_value(
-                        &raw mut (*(*row).elements.add(cell)).ptr_value,
-                        table,
-                        (*column).resno,
-                        targets,
-                    );
+            for row in nodes::<pg_sys::List>((*rows).values_lists) {
+                if let Some(value) = nodes::<c_void>(*row).get_mut(cell) {
+                    record_value(value, table, (*column).resno, targets);
                 }
             }
         }
@@ -373,8 +382,11 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
     unsafe {
         match (*node).type_ {
             NodeTag::T_Query => {
-                record_defaults(&*node.cast(), &*context.cast());
-                return walk_query(node.cast(), redirect_node, context, 0);
+                let query: *mut pg_sys::Query = node.cast();
+                if (*query).resultRelation > 0 {
+                    record_defaults(&*query, &*context.cast());
+                }
+                return walk_query(query, redirect_node, context, 0);
             }
             NodeTag::T_FuncExpr => {
                 let call: *mut pg_sys::FuncExpr = node.cast();
@@ -387,9 +399,8 @@ unsafe extern "C-unwind" fn redirect_node(node: *mut pg_sys::Node, context: *mut
                 replace_next_value((&raw mut (*entry).expr).cast(), context.cast());
             }
             NodeTag::T_List => {
-                let list: *mut pg_sys::List = node.cast();
-                for index in 0..usize::try_from((*list).length).unwrap_or(0) {
-                    replace_next_value(&raw mut (*(*list).elements.add(index)).ptr_value, context.cast());
+                for slot in nodes::<c_void>(node.cast()) {
+                    replace_next_value(slot, context.cast());
                 }
             }
             _ => {}

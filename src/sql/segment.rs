@@ -9,7 +9,7 @@ use crate::pg::report::{raise, report, spi};
 use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{cluster, random, server, time};
-use crate::shared::segments::SEGMENTS;
+use crate::shared::segments::{self, SEGMENTS};
 use crate::shared::slot::Slot;
 use crate::sql::error::CallError;
 use crate::sql::generate::checked_count;
@@ -320,7 +320,7 @@ fn segment_slots(
         let buffer_states = slot.segment.buffer_states();
         // At the rate of the last hour.
         let lasts = remaining(slot, &buffer_states).and_then(|left| slot.lasts(left));
-        let fails = slot.is_used_up() || slot.trouble().is_some();
+        let fails = slot.is_used_up() || trouble_of(slot).is_some();
         let standing = Standing::of(&buffer_states, fails, lasts);
         (!needs_attention || standing.needs_attention()).then_some((buffer_states, lasts, standing))
     };
@@ -376,9 +376,14 @@ fn remaining(slot: &Slot, buffer_states: &BufferStates) -> Option<u64> {
     is_known.then(|| slot.row_left.load(Relaxed).saturating_add(buffer_states.left()))
 }
 
+/// Returns the reason why refills fail. Without the launcher nobody records a reason for a tag without ids.
+fn trouble_of(slot: &Slot) -> Option<Trouble> {
+    slot.trouble().or_else(|| if slot.segment.buffer_states().left() == 0 { segments::trouble() } else { None })
+}
+
 /// Returns the reason why a tag gets no ids; None if the last refill succeeded.
 fn trouble(slot: &Slot) -> Option<String> {
-    if slot.is_used_up() { Some("used up".into()) } else { slot.trouble().map(shown) }
+    if slot.is_used_up() { Some("used up".into()) } else { trouble_of(slot).map(shown) }
 }
 
 /// Returns the HINT of a call that gets no id of a tag of this database.
@@ -386,7 +391,7 @@ fn remedy(slot: &Slot, tag: &Tag) -> Option<String> {
     if slot.is_used_up() {
         return Exhausted { max_value: slot.max_value.load(Relaxed) }.hint();
     }
-    slot.trouble().map(|trouble| no_refill(&TagText(*tag).shown(), Some(trouble)).1)
+    trouble_of(slot).map(|trouble| no_refill(&TagText(*tag).shown(), Some(trouble)).1)
 }
 
 fn shown(trouble: Trouble) -> String {

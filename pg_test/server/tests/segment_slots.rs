@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::refused_with;
-use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
+use snowflake_ids_server_tests::segments::{create, next, status, take, wait_for_waiting};
 use snowflake_ids_server_tests::sessions::{Ends, PARALLEL, at_once};
 use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
 use std::thread;
@@ -34,6 +34,10 @@ fn without_room_for_a_worker_calls_fail_in_time_and_name_the_setting() -> Result
         let (_server, mut client) = server(workers).with_session()?;
         create(&mut client, "t", "")?;
         assert_names_max_worker_processes(&refused(&mut client)?);
+        assert_eq!(status::<String>(&mut client, "t", "trouble")?, "no worker");
+        let alarms = "select count(*) from snowflake_ids.attention
+            where severity = 'alarm' and action ~ 'max_worker_processes' and subject in ('tag t', 'launcher')";
+        assert_eq!(client.one::<i64>(alarms)?, if workers == 0 { 2 } else { 1 });
         // Calls that need no worker succeed.
         client.run("select snowflake_nextval(); begin")?;
         create(&mut client, "own", "")?;

@@ -6,5 +6,6 @@ pub mod default;
 pub mod error;
 pub mod facts;
 pub mod notice;
+pub mod other_layout;
 pub mod plan;
 pub mod verdict;

@@ -6,12 +6,13 @@ use snowflake_ids_core::column::facts::{
     Base, Binding, Column, Facts, Reference, Sequence, Table, TagLimit, User,
 };
 use snowflake_ids_core::column::notice::Notice;
+use snowflake_ids_core::column::other_layout::{hint, preset_of};
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
 use snowflake_ids_core::column::verdict::{
     Action, Former, Wish, check_others, ids_of, judge, judge_sequence, most_of_users, new_limit, notices,
     obstacle,
 };
-use snowflake_ids_core::{Explain, Kind};
+use snowflake_ids_core::{Explain, Kind, Layout, Node, PRESETS, UnixMicros};
 
 const TABLE: u32 = 10;
 const OTHER: u32 = 11;
@@ -370,4 +371,33 @@ fn columns_that_refer_by_way_of_others_are_widened_together() {
     let first = Reference { ident: "ref".to_owned(), ..reference(Base::Bigint) };
     let facts = facts(vec![Column { base: Base::Integer, ..serial() }], sequence(), vec![first, chain, back]);
     assert_eq!(facts.to_widen(facts.column(TABLE, "id").unwrap()), "s.t10.id, s.far.id");
+}
+
+/// The presets that issue ids at present recognise their own ids, or share their bits and epoch with an earlier preset.
+#[test]
+fn ids_of_another_system_name_its_preset() {
+    const DAY: i64 = 86_400_000_000;
+    let now = UnixMicros(1_795_910_400_000_000); // 2026-11-29
+    let made = |name: &str, at| {
+        let node = Node { datacenter: 0, worker_id: 0, rollback: 0 };
+        let id = name.parse::<Layout>().unwrap().compose(UnixMicros(at), node, 0).ok()?;
+        Some(i64::try_from(id).unwrap())
+    };
+    for (name, _) in PRESETS {
+        let Some(id) = made(name, now.0 - DAY) else { continue };
+        let same = if matches!(name, "leaf" | "bwmarrin") { "twitter" } else { name };
+        assert_eq!(preset_of(id, now), Some(same), "{id}");
+    }
+    assert_eq!(preset_of(made("twitter", now.0 - 31 * DAY).unwrap(), now), None, "too old");
+    assert_eq!(preset_of(made("twitter", now.0 + DAY).unwrap(), now), None, "in the future");
+    assert_eq!([preset_of(7, now), preset_of(i64::MAX, now), preset_of(-1, now)], [None; 3]);
+    let twitter = made("twitter", now.0 - DAY).unwrap();
+    assert_eq!(
+        hint("s.\"it's\"", "id", twitter, "snowflake_nextval()", now),
+        "If the ids are of layout \"twitter\": SELECT snowflake_ids.generator_create('twitter_ids', 'twitter'); SELECT \
+         snowflake_ids.attach('s.\"it''s\"', 'id', generator => 'twitter_ids'); Or attach with kind => 'segment'."
+    );
+    let other = |written| hint("t", "id", i64::MAX, written, now);
+    assert!(other("snowflake_nextval()").contains("snowflake_ids.layout_change"));
+    assert!(other("snowflake_nextval('web'::text)").contains("a generator of that layout"));
 }

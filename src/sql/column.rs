@@ -1,6 +1,7 @@
 //! Verdicts on columns and sequences. Each function reads facts, asks the core, and reports what the core says.
 
 use crate::column::facts;
+use crate::pg::clock::SystemClock;
 use crate::pg::guc;
 use crate::pg::relation::Relation;
 use crate::pg::report::{report, tell};
@@ -12,12 +13,13 @@ use crate::sql::error::CallError;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::Explain;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, Sequence};
+use snowflake_ids_core::column::other_layout;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
 use snowflake_ids_core::column::verdict::{self, Action, Former, Wish};
+use snowflake_ids_core::{Clock, Explain};
 
 /// The longest name of a column, in bytes, in any build of Postgres.
 const NAME: usize = 1_024;
@@ -227,6 +229,19 @@ fn check_unnamed_tag(relation: Oid, tag: Text<'_>) -> Result<(), ErrorReport> {
     let name = tag.read("tag")?.into_owned();
     let Some((relation, is_denied)) = facts::right_to_tag(relation, &tag)? else { return Ok(()) };
     verdict::check_unnamed_tag(&relation, Some(&name), is_denied).map_err(report)
+}
+
+/// Returns the HINT for a column whose highest id is above the next id of a default.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+fn other_layout_hint(
+    table: Text<'_>,
+    attribute: Text<'_>,
+    highest: i64,
+    written: Text<'_>,
+) -> Result<Option<TextOut>, ErrorReport> {
+    let [table, attribute, written] =
+        [table.read("relation")?, attribute.read("column")?, written.read("default")?];
+    Ok(TextOut::of(other_layout::hint(&table, &attribute, highest, &written, SystemClock.now())))
 }
 
 fn kind_of(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {

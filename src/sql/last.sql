@@ -17,7 +17,7 @@ BEGIN
             default_tag detach_steps detach_worker detach_workers discard_received drop_identities drop_sequences
             former_identities free_sequence_name generator_keep highest_id highest_number highest_of_group highest_of_tag
             id_default identity_sequence in_transaction_block is_adopted_schema is_distributed kept_sequence kind_of_default
-            lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group progress_end progress_enter
+            lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group other_layout_hint progress_end progress_enter
             progress_tables qualified_name registries_in_use registry_identity registry_seed restore_identities
             restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind sequence_check_layout
             sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound sequence_make_fit

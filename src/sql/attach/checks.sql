@@ -82,9 +82,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('column "%s" of relation "%s" has ids above the next id', attribute, relation),
             DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-            HINT = CASE WHEN expression = snowflake_ids_internal.id_default('snowflake', NULL) THEN
-                'If the ids are of another layout, change to that layout with snowflake_ids.layout_change, or attach with kind => ''segment''.'
-                ELSE 'If the ids are of another layout, attach with a generator of that layout, or with kind => ''segment''.' END;
+            HINT = snowflake_ids_internal.other_layout_hint(relation::text, attribute, highest, expression);
     END IF;
 END
 $$;

@@ -142,6 +142,27 @@ fn the_first_change_after_a_promotion_loses_no_skip() {
     assert_eq!(kept(9, 3, Some(10)), (3, Some(10)));
 }
 
+/// A restored row raises the row that it meets, in the later of both periods.
+#[cfg(feature = "guards")]
+#[test]
+fn a_restored_row_raises_the_row_that_it_meets() {
+    use snowflake_ids_core::guard::Guard;
+    super::rules::needs::needs(Guard::RestoreRaises, || {
+        let met = |day, max_id, restored| {
+            TagRow { period: Period { day, ..Period::FOREVER }, ..row(DEFINITION) }
+                .restored_over(max_id, restored)
+        };
+        let reached = DEFINITION.max_id;
+        met(0, reached + 7, None) == (reached + 7, None)
+            && met(0, reached - 7, None) == (reached, None)
+            && met(0, reached - 7, Some(9)) == (reached, None)
+            && met(9, reached + 7, Some(9)) == (reached + 7, Some(9))
+            && met(9, reached + 7, Some(8)) == (reached, Some(9))
+            && met(9, reached + 7, None) == (reached, Some(9))
+            && met(9, 3, Some(10)) == (3, Some(10))
+    });
+}
+
 #[test]
 fn a_row_without_ids_says_so() {
     let used_up = Definition { max_value: 500, ..DEFINITION };

@@ -40,7 +40,7 @@ fn entry_point() -> Option<&'static CStr> {
 }
 
 /// Returns whether a function is running the current statement through SPI.
-fn is_within_spi() -> bool {
+pub fn is_within_spi() -> bool {
     // SAFETY: looks up a relation by a name that no relation has, and has no other effect.
     unsafe { pg_sys::SPI_unregister_relation(c"".as_ptr()) != pg_sys::SPI_ERROR_UNCONNECTED }
 }

@@ -113,9 +113,10 @@ extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = 
 extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
 extension_sql_file!("attach/shared.sql", name = "attach_shared", requires = ["attach_changes"]);
 extension_sql_file!("attach/notices.sql", name = "attach_notices", requires = ["attach_shared"]);
+extension_sql_file!("attach/raise.sql", name = "attach_raise", requires = ["attach_notices"]);
 extension_sql_file!(
     "attach/distributed.sql",
     name = "attach_distributed",
-    requires = ["attach_notices", "citus"]
+    requires = ["attach_raise", "citus"]
 );
 extension_sql_file!("attach/schema.sql", name = "attach_schema", requires = ["attach_distributed"]);

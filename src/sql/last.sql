@@ -13,17 +13,18 @@ BEGIN
             bind_own bind_sequences bounded_lock_timeout call_with change_group check_alone check_column check_coordinator
             check_kind check_may_commit check_others_of_sequence check_registered check_room_above check_snowflake_above
             check_unnamed_tag check_worker check_workers citus_keys citus_run citus_run_on_workers column_maximum column_plan
-            column_type column_verdict columns_attached columns_of_tag create_sequence create_sequence_for default_of
-            default_tag detach_steps detach_worker detach_workers discard_received drop_identities drop_sequences
-            former_identities free_sequence_name generator_keep highest_id highest_number highest_of_group highest_of_tag
+            column_type column_verdict columns_attached columns_of_tag columns_of_tags create_sequence create_sequence_for
+            default_of default_tag detach_steps detach_worker detach_workers discard_received drop_identities drop_sequences
+            former_identities free_sequence_name generator_keep has_workers highest_id highest_number highest_of_group highest_of_tag
             id_default identity_sequence in_transaction_block is_adopted_schema is_distributed kept_sequence kind_of_default
-            lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group other_layout_hint progress_end progress_enter
+            lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group other_layout_hint places_of_tags progress_end progress_enter
             progress_tables qualified_name registries_in_use registry_identity registry_seed restore_identities
             restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind sequence_check_layout
             sequence_check_owned sequence_check_redirects sequence_course sequence_erase sequence_is_bound sequence_make_fit
             sequence_make_former sequence_most sequence_move sequence_obstacle sequence_position sequence_put sequence_reach
             sequence_record sequence_remember sequence_resume_above sequence_unbind sequence_verdict sequences_of set_default
-            set_rights set_sequence table_and_below tag_of_default tell_done tell_replaced_defaults tell_shared_tag
+            set_rights set_sequence stored_id table_and_below tag_of_default tell_done tell_not_raised tell_replaced_defaults
+            tell_reserved tell_shared_tag
             tell_tag_stays type_maximum unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',
@@ -111,8 +112,8 @@ GRANT SELECT ON snowflake_ids.attention, snowflake_ids.generator, snowflake_ids.
 TO PUBLIC;
 GRANT EXECUTE ON FUNCTION
     snowflake_ids.attach, snowflake_ids.attach_plan, snowflake_ids.audit, snowflake_ids.bind_sequence, snowflake_ids.detach,
-    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.report,
-    snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
+    snowflake_ids.has_segment_privilege, snowflake_ids.has_series_privilege, snowflake_ids.layout_check, snowflake_ids.raise_all,
+    snowflake_ids.report, snowflake_ids.segment_alter, snowflake_ids.segment_discard, snowflake_ids.segment_drop, snowflake_ids.segment_grant,
     snowflake_ids.segment_raise, snowflake_ids.segment_revoke, snowflake_ids.segment_set, snowflake_ids.series_alter,
     snowflake_ids.series_attach, snowflake_ids.series_detach, snowflake_ids.series_distribute, snowflake_ids.series_drop,
     snowflake_ids.series_grant, snowflake_ids.series_revoke, snowflake_ids.series_set(text, bigint, bigint, boolean),
@@ -125,7 +126,8 @@ GRANT EXECUTE ON FUNCTION
     snowflake_ids_internal.audit_tag, snowflake_ids_internal.audit_time, snowflake_ids_internal.base_type,
     snowflake_ids_internal.check_manages_tags, snowflake_ids_internal.copies_look_alike,
     snowflake_ids_internal.failed_calls, snowflake_ids_internal.generator_check,
-    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.launcher_runs,
+    snowflake_ids_internal.generator_unknown, snowflake_ids_internal.is_preloaded, snowflake_ids_internal.is_restored,
+    snowflake_ids_internal.launcher_runs,
     snowflake_ids_internal.layout_parts, snowflake_ids_internal.layout_seconds_left, snowflake_ids_internal.layout_status,
     snowflake_ids_internal.library_version, snowflake_ids_internal.lock_to_read, snowflake_ids_internal.page_of,
     snowflake_ids_internal.presets, snowflake_ids_internal.progress_end, snowflake_ids_internal.progress_enter,

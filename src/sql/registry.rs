@@ -8,7 +8,7 @@ use crate::pg::error::ServerError;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::tag_text::{self, TagArg};
 use crate::pg::text::Text;
-use crate::pg::{guc, replication, secret, server, time, transaction};
+use crate::pg::{guc, replication, secret, server, time, transaction, utility};
 use crate::registry::{self, handover, join, seeded, serve, setup};
 use crate::settings;
 use crate::shared::registries;
@@ -223,6 +223,13 @@ fn keep_from_replication<'a>(
     Ok(row.filter(|_| false))
 }
 
+/// Returns whether a row comes from a restore: from a COPY that no function runs. Other statements that insert a row again fail,
+/// or have an ON CONFLICT clause.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn is_restored() -> bool {
+    utility::copies_in() && !replication::is_within_spi()
+}
+
 /// Makes the launcher read this database's use of registries again when the transaction ends.
 #[pg_trigger(sql = "CREATE FUNCTION snowflake_ids_internal.registry_changed() RETURNS trigger
 LANGUAGE c AS 'MODULE_PATHNAME', 'registry_changed_trigger';")]
@@ -288,6 +295,7 @@ extension_sql_file!(
         registry_is_busy,
         registry_health,
         keep_from_replication,
+        is_restored,
         registry_changed,
         "generators",
         "series",

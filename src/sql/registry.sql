@@ -90,6 +90,83 @@ CREATE TRIGGER registry_keep_from_restore BEFORE INSERT ON snowflake_ids.registr
 CREATE TRIGGER received_keep_from_restore BEFORE INSERT ON snowflake_ids.received FOR EACH ROW
     WHEN (NOT has_table_privilege('snowflake_ids.received', 'UPDATE')) EXECUTE FUNCTION snowflake_ids_internal.keep_from_restore();
 
+/* A COPY, as of a data-only dump, may bring rows that a table has already. A restored row of a tag raises the row that it meets,
+   and its new version makes saved ranges void. */
+CREATE FUNCTION snowflake_ids_internal.raise_existing_tag() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    later record;
+BEGIN
+    -- Locks the row, so it is a statement of its own.
+    SELECT r.max_id, r.day INTO later
+    FROM snowflake_ids_internal.segment_restored(NEW.tag, NEW.max_id, NEW.period - date '1970-01-01') AS r;
+    UPDATE snowflake_ids.segment AS s
+    SET max_id = later.max_id, period = date '1970-01-01' + later.day,
+        version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
+    WHERE s.tag = NEW.tag AND later.max_id IS NOT NULL;
+    RETURN CASE WHEN NOT FOUND THEN NEW END;
+END
+$$;
+
+/* Raises the counter of a key likewise. */
+CREATE FUNCTION snowflake_ids_internal.raise_existing_key() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    is_later boolean;
+BEGIN
+    EXECUTE format('SELECT (coalesce($1.period, ''-infinity''), $1.last_value) > (coalesce(k.period, ''-infinity''), k.last_value)
+        FROM %s AS k WHERE k.series = $1.series AND k.key = $1.key FOR UPDATE', TG_RELID::regclass) INTO is_later USING NEW;
+    IF is_later THEN
+        EXECUTE format('UPDATE %s AS k SET last_value = $1.last_value, period = $1.period, version = NULL
+            WHERE k.series = $1.series AND k.key = $1.key', TG_RELID::regclass) USING NEW;
+    END IF;
+    RETURN CASE WHEN is_later IS NULL THEN NEW END;
+END
+$$;
+
+/* Skips a restored row if the table has the row already. The argument is the condition by which both are the same row. */
+CREATE FUNCTION snowflake_ids_internal.keep_existing() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    present record;
+BEGIN
+    EXECUTE format('SELECT t.* FROM %s AS t WHERE %s LIMIT 1', TG_RELID::regclass, TG_ARGV[0]) INTO present USING NEW;
+    IF present IS NULL THEN
+        RETURN NEW;
+    ELSIF TG_TABLE_NAME IN ('generator', 'series') AND present <> NEW THEN
+        RAISE WARNING 'skipping a row of snowflake_ids.%', TG_TABLE_NAME USING
+            DETAIL = format('The table keeps %s.', left(present::text, 1000)),
+            HINT = 'Compare the definitions in both databases.';
+    END IF;
+    RETURN NULL;
+END
+$$;
+
+DO $$
+DECLARE
+    existing record;
+BEGIN
+    -- The name comes before those of other triggers, so that rows which are there are not checked.
+    FOR existing IN SELECT * FROM (VALUES
+        ('segment', 'raise_existing_tag', ''), ('series_bigint', 'raise_existing_key', ''), ('series_text', 'raise_existing_key', ''),
+        ('series_uuid', 'raise_existing_key', ''), ('generator', 'keep_existing', 't.name = $1.name'),
+        ('segment_restricted', 'keep_existing', 't.tag = $1.tag'),
+        ('segment_privilege', 'keep_existing', '(t.tag, t.grantee) = ($1.tag, $1.grantee)'),
+        ('series', 'keep_existing', 't.name = $1.name'),
+        ('series_privilege', 'keep_existing', '(t.series, t.grantee) = ($1.series, $1.grantee)'),
+        ('sequence_binding', 'keep_existing', 't.sequence = $1.sequence'),
+        ('worker_lease', 'keep_existing', '(t.datacenter_id, t.worker_id) = ($1.datacenter_id, $1.worker_id)'),
+        ('received', 'keep_existing', '(t.identity, t.tag) = ($1.identity, $1.tag)'),
+        -- Registries of two databases are not mixed. The rows of this transaction come from the same dump.
+        ('registry_server', 'keep_existing', 't.xmin <> pg_current_xact_id()::xid')) AS e (table_name, function, same)
+    LOOP
+        EXECUTE format('CREATE TRIGGER existing_row BEFORE INSERT ON snowflake_ids.%I FOR EACH ROW
+            WHEN (snowflake_ids_internal.is_restored()) EXECUTE FUNCTION snowflake_ids_internal.%I(%L)',
+            existing.table_name, existing.function, existing.same);
+    END LOOP;
+END
+$$;
+
 /* Sessions cache the registries in use together with each series, so a change of the registries makes the cached series
    stale. */
 CREATE TRIGGER registry_series AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_ids.registry_server

@@ -265,6 +265,21 @@ fn segment_kept(
     Ok(TableIterator::once(row.kept_above(new_max_id.unwrap_or_default(), new_day)))
 }
 
+/// Returns the highest id and the period to write to a tag's row when a restore brings another row of this tag; no row if the tag
+/// is new. Discards the buffered ids, because the restored tables may have them.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+fn segment_restored(
+    tag: Option<TagArg<'_>>,
+    max_id: Option<i64>,
+    day: Option<i32>,
+) -> Result<TableIterator<'static, (name!(max_id, i64), name!(day, Option<i32>))>, ErrorReport> {
+    let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
+    let Some(row) = store::read(&tag).map_err(spi)? else { return Ok(TableIterator::empty()) };
+    let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
+    slot::discard(source, &tag);
+    Ok(TableIterator::once(row.restored_over(max_id.unwrap_or_default(), day)))
+}
+
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
 fn system_identifier() -> i64 {
     cluster::system_identifier().cast_signed()
@@ -378,7 +393,8 @@ fn remaining(slot: &Slot, buffer_states: &BufferStates) -> Option<u64> {
 
 /// Returns the reason why refills fail. Without the launcher nobody records a reason for a tag without ids.
 fn trouble_of(slot: &Slot) -> Option<Trouble> {
-    slot.trouble().or_else(|| if slot.segment.buffer_states().left() == 0 { segments::trouble() } else { None })
+    slot.trouble()
+        .or_else(|| if slot.segment.buffer_states().left() == 0 { segments::trouble() } else { None })
 }
 
 /// Returns the reason why a tag gets no ids; None if the last refill succeeded.
@@ -417,6 +433,7 @@ extension_sql_file!(
         segment_promotions,
         segment_timeline,
         segment_kept,
+        segment_restored,
         random_number,
         system_identifier,
         segment_slots,

@@ -29,13 +29,21 @@ impl TagRow {
     /// Returns the highest id and the period to write in place of those that the first change after a promotion writes.
     /// This row is the row before the change, with the skipped ids; the change may lower the number of ids to skip.
     pub fn kept_above(&self, max_id: i64, day: Option<i32>) -> (i64, Option<i32>) {
-        let (skipped, current) = (self.definition.max_id, self.period.dated());
-        if !holds(Guard::SkipFirst) {
-            return (max_id, day);
-        }
+        if holds(Guard::SkipFirst) { self.later_of(max_id, day) } else { (max_id, day) }
+    }
+
+    /// Returns the highest id and the period to write when a restore brings another row of this tag. The restored tables
+    /// have ids up to the other row's highest id. A tag without periods never counts from its start again.
+    pub fn restored_over(&self, max_id: i64, day: Option<i32>) -> (i64, Option<i32>) {
+        let day = day.filter(|_| self.period.dated().is_some());
+        if holds(Guard::RestoreRaises) { self.later_of(max_id, day) } else { (self.definition.max_id, day) }
+    }
+
+    fn later_of(&self, max_id: i64, day: Option<i32>) -> (i64, Option<i32>) {
+        let (reached, current) = (self.definition.max_id, self.period.dated());
         match day.cmp(&current) {
-            Ordering::Less => (skipped, current),
-            Ordering::Equal => (max_id.max(skipped), day),
+            Ordering::Less => (reached, current),
+            Ordering::Equal => (max_id.max(reached), day),
             Ordering::Greater => (max_id, day),
         }
     }

@@ -26,6 +26,7 @@ mod concurrency;
 mod containers;
 mod copies;
 mod crash;
+mod data_restored;
 mod documents;
 mod durable;
 mod encodings;

@@ -1,5 +1,15 @@
 -- Changes that attach and detach make.
 
+CREATE FUNCTION snowflake_ids_internal.tell_reserved(tag text, highest bigint) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE NOTICE USING
+        MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
+        DETAIL = 'They reserved these ids before the registry learned of the ids of the column.',
+        HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
+END
+$$;
+
 -- Creates or raises a tag. Grants the column's owner the right to move a new tag, so that the owner can still use setval and
 -- TRUNCATE ... RESTART IDENTITY.
 CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
@@ -11,12 +21,7 @@ BEGIN
     -- registry_seed asks again under a lock, because the registries may be given up after this check.
     IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
         IF snowflake_ids_internal.registry_seed(tag, highest) THEN
-            IF highest > 0 THEN
-                RAISE NOTICE USING
-                    MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
-                    DETAIL = 'They reserved these ids before the registry learned of the ids of the column.',
-                    HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
-            END IF;
+            PERFORM snowflake_ids_internal.tell_reserved(tag, highest) WHERE highest > 0;
             RETURN;
         END IF;
     END IF;

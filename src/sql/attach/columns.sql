@@ -158,10 +158,26 @@ BEGIN
 END
 $$;
 
+-- Returns the highest id that is stored in a column of one table.
+CREATE FUNCTION snowflake_ids_internal.stored_id(relation regclass, attribute name) RETURNS bigint
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+BEGIN
+    RETURN snowflake_ids_internal.as_owner(relation, format('SELECT max(%I) FROM ONLY %s', attribute, relation));
+EXCEPTION WHEN undefined_function THEN
+    -- The planner also plans index expressions, which may call functions that are not found here.
+    RAISE undefined_function USING
+        MESSAGE = SQLERRM,
+        DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', relation,
+            (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
+             WHERE i.indrelid = relation AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
+        HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
+END
+$$;
+
 -- Returns the highest id that is stored in the table or in tables below, or was issued by the column's sequences and tags.
 -- Ignores negative ids.
 CREATE FUNCTION snowflake_ids_internal.highest_id(relation regclass, attribute name) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET row_security = off AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     members regclass[] := ARRAY(SELECT b FROM snowflake_ids_internal.table_and_below(relation) b);
     member regclass;
@@ -170,18 +186,7 @@ DECLARE
 BEGIN
     FOR member, looked_at IN SELECT m, place - 1 FROM unnest(members) WITH ORDINALITY t (m, place) LOOP
         PERFORM snowflake_ids_internal.progress_tables(looked_at, cardinality(members));
-        BEGIN
-            stored := greatest(stored,
-                snowflake_ids_internal.as_owner(member, format('SELECT max(%I) FROM ONLY %s', attribute, member)));
-        EXCEPTION WHEN undefined_function THEN
-            -- The planner also plans index expressions, which may call functions that are not found here.
-            RAISE undefined_function USING
-                MESSAGE = SQLERRM,
-                DETAIL = format('An expression of an index of table %s calls it: %s. The search_path is pg_catalog here.', member,
-                    (SELECT coalesce(string_agg(i.indexrelid::regclass::text, ', '), 'none') FROM pg_index i
-                     WHERE i.indrelid = member AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL))),
-                HINT = 'Give the functions of the index a search_path of their own: ALTER FUNCTION ... SET search_path = ...;';
-        END;
+        stored := greatest(stored, snowflake_ids_internal.stored_id(member, attribute));
     END LOOP;
     RETURN greatest(stored, 0,
         (SELECT max(snowflake_ids_internal.highest_number(s.sequence)) FROM snowflake_ids_internal.sequences_of(relation, attribute) s),

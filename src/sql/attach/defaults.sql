@@ -39,11 +39,11 @@ BEGIN
 END
 $$;
 
--- Returns the columns whose defaults use a tag, even if the tag does not exist. Finds defaults by their dependency on the
--- functions, because pg_depend has an index for this search.
-CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
+-- Returns the columns whose defaults call a function for ids of tags. Finds the defaults by their dependency on the functions,
+-- because pg_depend has an index for this search.
+CREATE FUNCTION snowflake_ids_internal.columns_of_tags() RETURNS TABLE (relation regclass, attribute name, written text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
-    SELECT d.adrelid::regclass, a.attname
+    SELECT d.adrelid::regclass, a.attname, pg_get_expr(d.adbin, 0)
     FROM pg_depend p
     JOIN pg_attrdef d ON d.oid = p.objid
     JOIN pg_class c ON c.oid = d.adrelid AND NOT pg_is_other_temp_schema(c.relnamespace)
@@ -51,13 +51,18 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     WHERE p.classid = 'pg_attrdef'::regclass AND p.refclassid = 'pg_proc'::regclass
         AND p.refobjid = ANY (ARRAY['segment_nextval(text)', 'segment_id(text)']::regprocedure[])
         -- Printing a default fails if another session meanwhile drops an object that the default names.
-        AND CASE WHEN NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
-                AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
-            -- Many columns may be attached. This test excludes most of them cheaply.
-            THEN strpos(pg_get_expr(d.adbin, 0), snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
-                AND snowflake_ids_internal.default_of(d.adrelid, a.attname)
-                    = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
+        AND NOT EXISTS (SELECT FROM pg_depend o WHERE o.classid = 'pg_attrdef'::regclass AND o.objid = d.oid
+            AND o.refobjid NOT IN (p.refobjid, d.adrelid) AND o.refclassid <> 'pg_type'::regclass)
     ORDER BY d.adrelid, d.adnum
+$$;
+
+-- Returns the columns whose defaults use a tag, even if the tag does not exist.
+CREATE FUNCTION snowflake_ids_internal.columns_of_tag(tag text) RETURNS TABLE (relation regclass, attribute name)
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.relation, c.attribute FROM snowflake_ids_internal.columns_of_tags() c
+    -- Many columns may be attached. The first test excludes most of them cheaply.
+    WHERE CASE WHEN strpos(c.written, snowflake_ids_internal.call_with('', tag) COLLATE "C") > 0
+        THEN snowflake_ids_internal.default_of(c.relation, c.attribute) = snowflake_ids_internal.id_default('segment', tag) COLLATE "C" END
 $$;
 
 -- Returns a column with this tag whose table has rows. A table counts as non-empty if its file has pages. This test needs no

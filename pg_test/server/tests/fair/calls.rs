@@ -98,6 +98,7 @@ pub const CALLS: &[(&str, Call)] = &[
         "snowflake_ids.layout_check(text,text)",
         Reads("snowflake_ids.layout_check('41/5/5/12 epoch=2019-01-01', g)"),
     ),
+    ("snowflake_ids.raise_all()", MANAGES),
     ("snowflake_ids.report()", Reads("snowflake_ids.report()")),
     (
         "snowflake_ids.segment_alter(text,bigint,bigint,bigint,bigint,text,bigint,text,text,text)",
@@ -181,6 +182,7 @@ pub const CALLS: &[(&str, Call)] = &[
     ),
     ("snowflake_ids_internal.generator_unknown(text)", Not("always fails")),
     ("snowflake_ids_internal.is_preloaded()", Reads("snowflake_ids_internal.is_preloaded()")),
+    ("snowflake_ids_internal.is_restored()", Reads("snowflake_ids_internal.is_restored()")),
     ("snowflake_ids_internal.launcher_runs()", Reads("snowflake_ids_internal.launcher_runs()")),
     ("snowflake_ids_internal.layout_parts(text)", Reads("snowflake_ids_internal.layout_parts(g)")),
     (

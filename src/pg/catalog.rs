@@ -275,6 +275,8 @@ impl Source {
             cached(TYPEOID, pg_sys::get_rel_type_id(self.0), |row| {
                 pg_sys::CacheInvalidateHeapTuple(catalog, row, null_mut());
             });
+            // Makes this session receive the message at the end of the command, too, even if the command changed no catalog.
+            pg_sys::GetCurrentCommandId(true);
             pg_sys::table_close(catalog, pg_sys::AccessShareLock.cast_signed());
         }
     }

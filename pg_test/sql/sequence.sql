@@ -507,6 +507,16 @@ SELECT snowflake_ids.bind_sequence('mixed_id_seq', 'segment', 'mixed');
 SELECT snowflake_ids.unbind_sequence('mixed_id_seq');
 SELECT seqtypid::regtype, seqmax FROM pg_sequence WHERE seqrelid = 'mixed_id_seq'::regclass;
 DROP TABLE mixed;
+-- A plan from before the binding records the id of its column afterwards.
+CREATE TABLE late (id bigserial);
+SELECT snowflake_ids.attach('late', 'id', sequence => 'keep') \g /dev/null
+PREPARE late_row AS INSERT INTO late DEFAULT VALUES;
+EXECUTE late_row;
+SELECT snowflake_ids.bind_sequence('late_id_seq') \g /dev/null
+EXECUTE late_row;
+SELECT currval('late_id_seq') = max(id) AS recorded FROM late;
+DEALLOCATE late_row;
+DROP TABLE late;
 DROP TABLE integer_borrower, integers, narrow_borrower, borrower, heir, owner_of;
 DROP DOMAIN small_number;
 DROP TABLE rows, people, adopted, narrow_ids, left_behind, begun, parts, several;

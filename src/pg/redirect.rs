@@ -3,7 +3,7 @@
 //! For a bound sequence, the extension's functions return ids of this extension. For any other sequence, these functions call
 //! the server's functions.
 
-use super::role;
+use super::{role, sequence};
 use pgrx::{pg_guard, pg_sys};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -164,6 +164,9 @@ unsafe extern "C-unwind" fn plan(
 #[pg_guard]
 extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
     *found = REDIRECT.get().and_then(|redirect| (redirect.targets)());
+    if found.is_none() {
+        sequence::record_plain_plan();
+    }
 }
 
 /// Returns whether a node contains a call to redirect, or a call that could become one: a call of a user's function, which
@@ -289,10 +292,11 @@ unsafe fn record_value(slot: *mut *mut c_void, table: pg_sys::Oid, column: i16, 
     // SAFETY: the slot holds a node or null.
     unsafe {
         let slot = unconverted(slot);
-        if gives_id(*slot, targets)
-            && let Some(sequence) = (targets.of_column)(table, column)
-        {
-            *slot = make_call(targets.recorded, sequence, Some((*slot).cast())).cast();
+        if gives_id(*slot, targets) {
+            match (targets.of_column)(table, column) {
+                Some(sequence) => *slot = make_call(targets.recorded, sequence, Some((*slot).cast())).cast(),
+                None => sequence::record_plain_plan(),
+            }
         }
     }
 }

@@ -19,9 +19,17 @@ type OnSequenceChange = fn();
 type Watched = (Option<pg_sys::Oid>, OnSequenceChange);
 
 static WATCHED: PerProcess<Cell<Option<Watched>>> = PerProcess::new(Cell::new(None));
+/// True if this process may have a plan that would be another one if more sequences were bound.
+static MAY_MISS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-/// Runs `action` whenever this table has changed, and then discards all plans of this process. If `table` is None, runs
-/// `action` whenever any relation has changed, and keeps the plans. A later call replaces the table and the action.
+/// Records that the planner hook left a call, or a default that creates ids, as it was.
+pub(super) fn record_plain_plan() {
+    MAY_MISS.set(true);
+}
+
+/// Runs `action` whenever this table has changed, and then discards the plans of this process that may miss the change. If
+/// `table` is None, runs `action` whenever any relation has changed, and keeps the plans. A later call replaces the table and
+/// the action.
 pub fn on_change(table: Option<pg_sys::Oid>, action: OnSequenceChange) {
     static ONCE: Once = Once::new();
     WATCHED.set(Some((table, action)));
@@ -32,7 +40,9 @@ fn changed(relation: pg_sys::Oid) {
     let Some((table, action)) = WATCHED.get() else { return };
     if relation == pg_sys::InvalidOid || table.is_none_or(|table| table == relation) {
         action();
-        if table.is_some() {
+        // Redirected calls decide for each sequence, so plans with these calls stay valid. Planning anew after each binding would
+        // take most of the time of binding many sequences.
+        if table.is_some() && MAY_MISS.take() {
             plan_anew();
         }
     }

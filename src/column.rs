@@ -1,5 +1,7 @@
-//! Columns that take ids: reads the facts on which the core's verdict rests, and follows changes of a column's type.
+//! Columns that take ids: reads the facts on which the core's verdict rests, carries out its steps, and follows changes of a
+//! column's type.
 #![allow(clippy::result_large_err, reason = "pgrx takes the SQLSTATE from a report by value")]
 
 pub mod changes;
 pub mod facts;
+pub mod steps;

@@ -1,6 +1,6 @@
 //! One verdict for a column. The shell reads facts of columns and sequences; this module decides whether a column can take
-//! ids, or whether its sequence is bound instead. All ways to attach a column ask this module: the plan of a schema, `attach`,
-//! and the binding of a sequence.
+//! ids, or whether its sequence is bound instead, and returns the steps. All ways to attach a column ask this module: the plan of
+//! a schema, `attach`, and the binding of a sequence.
 
 pub mod default;
 pub mod error;
@@ -8,4 +8,5 @@ pub mod facts;
 pub mod notice;
 pub mod other_layout;
 pub mod plan;
+pub mod steps;
 pub mod verdict;

@@ -8,6 +8,7 @@ use snowflake_ids_core::column::facts::{
 use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::other_layout::{hint, preset_of};
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
+use snowflake_ids_core::column::steps::{self, Source, Step};
 use snowflake_ids_core::column::verdict::{
     Action, Former, Wish, check_others, ids_of, judge, judge_sequence, most_of_users, new_limit, notices,
     obstacle,
@@ -400,4 +401,179 @@ fn ids_of_another_system_name_its_preset() {
     let other = |written| hint("t", "id", i64::MAX, written, now);
     assert!(other("snowflake_nextval()").contains("snowflake_ids.layout_change"));
     assert!(other("snowflake_nextval('web'::text)").contains("a generator of that layout"));
+}
+
+/// Returns the steps that attach a column with ids of tag `t`, or with snowflake ids.
+fn steps_of(
+    column: Column,
+    sequence: Sequence,
+    (kind, former): (IdKind, Former),
+    highest: i64,
+) -> Result<Vec<Step>, ColumnError> {
+    let wish = Wish { former, ..Wish::of(kind) };
+    let written = if kind == IdKind::Segment { OF_TAG } else { "snowflake_nextval()" };
+    let facts = facts(vec![column], sequence, Vec::new());
+    steps::attach(&facts, &facts.columns()[0], &wish, written, highest)
+}
+
+const OF_TAG: &str = "segment_nextval('t'::text)";
+
+fn with_default(expression: &str) -> Column {
+    Column { has_default: true, expression: Some(expression.to_owned()), ..column(TABLE) }
+}
+
+#[test]
+fn a_column_is_attached_in_steps() {
+    let sequence = || Sequence { max: 1_000, ..sequence() };
+    let first = |keeps_sequences| {
+        [Step::Unbind(7), Step::DropIdentities { keeps_sequences }, Step::SetDefault].to_vec()
+    };
+    for (former, most, last) in [
+        (Former::Redirect, 1_000, Some(Step::Bind)),
+        (Former::Keep, i64::MAX, None),
+        (Former::Drop, i64::MAX, Some(Step::DropSequences)),
+    ] {
+        let keeps = former != Former::Drop;
+        let raise = Step::RaiseTag { highest: 7, most };
+        let dense: Vec<_> = first(keeps).into_iter().chain([raise]).chain(last.clone()).collect();
+        assert_eq!(steps_of(serial(), sequence(), (IdKind::Segment, former), 7), Ok(dense));
+        let take = [Step::TakeAbove(7)];
+        let ordered: Vec<_> = take.into_iter().chain(first(keeps)).chain(last).collect();
+        assert_eq!(steps_of(serial(), sequence(), (IdKind::Snowflake, former), 7), Ok(ordered));
+    }
+    // A column that is attached again takes no id. A sequence that ends at its type's maximum is widened.
+    let (wish, wide) = ((IdKind::Snowflake, Former::Keep), Sequence { max: i64::MAX, ..sequence() });
+    assert_eq!(steps_of(with_default("snowflake_nextval()"), wide.clone(), wish, 7), Ok(first(true)));
+    let narrow = Sequence { base: Base::Integer, max: i32::MAX.into(), ..sequence() };
+    for sequence in [wide, narrow] {
+        let steps = steps_of(serial(), sequence, (IdKind::Segment, Former::Redirect), 7).unwrap();
+        assert!(steps.contains(&Step::RaiseTag { highest: 7, most: i64::MAX }));
+    }
+}
+
+#[test]
+fn a_replaced_default_is_told() {
+    let told = |expression: &str| {
+        let wish = (IdKind::Segment, Former::Keep);
+        steps_of(with_default(expression), sequence(), wish, 7).unwrap().swap_remove(0)
+    };
+    let notice = Notice::Replaced {
+        expression: "5".to_owned(),
+        attribute: "id".to_owned(),
+        table: "s.t10".to_owned(),
+    };
+    assert_eq!(told("5"), Step::Tell(notice));
+    assert!(
+        matches!(told(NEXTVAL), Step::Tell(Notice::Replaced { .. })),
+        "the column does not own the sequence"
+    );
+    let other = "segment_nextval('u'::text)";
+    assert_eq!(told(other), Step::TellKept(other.to_owned()));
+    for expression in [OF_TAG, "snowflake_nextval()"] {
+        assert_eq!(told(expression), Step::Unbind(7));
+    }
+}
+
+#[test]
+fn a_full_column_gets_no_dense_ids() {
+    let full = |base: Base| {
+        let wish = (IdKind::Segment, Former::Keep);
+        steps_of(Column { base, ..column(TABLE) }, sequence(), wish, base.maximum())
+    };
+    for base in [Base::Smallint, Base::Integer, Base::Bigint] {
+        assert!(matches!(full(base), Err(ColumnError::NoRoom { highest, .. }) if highest == base.maximum()));
+    }
+}
+
+#[test]
+fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
+    let on_nodes = |expression: &str, highest| {
+        let column = with_default(expression);
+        let column = Column { table: Table { is_distributed: true, ..column.table.clone() }, ..column };
+        steps_of(column, sequence(), (IdKind::Segment, Former::Keep), highest).unwrap()
+    };
+    let of_worker = 1 << 48;
+    for (former, highest, above) in [
+        ("5", 7, 7),
+        ("5", of_worker, of_worker + (1 << 36)),
+        ("snowflake_nextval()", of_worker, of_worker + (1 << 42)),
+        ("5", i64::MAX - 1, i64::MAX),
+        (OF_TAG, of_worker, of_worker),
+    ] {
+        let steps = on_nodes(former, highest);
+        assert!(steps.contains(&Step::RaiseTag { highest: above, most: i64::MAX }), "{former} {highest}");
+        assert!(steps.contains(&Step::CheckWorkers((former != OF_TAG).then_some(highest))));
+        assert!(steps.contains(&Step::UnbindOnNode(None)));
+    }
+    let distributed = Column { table: Table { is_distributed: true, ..table(TABLE) }, ..column(TABLE) };
+    let check = |column: &Column, known| steps::check_tag(column, known, Some("t"));
+    assert!(matches!(check(&distributed, Some("u")), Err(ColumnError::OtherTag { .. })));
+    assert_eq!([check(&distributed, Some("t")), check(&distributed, None)], [Ok(()), Ok(())]);
+    assert_eq!(check(&column(TABLE), Some("u")), Ok(()));
+}
+
+#[test]
+fn a_shared_sequence_is_bound_once() {
+    let first = |bound| steps::bind(&serial(), &Sequence { bound, ..sequence() }, 7).swap_remove(0);
+    let binding = |tag: Option<&str>| Some(Binding { tag: tag.map(str::to_owned), generator: None });
+    assert_eq!(first(None), Step::BindShared { highest: 7, most: i64::MAX });
+    assert_eq!(first(binding(Some("t"))), Step::RaiseTag { highest: 7, most: i64::MAX });
+    assert_eq!(first(binding(None)), Step::TakeAbove(7));
+}
+
+#[test]
+fn a_column_is_detached_to_its_former_source() {
+    let own = |kind| (kind, OF_TAG.to_owned());
+    let bigint = Column { type_name: "bigint".to_owned(), ..column(TABLE) };
+    assert_eq!(steps::source(&bigint, None, true), (Source::Identity, None));
+    assert_eq!(steps::source(&bigint, None, false), (Source::Sequence, None));
+    assert_eq!(steps::source(&bigint, Some(Source::None), true), (Source::None, None));
+    let domain = Column { type_name: "d".to_owned(), ..column(TABLE) };
+    assert!(matches!(
+        steps::source(&domain, None, true),
+        (Source::Sequence, Some(Notice::WasIdentity { .. }))
+    ));
+    for (source, step) in [
+        (Source::None, Step::DropDefault),
+        (Source::Sequence, Step::RestoreSequence(7)),
+        (Source::Identity, Step::RestoreIdentities(7)),
+    ] {
+        let kept = Step::TellKept(OF_TAG.to_owned());
+        let steps = steps::detach(&bigint, own(IdKind::Segment), source, 7);
+        assert_eq!(steps, Ok(vec![Step::Unbind(7), step, kept]));
+        let told = steps::detach(&bigint, own(IdKind::Snowflake), source, 7).unwrap().swap_remove(1);
+        assert_eq!(matches!(told, Step::Tell(Notice::Continues { highest: 7, .. })), source != Source::None);
+        let full = steps::detach(&bigint, own(IdKind::Segment), source, i64::MAX);
+        assert_eq!(full.is_err(), source != Source::None);
+    }
+    let facts = facts(vec![serial()], Sequence { bound: None, ..sequence() }, Vec::new());
+    let error = steps::attached(&facts, &facts.columns()[0]).unwrap_err();
+    assert!(matches!(error, ColumnError::NotAttached { sequence: None, .. }));
+}
+
+#[test]
+fn an_id_must_be_above_the_ids_of_the_column() {
+    let taken = |next| steps::check_next(&column(TABLE), OF_TAG.to_owned(), next, 7, UnixMicros(0));
+    assert!(matches!((taken(7), taken(8)), (Err(ColumnError::BelowHighest { .. }), Ok(()))));
+}
+
+#[test]
+fn arguments_must_go_together() {
+    let read = |kind, tag: Option<&str>, generator: Option<&str>, former| {
+        let error = Wish::read(kind, tag.map(str::to_owned), generator.map(str::to_owned), former).err();
+        error.map(|error| error.to_string())
+    };
+    for (kind, tag, generator, former, error) in [
+        (None, None, None, "keep", Some("kind must not be null")),
+        (Some("uuid"), None, None, "keep", Some("unrecognized kind \"uuid\"")),
+        (Some("segment"), None, None, "lose", Some("unrecognized value for sequence: \"lose\"")),
+        (Some("snowflake"), Some("t"), None, "keep", Some("snowflake ids have no tag")),
+        (Some("segment"), Some("t"), Some("g"), "keep", Some("ids of a segment tag have no generator")),
+        (Some("segment"), Some("t"), None, "keep", None),
+        (Some("snowflake"), None, Some("g"), "redirect", None),
+    ] {
+        assert_eq!(read(kind, tag, generator, former).as_deref(), error);
+    }
+    assert!(matches!(Source::read("none"), Ok(Source::None)));
+    assert!(matches!(Source::read("some"), Err(ColumnError::UnknownSource(given)) if given == "some"));
 }

@@ -3,18 +3,18 @@
 
 use crate::pg::encoding::to_utf8;
 use crate::pg::error::ServerError;
-use crate::pg::report::spi;
+use crate::pg::report::{report, spi};
 use crate::pg::statement::Statement;
-use crate::pg::text::{Text, TextOut, handed_on};
+use crate::pg::text::TextOut;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::spi::SpiError;
 use serde::de::DeserializeOwned;
 use snowflake_ids_core::column::default::IdKind;
+use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table, TagLimit};
 use snowflake_ids_core::column::notice::Notice;
-use snowflake_ids_core::error::MAX_TEXT_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The functions of this extension that are column defaults.
@@ -196,7 +196,7 @@ macro_rules! sequences {
              SELECT c.oid::bigint AS oid, c.oid::regclass::text AS name, pg_get_userbyid(c.relowner)::text AS owner,
                 pg_has_role(c.relowner, 'USAGE') AS is_owned, c.relpersistence AS persistence, q.seqtypid::regtype::text AS type_name, ",
             base!(),
-            ", q.seqincrement AS increment, q.seqcycle AS cycles,
+            ", q.seqincrement AS increment, q.seqmax AS max, q.seqcycle AS cycles,
                 (SELECT json_build_object('tag', b.tag, 'generator', b.generator) FROM snowflake_ids.sequence_binding AS b
                     WHERE b.sequence = c.oid AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))) AS bound,
                 n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
@@ -350,6 +350,21 @@ pub fn of_column(relation: Oid, attribute: &TextOut) -> Result<Facts, ErrorRepor
     gather(columns, sequences, references)
 }
 
+/// Runs `work` with the facts of a column whose table and tables below are locked.
+pub fn with_column<T>(
+    relation: Oid,
+    attribute: &TextOut,
+    work: impl FnOnce(&Facts, &Column) -> Result<T, ErrorReport>,
+) -> Result<T, ErrorReport> {
+    let facts = of_column(relation, attribute)?;
+    if let Some(column) = facts.columns().iter().find(|column| column.table.oid == relation.to_u32()) {
+        return work(&facts, column);
+    }
+    let table = of_tables(relation)?.into_iter().next();
+    let table = table.ok_or_else(|| report(ColumnError::NoRelation(relation.to_u32())))?.name;
+    Err(report(ColumnError::NoColumn { attribute: utf8(attribute.as_bytes()), table }))
+}
+
 /// Reads the facts of sequences.
 pub fn of_sequences(sequences: impl Iterator<Item = u32>) -> Result<Vec<Sequence>, ErrorReport> {
     let mut sequences = sequences.peekable();
@@ -362,9 +377,8 @@ pub fn of_tables(relation: Oid) -> Result<Vec<Table>, ErrorReport> {
 }
 
 /// Returns the name of a relation, and whether a tag exists that its owner may not move; None if there is no such relation.
-pub fn right_to_tag(relation: Oid, tag: &Text<'_>) -> Result<Option<(String, bool)>, ErrorReport> {
-    let tag = handed_on(Some(tag), "tag", MAX_TEXT_BYTES)?;
-    Ok(rows(&RIGHT_TO_TAG, &[relation.into(), tag])?.pop())
+pub fn right_to_tag(relation: Oid, tag: &TextOut) -> Result<Option<(String, bool)>, ErrorReport> {
+    Ok(rows(&RIGHT_TO_TAG, &[relation.into(), tag.clone().into()])?.pop())
 }
 
 /// Reads the limit of a tag for a table; None if this database has no such tag.
@@ -407,10 +421,13 @@ fn rows<T: DeserializeOwned>(
 ) -> Result<Vec<T>, ErrorReport> {
     let texts = statement.all(arguments, |row| row.get::<TextOut>(1)).map_err(spi)?;
     let read = |text: TextOut| {
-        let bytes = text.as_bytes();
-        // A name in an SQL_ASCII database may be no text at all.
-        let json = to_utf8(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
-        serde_json::from_str(&json).map_err(|error| ServerError::Facts { error: error.to_string() }.into())
+        serde_json::from_str(&utf8(text.as_bytes()))
+            .map_err(|error| ServerError::Facts { error: error.to_string() }.into())
     };
     texts.into_iter().flatten().map(read).collect()
+}
+
+/// Converts text of this database for the core. A name in an SQL_ASCII database may be no text at all.
+pub fn utf8(bytes: &[u8]) -> String {
+    to_utf8(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

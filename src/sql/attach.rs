@@ -1,18 +1,18 @@
 //! Attaching ids to columns of tables, and detaching them. Most of the code is SQL, in the files of the folder `attach`. This
 //! file has the parts that need other rights than the caller's, or that work with oids instead of names.
 
+use crate::column::steps;
 use crate::pg::relation::{self, Relation};
-use crate::pg::report::spi;
+use crate::pg::report::report;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::Text;
 use crate::pg::{extension, role, statement};
 use crate::shared::generator::SHARED;
 use crate::sql::error::CallError;
-use crate::store;
-use crate::store::tables::SEGMENT;
 use crate::tag::error::SegmentError;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use snowflake_ids_core::column::error::ColumnError;
 
 /// Keeps the extension from being dropped until the transaction ends. Each function that runs with more rights than its
 /// caller calls this function first. Without this call, the extension could be dropped while such a function waits for a
@@ -86,19 +86,15 @@ fn is_preloaded() -> bool {
 }
 
 fn found(relation: pg_sys::Oid) -> Result<Relation, ErrorReport> {
-    Ok(Relation::find(relation).ok_or(CallError::NoRelation(relation.to_u32()))?)
+    Relation::find(relation).ok_or_else(|| report(ColumnError::NoRelation(relation.to_u32())))
 }
 
-/// Returns the tag that a default names; null if the tag does not exist. Extracts the tag from the default's text, and
-/// compares the text with the default that attach writes for this tag. So the user's text is never executed. The caller
-/// needs no right on the tag.
+/// Returns the tag that a default names; null if the tag does not exist.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 fn tag_of_default(expression: Text<'_>) -> Result<Option<TagText>, ErrorReport> {
     /// A limit in bytes, above the length of any default that attach writes.
     const MOST: usize = 1 << 20;
-    let expression = expression.bytes(MOST, "default")?.to_vec();
-    let Some(source) = SEGMENT.find() else { return Ok(None) };
-    source.as_owner(|| store::registry::tag_of_default(expression)).map_err(spi)
+    steps::tag_of_default(expression.bytes(MOST, "default")?.to_vec())
 }
 
 extension_sql_file!(
@@ -111,9 +107,7 @@ extension_sql_file!("id_type.sql", name = "id_type", requires = ["segments"]);
 extension_sql_file!("attach/columns.sql", name = "attach_columns", requires = ["attach_checks", "id_type"]);
 extension_sql_file!("attach/defaults.sql", name = "attach_defaults", requires = ["attach_columns"]);
 extension_sql_file!("attach/changes.sql", name = "attach_changes", requires = ["attach_defaults"]);
-extension_sql_file!("attach/shared.sql", name = "attach_shared", requires = ["attach_changes"]);
-extension_sql_file!("attach/notices.sql", name = "attach_notices", requires = ["attach_shared"]);
-extension_sql_file!("attach/raise.sql", name = "attach_raise", requires = ["attach_notices"]);
+extension_sql_file!("attach/raise.sql", name = "attach_raise", requires = ["attach_changes"]);
 extension_sql_file!(
     "attach/distributed.sql",
     name = "attach_distributed",

@@ -1,25 +1,22 @@
-//! Verdicts on columns and sequences. Each function reads facts, asks the core, and reports what the core says.
+//! Attaching, detaching, and verdicts on columns and sequences. Each function reads facts, asks the core, and does or reports
+//! what the core says.
 
-use crate::column::facts;
-use crate::pg::clock::SystemClock;
-use crate::pg::guc;
-use crate::pg::relation::Relation;
+use crate::column::facts::{self, utf8, with_column};
+use crate::column::steps::{self, Target};
 use crate::pg::report::{report, tell};
-use crate::pg::sequence;
 use crate::pg::text::{Text, TextOut};
-use crate::pg::transaction;
 use crate::settings;
-use crate::sql::error::CallError;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
+use snowflake_ids_core::Explain;
 use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
-use snowflake_ids_core::column::facts::{Column, Facts, Sequence};
-use snowflake_ids_core::column::other_layout;
+use snowflake_ids_core::column::facts::Sequence;
 use snowflake_ids_core::column::plan::{Attached, Tags, attached, plan};
+use snowflake_ids_core::column::steps::Source;
 use snowflake_ids_core::column::verdict::{self, Action, Former, Wish};
-use snowflake_ids_core::{Clock, Explain};
+use snowflake_ids_core::error::MAX_TEXT_BYTES;
 
 /// The longest name of a column, in bytes, in any build of Postgres.
 const NAME: usize = 1_024;
@@ -85,45 +82,115 @@ fn columns_attached(
     Ok(TableIterator::new(rows))
 }
 
-/// Decides how a column of a locked table takes ids. Reports the uses of the column. Returns the sequence to bind; null if
-/// the column gets a default.
+/// Attaches a column, unless its table is distributed over a cluster. Returns whether the column is attached.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
-fn column_verdict(
+fn attach_local(
     relation: Option<Oid>,
+    attribute: Option<Text<'_>>,
+    kind: Option<Text<'_>>,
+    tag: Option<Text<'_>>,
+    sequence: Option<Text<'_>>,
+    generator: Option<Text<'_>>,
+) -> Result<bool, ErrorReport> {
+    let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
+        return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
+    };
+    let target = target(relation, &attribute, kind.as_ref(), tag.as_ref(), &sequence, generator.as_ref())?;
+    steps::check_source(target.generator.as_ref())?;
+    if target.is_distributed()? {
+        return Ok(false);
+    }
+    target.attach().map(|()| true)
+}
+
+/// Attaches a column on this node.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+#[search_path(pg_catalog, pg_temp)]
+fn attach_here(
+    relation: Oid,
     attribute: Text<'_>,
     kind: Text<'_>,
     tag: Option<Text<'_>>,
     sequence: Text<'_>,
     generator: Option<Text<'_>>,
-) -> Result<Option<Oid>, ErrorReport> {
-    let text = |text: Option<Text<'_>>, name| {
-        text.map(|text| text.read(name).map(std::borrow::Cow::into_owned)).transpose()
+) -> Result<(), ErrorReport> {
+    target(relation, &attribute, Some(&kind), tag.as_ref(), &sequence, generator.as_ref())?.attach()
+}
+
+/// Detaches a column.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+#[search_path(pg_catalog, pg_temp)]
+fn detach_here(
+    relation: Option<Oid>,
+    attribute: Option<Text<'_>>,
+    kind: Option<Text<'_>>,
+) -> Result<(), ErrorReport> {
+    let (Some(relation), Some(attribute)) = (relation, attribute) else {
+        return Err(report(ColumnError::NullArgument("relation and column")));
     };
-    let wish = Wish {
-        kind: kind_of(&kind)?,
-        tag: text(tag, "tag")?,
-        generator: text(generator, "generator")?,
-        former: Former::of(&sequence.read("sequence")?).unwrap_or(Former::Redirect),
-    };
-    let Some(relation) = relation else { return Ok(None) };
-    let mut locked = None;
-    // Judges again under the lock of the sequence: it may have changed during the wait for the lock.
-    loop {
-        let unlocked = with_column(relation, &attribute, |facts, column, name| {
-            let action = verdict::judge(facts, column, &wish).map_err(report)?;
-            let sequence = if let Action::Bind(oid) = action { Some(oid) } else { None };
-            if sequence == locked {
-                let uses = facts::uses(&facts.members(column), name, wish.kind)?;
-                verdict::notices(facts, column, wish.kind, action, uses).into_iter().for_each(tell);
-                return Ok(None);
-            }
-            Ok(Some(sequence))
-        })?;
-        let Some(sequence) = unlocked else { return Ok(locked.map(Oid::from)) };
-        sequence.and_then(|oid: u32| Relation::find(oid.into())).inspect(Relation::lock);
-        locked = sequence;
-    }
+    let source = kind.map(|kind| Source::read(&kind.read("kind")?).map_err(report)).transpose()?;
+    steps::detach(relation, name_of(&attribute)?, source)
+}
+
+/// Checks the kind of ids, with the tag and the generator, if there are any.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+#[search_path(pg_catalog, pg_temp)]
+fn check_kind(
+    kind: Option<Text<'_>>,
+    tag: Option<Text<'_>>,
+    generator: Option<Text<'_>>,
+) -> Result<(), ErrorReport> {
+    wish(kind.as_ref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?;
+    steps::check_source(generator.map(|name| text(&name, "generator")).transpose()?.as_ref())
+}
+
+/// Fails if the next id of a default of this extension is not above the ids of a column.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
+fn check_next(
+    relation: Oid,
+    attribute: Text<'_>,
+    highest: i64,
+    expression: Text<'_>,
+) -> Result<(), ErrorReport> {
+    let written = text(&expression, "expression")?;
+    with_column(relation, &name_of(&attribute)?, |_, column| steps::check_next(column, &written, highest))
+}
+
+fn target(
+    relation: Oid,
+    attribute: &Text<'_>,
+    kind: Option<&Text<'_>>,
+    tag: Option<&Text<'_>>,
+    sequence: &Text<'_>,
+    generator: Option<&Text<'_>>,
+) -> Result<Target, ErrorReport> {
+    let wish = wish(kind, tag, &sequence.read("sequence")?, generator)?;
+    let tag = tag.map(|tag| text(tag, "tag")).transpose()?;
+    let generator = generator.map(|name| text(name, "generator")).transpose()?;
+    Ok(Target { relation, attribute: name_of(attribute)?, wish, tag, generator })
+}
+
+fn wish(
+    kind: Option<&Text<'_>>,
+    tag: Option<&Text<'_>>,
+    former: &str,
+    generator: Option<&Text<'_>>,
+) -> Result<Wish, ErrorReport> {
+    let read = |name: &Text<'_>, what| text(name, what).map(|text| utf8(text.as_bytes()));
+    let kind = kind.map(|kind| kind.read("kind")).transpose()?;
+    let tag = tag.map(|tag| read(tag, "tag")).transpose()?;
+    let generator = generator.map(|name| read(name, "generator")).transpose()?;
+    Wish::read(kind.as_deref(), tag, generator, former).map_err(report)
+}
+
+fn text(text: &Text<'_>, name: &'static str) -> Result<TextOut, ErrorReport> {
+    Ok(TextOut::of_bytes(text.bytes(MAX_TEXT_BYTES, name)?))
+}
+
+fn name_of(attribute: &Text<'_>) -> Result<TextOut, ErrorReport> {
+    Ok(TextOut::of_bytes(attribute.bytes(NAME, "column")?))
 }
 
 /// Checks whether a column can be attached to ids of a kind, or detached, apart from its uses.
@@ -131,39 +198,17 @@ fn column_verdict(
 #[search_path(pg_catalog, pg_temp)]
 fn check_column(relation: Oid, attribute: Text<'_>, kind: Text<'_>) -> Result<(), ErrorReport> {
     let kind = kind_of(&kind)?;
-    with_column(relation, &attribute, |facts, column, _| {
+    with_column(relation, &name_of(&attribute)?, |facts, column| {
         let tables = facts.members(column).into_iter().map(|member| &member.table);
         verdict::check_tables(tables).and_then(|()| verdict::check_column(column, kind)).map_err(report)
     })
 }
 
-/// Locks a table and the tables below in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgraded a weaker
-/// lock would deadlock. Until the commit, no session can insert rows, create a view on a table, change a table's owner, or add
-/// a child table.
+/// Locks a table and the tables below against all other sessions.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 #[search_path(pg_catalog, pg_temp)]
 fn lock_table(relation: Oid) -> Result<(), ErrorReport> {
-    let mut locked = Vec::new();
-    // Repeats until all tables below are locked. Everything may have changed during the wait for a lock.
-    loop {
-        let tables = facts::of_tables(relation)?;
-        if tables.is_empty() {
-            return Err(CallError::NoRelation(relation.to_u32()).into());
-        }
-        verdict::check_tables(tables.iter()).map_err(report)?;
-        // A snapshot taken before the lock would miss rows that were inserted during the wait for the lock.
-        if !transaction::sees_new_commits() && !sequence::is_new(relation) {
-            let level = guc::shown(c"transaction_isolation").unwrap_or_default();
-            return Err(CallError::Isolation { level }.into());
-        }
-        let open: Vec<_> =
-            tables.iter().map(|table| table.oid).filter(|table| !locked.contains(table)).collect();
-        if open.is_empty() {
-            return Ok(());
-        }
-        open.iter().filter_map(|table| Relation::find((*table).into())).for_each(|table| table.lock());
-        locked.extend(open);
-    }
+    steps::lock(relation)
 }
 
 /// Checks other columns that use a sequence: each must be able to hold numbers up to `most`. Reports these columns.
@@ -176,7 +221,7 @@ fn check_others_of_sequence(
     most: i64,
 ) -> Result<(), ErrorReport> {
     let sequence = sequence_of(of)?;
-    with_column(relation, &attribute, |facts, column, _| {
+    with_column(relation, &name_of(&attribute)?, |facts, column| {
         let members = facts.members(column);
         verdict::check_others(&sequence, &members, most).map_err(report)?;
         verdict::others(&sequence, &members).for_each(|user| tell(verdict::tell(&sequence, user)));
@@ -226,50 +271,18 @@ fn sequence_obstacle(
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
 #[search_path(pg_catalog, pg_temp)]
 fn check_unnamed_tag(relation: Oid, tag: Text<'_>) -> Result<(), ErrorReport> {
-    let name = tag.read("tag")?.into_owned();
-    let Some((relation, is_denied)) = facts::right_to_tag(relation, &tag)? else { return Ok(()) };
-    verdict::check_unnamed_tag(&relation, Some(&name), is_denied).map_err(report)
-}
-
-/// Returns the HINT for a column whose highest id is above the next id of a default.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
-fn other_layout_hint(
-    table: Text<'_>,
-    attribute: Text<'_>,
-    highest: i64,
-    written: Text<'_>,
-) -> Result<Option<TextOut>, ErrorReport> {
-    let [table, attribute, written] =
-        [table.read("relation")?, attribute.read("column")?, written.read("default")?];
-    Ok(TextOut::of(other_layout::hint(&table, &attribute, highest, &written, SystemClock.now())))
+    steps::check_unnamed_tag(relation, &text(&tag, "tag")?)
 }
 
 fn kind_of(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {
     let name = kind.read("kind")?;
-    Ok(IdKind::of(&name).ok_or(CallError::UnknownKind)?)
+    IdKind::of(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))
 }
 
 fn sequence_of(of: Oid) -> Result<Sequence, ErrorReport> {
     if let Some(sequence) = facts::of_sequences([of.to_u32()].into_iter())?.pop() {
         return Ok(sequence);
     }
-    let relation = facts::of_tables(of)?.pop().ok_or(CallError::NoRelation(of.to_u32()))?;
+    let relation = facts::of_tables(of)?.pop().ok_or_else(|| report(ColumnError::NoRelation(of.to_u32())))?;
     Err(report(ColumnError::NotASequence(relation.name)))
-}
-
-/// Runs `work` with the facts of a column.
-fn with_column<T>(
-    relation: Oid,
-    attribute: &Text<'_>,
-    work: impl FnOnce(&Facts, &Column, &TextOut) -> Result<T, ErrorReport>,
-) -> Result<T, ErrorReport> {
-    let name = TextOut::of_bytes(attribute.bytes(NAME, "column")?);
-    let facts = facts::of_column(relation, &name)?;
-    if let Some(column) = facts.columns().iter().find(|column| column.table.oid == relation.to_u32()) {
-        return work(&facts, column, &name);
-    }
-    let attribute = attribute.read("column")?.into_owned();
-    let table =
-        facts::of_tables(relation)?.into_iter().next().ok_or(CallError::NoRelation(relation.to_u32()))?;
-    Err(report(ColumnError::NoColumn { attribute, table: table.name }))
 }

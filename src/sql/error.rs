@@ -66,15 +66,6 @@ pub enum CallError {
     #[error("permission denied for sequence")]
     #[explain(Denied)]
     SequenceUnreadable,
-    #[error("relation with OID {0} does not exist")]
-    #[explain(NoTable)]
-    NoRelation(u32),
-    #[error("unrecognized kind")]
-    #[explain(detail = "Known kinds are snowflake and segment.")]
-    UnknownKind,
-    #[error("cannot attach or detach a column in a {level} transaction")]
-    #[explain(Unsupported, hint = "Use a transaction of isolation level read committed.")]
-    Isolation { level: String },
     #[error("the statement gives no number")]
     #[explain(detail = "{error}.")]
     NoNumber { error: String },

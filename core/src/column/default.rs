@@ -24,6 +24,12 @@ pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
+/// Returns a text as an SQL literal that means the same with any `standard_conforming_strings`.
+pub fn quoted(text: &str) -> String {
+    let escape = if text.contains('\\') { "E" } else { "" };
+    format!("{escape}{}", literal(&text.replace('\\', "\\\\")))
+}
+
 /// Returns the default of a tag, in the form that attach writes.
 pub fn of_tag(tag: &str) -> String {
     format!("segment_nextval({}::text)", literal(tag))

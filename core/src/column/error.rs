@@ -1,6 +1,6 @@
 //! The reasons why a column cannot take ids, or a sequence cannot be bound.
 
-use super::default::literal;
+use super::default::quoted;
 use super::facts::Column;
 use crate::error::Explain;
 
@@ -8,6 +8,65 @@ use crate::error::Explain;
 #[expect(missing_docs, reason = "each message names its figures")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
 pub enum ColumnError {
+    #[error("{0} must not be null")]
+    #[explain(BadArgument)]
+    NullArgument(&'static str),
+    #[error("unrecognized kind \"{0}\"")]
+    #[explain(BadArgument, hint = "Known kinds are snowflake and segment.")]
+    UnknownKind(String),
+    #[error("unrecognized kind \"{0}\"")]
+    #[explain(BadArgument, hint = "Known kinds are sequence, identity and none.")]
+    UnknownSource(String),
+    #[error("unrecognized value for sequence: \"{0}\"")]
+    #[explain(BadArgument, hint = "Known values are redirect, keep and drop.")]
+    UnknownFormer(String),
+    #[error("snowflake ids have no tag")]
+    #[explain(BadArgument, detail = "The tag given is \"{0}\".")]
+    #[explain(hint = "Omit the tag, or use kind => 'segment'.")]
+    HasTag(String),
+    #[error("ids of a segment tag have no generator")]
+    #[explain(BadArgument, detail = "The generator given is \"{0}\".")]
+    #[explain(hint = "Omit the generator, or use kind => 'snowflake'.")]
+    HasGenerator(String),
+    #[error("relation with OID {0} does not exist")]
+    #[explain(NoTable)]
+    NoRelation(u32),
+    #[error("cannot attach or detach a column in a {0} transaction")]
+    #[explain(Unsupported, hint = "Use a transaction of isolation level read committed.")]
+    Isolation(String),
+    #[error("column \"{attribute}\" of relation \"{table}\" is not attached")]
+    #[explain(NotReady, detail_with = expression.as_ref().map_or_else(
+        || "It has no default.".to_owned(),
+        |expression| format!("Its default is {expression}."),
+    ))]
+    #[explain(hint_with = sequence.as_ref().map_or_else(
+        || "Detach only columns whose default is snowflake_nextval() or segment_nextval(tag).".to_owned(),
+        |sequence| format!(
+            "To unbind the sequence of the column, for all columns that use the sequence: SELECT snowflake_ids.unbind_sequence({});",
+            quoted(sequence)
+        ),
+    ))]
+    NotAttached { attribute: String, table: String, expression: Option<String>, sequence: Option<String> },
+    #[error("column \"{attribute}\" of relation \"{table}\" already takes ids of tag \"{tag}\"")]
+    #[explain(
+        Unsupported,
+        detail = "While nodes change to the new tag one after another, both tags could give the same ids.",
+        hint = "First SELECT snowflake_ids.detach({}, {}). Then attach the column to the new tag.",
+        quoted(table),
+        quoted(attribute)
+    )]
+    OtherTag { attribute: String, table: String, tag: String },
+    #[error("no higher ids are left for column \"{attribute}\" of relation \"{table}\"")]
+    #[explain(
+        Exhausted,
+        detail = "The highest value in the column is {highest}, the maximum of type {type_name}."
+    )]
+    #[explain(hint = "First give lower ids to the rows with the highest ids.")]
+    NoRoom { attribute: String, table: String, type_name: String, highest: i64 },
+    #[error("column \"{attribute}\" of relation \"{table}\" has ids above the next id")]
+    #[explain(NotReady, detail = "The highest value is {highest}; {} returned {next}.", written.replace("::text", ""))]
+    #[explain(hint = "{hint}")]
+    BelowHighest { attribute: String, table: String, highest: i64, written: String, next: i64, hint: String },
     #[error("table \"{0}\" is a distributed table, and this node is a worker")]
     #[explain(
         NotReady,
@@ -114,7 +173,7 @@ pub enum ColumnError {
     })]
     #[explain(
         hint = "Attach the column with the kind, tag and generator of the sequence, or first SELECT snowflake_ids.unbind_sequence({});",
-        literal(sequence)
+        quoted(sequence)
     )]
     BoundToOthers { sequence: String, tag: Option<String>, generator: Option<String> },
     #[error(
@@ -135,8 +194,8 @@ pub enum ColumnError {
         NotReady,
         detail = "It takes ids of snowflake_ids, and the maximum of the type is {most}.",
         hint = "First SELECT snowflake_ids.detach({}, {}), or unbind the column's sequence with snowflake_ids.unbind_sequence.",
-        literal(table),
-        literal(attribute)
+        quoted(table),
+        quoted(attribute)
     )]
     Narrowed { attribute: String, table: String, type_name: String, most: i64 },
     #[error(transparent)]

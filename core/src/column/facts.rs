@@ -188,6 +188,8 @@ pub struct Sequence {
     pub base: Base,
     /// The increment.
     pub increment: i64,
+    /// The highest number.
+    pub max: i64,
     /// True for CYCLE.
     pub cycles: bool,
     /// The binding, if the sequence is bound.

@@ -1,6 +1,6 @@
 //! Notices about a column that takes ids from now on.
 
-use super::default::literal;
+use super::default::quoted;
 use crate::error::Explain;
 use serde::Deserialize;
 
@@ -27,8 +27,8 @@ pub enum Notice {
     #[explain(Notice, detail = "It owns sequence \"{sequence}\", and gets a default now, too.")]
     #[explain(
         hint = "If the trigger uses the sequence, bind the sequence instead of attaching the column: SELECT snowflake_ids.bind_sequence({}, {});",
-        literal(sequence),
-        literal(kind)
+        quoted(sequence),
+        quoted(kind)
     )]
     Trigger { attribute: String, table: String, trigger: String, sequence: String, kind: String },
     #[error("relation \"{table}\" is partitioned by range of the column and has no partition for higher ids")]
@@ -50,4 +50,32 @@ pub enum Notice {
         hint = "If the result cannot hold numbers of 64 bits, it is cut off, or INSERT fails; change it first."
     )]
     CalculatingUser { attribute: String, table: String, sequence: String, expression: String },
+    #[error("default {expression} of column \"{attribute}\" of relation \"{table}\" is replaced")]
+    #[explain(Notice)]
+    Replaced { expression: String, attribute: String, table: String },
+    #[error("segment tag \"{tag}\" is kept")]
+    #[explain(Notice, hint = "If nothing else uses it: SELECT snowflake_ids.segment_drop({});", quoted(tag))]
+    TagKept { tag: String },
+    #[error(
+        "column \"{attribute}\" of relation \"{table}\" shares its segment tag with column \"{other}\" of relation \"{of}\""
+    )]
+    #[explain(Notice, hint = "For ids of its own, attach it with a tag of another name.")]
+    SharedTag { attribute: String, table: String, other: String, of: String },
+    #[error(
+        "sequence \"{sequence}\" gives the ids, and column \"{attribute}\" of relation \"{table}\" keeps its default"
+    )]
+    #[explain(Notice, detail = "The column is not its only user.")]
+    KeepsDefault { sequence: String, attribute: String, table: String },
+    #[error("roles that may use sequence \"{sequence}\" may need privileges on segment tag \"{tag}\"")]
+    #[explain(Notice, detail = "The tag is restricted. These roles have rights on the sequence: {holders}.")]
+    #[explain(hint = "Grant them USAGE with snowflake_ids.segment_grant.")]
+    Holders { sequence: String, tag: String, holders: String },
+    #[error(
+        "column \"{attribute}\" of relation \"{table}\" was an identity and gets the default of its sequence"
+    )]
+    #[explain(Notice, detail = "An identity column must be of type bigint, integer or smallint.")]
+    WasIdentity { attribute: String, table: String },
+    #[error("column \"{attribute}\" of relation \"{table}\" continues from its highest id")]
+    #[explain(Notice, detail = "The highest id is {highest}. Snowflake ids that are in the column stay.")]
+    Continues { attribute: String, table: String, highest: i64 },
 }

@@ -44,12 +44,38 @@ impl Wish {
         Self { kind, tag: None, generator: None, former: Former::Redirect }
     }
 
+    /// Reads the arguments of a call.
+    ///
+    /// # Errors
+    /// [`ColumnError`], for arguments that are unknown or do not go together.
+    pub fn read(
+        kind: Option<&str>,
+        tag: Option<String>,
+        generator: Option<String>,
+        former: &str,
+    ) -> Result<Self, ColumnError> {
+        let former = Former::of(former).ok_or_else(|| ColumnError::UnknownFormer(shown(former)))?;
+        let kind = kind.ok_or(ColumnError::NullArgument("kind"))?;
+        let kind = IdKind::of(kind).ok_or_else(|| ColumnError::UnknownKind(shown(kind)))?;
+        match (kind, tag, generator) {
+            (IdKind::Snowflake, Some(tag), _) => Err(ColumnError::HasTag(shown(&tag))),
+            (IdKind::Segment, _, Some(generator)) => Err(ColumnError::HasGenerator(shown(&generator))),
+            (_, tag, generator) => Ok(Self { kind, tag, generator, former }),
+        }
+    }
+
     /// Returns whether a bound sequence gives other ids than these.
     fn differs_from(&self, bound: &Binding) -> bool {
         let other_tag = self.tag.is_some() && bound.tag.is_some() && self.tag != bound.tag;
         let other_generator = self.kind == IdKind::Snowflake && self.generator != bound.generator;
         bound.kind() != self.kind || other_tag || other_generator
     }
+}
+
+/// Returns the part of an argument that an error shows.
+pub(super) fn shown(argument: &str) -> String {
+    const LONGEST: usize = 128;
+    argument.chars().take(LONGEST).collect()
 }
 
 /// The change that gives a column its ids.
@@ -369,12 +395,10 @@ pub fn new_limit(tag: &TagLimit, column: Base) -> Option<i64> {
 /// # Errors
 /// [`ColumnError::TagDenied`].
 pub fn check_unnamed_tag(relation: &str, tag: Option<&str>, is_denied: bool) -> Result<(), ColumnError> {
-    const LONGEST: usize = 128;
     if !is_denied {
         return Ok(());
     }
-    let tag = tag.unwrap_or_default().chars().take(LONGEST).collect();
-    Err(ColumnError::TagDenied { tag, relation: relation.to_owned() })
+    Err(ColumnError::TagDenied { tag: shown(tag.unwrap_or_default()), relation: relation.to_owned() })
 }
 
 /// Checks the other columns of a sequence that is bound for a whole schema: they would take ids that they do not expect, or

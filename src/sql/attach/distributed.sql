@@ -130,10 +130,13 @@ BEGIN
 END
 $$;
 
--- Runs attach on another connection. Returns an error in JSON, because Citus transmits only an error's message.
+-- Runs attach on another connection, without Citus' DDL propagation. Otherwise Citus would refuse to alter a sequence that it
+-- still treats as distributed, although its table is not distributed any more. Returns an error in JSON, because Citus transmits
+-- only an error's message.
 CREATE FUNCTION snowflake_ids_internal.attach_in_session(relation_name text, attribute name, kind text, tag text,
     sequence text, generator text, timeout text) RETURNS text
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
+SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 DECLARE
     message text;
     detail text;
@@ -220,7 +223,7 @@ BEGIN
         RAISE object_not_in_prerequisite_state USING
             MESSAGE = format('generator "%s" has layout "%s" on this node, but layout "%s" on the coordinator', generator, here, generator_layout);
     END IF;
-    PERFORM snowflake_ids_internal.check_snowflake_above(relation, attribute, highest, expression)
+    PERFORM snowflake_ids_internal.check_next(relation, attribute, highest, expression)
     WHERE kind COLLATE "C" = 'snowflake' AND highest IS NOT NULL;
 END
 $$;

@@ -1,0 +1,413 @@
+//! Carries out the steps by which a column gets ids of this extension, or gives them up.
+//!
+//! ALTER TABLE and similar statements make all changes, so the new default is dumped, restored and upgraded like any other.
+//! Row security is never bypassed: a policy that hides rows from these functions causes an error, as with `pg_dump`.
+//!
+//! A table may contain code of its owner: index expressions, checks, policies, and functions. Therefore:
+//! - Tables are read and changed as their owners, because partitions and children may have different owners.
+//! - The caller's rights are used to change tags and to create sequences, because these steps run no code of the owner.
+//! - What was checked before a lock was acquired is checked again under the lock, by oid.
+
+use super::facts::{self, utf8, with_column};
+use crate::bound::bind;
+use crate::pg::clock::SystemClock;
+use crate::pg::relation::Relation;
+use crate::pg::report::{report, spi, tell};
+use crate::pg::statement::{self, Statement};
+use crate::pg::tag_text::TagText;
+use crate::pg::text::TextOut;
+use crate::pg::{guc, sequence, transaction};
+use crate::progress;
+use crate::shared::generator::SHARED;
+use crate::store::registry;
+use crate::store::tables::SEGMENT;
+use pgrx::datum::DatumWithOid;
+use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::Clock;
+use snowflake_ids_core::column::default::IdKind;
+use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::facts::{Column, Facts, Sequence};
+use snowflake_ids_core::column::notice::Notice;
+use snowflake_ids_core::column::steps::{self, Source, Step};
+use snowflake_ids_core::column::verdict::{self, Action, Wish};
+use snowflake_ids_core::report::progress::{Command, Phase};
+use std::ffi::CString;
+
+macro_rules! internal {
+    ($call:literal) => {
+        Statement::new(concat!("SELECT snowflake_ids_internal.", $call))
+    };
+}
+
+static KEEP_GENERATOR: Statement = internal!("generator_keep($1)");
+static DEFAULT_TAG: Statement = internal!("default_tag($1)");
+static WRITTEN: Statement = internal!("id_default($1, $2, $3)");
+static CHECK_NODES: Statement = internal!(
+    "check_coordinator($1), snowflake_ids_internal.check_alone($2, $1) WHERE snowflake_ids_internal.is_distributed($1)"
+);
+static IDENTITIES: Statement = internal!("former_identities($1, $2)::text");
+static RESUME: Statement = internal!("resume_sequences($1, $2)");
+static HIGHEST: Statement = internal!("highest_id($1, $2)");
+static CHECK_WORKERS: Statement = internal!("check_workers($1, $2, $3, $4, $5, $6, $7)");
+static DETACH_WORKERS: Statement = internal!("detach_workers($1, $2, $3, $4)");
+static HIGHEST_HERE: Statement = internal!("highest_of_group(0, $1, $2, $3)");
+static UNBIND: Statement = internal!("unbind_sequences($1, $2, $3)");
+static UNBIND_ON_NODE: Statement = internal!("unbind_own($1, $2, $3)");
+static DROP_IDENTITIES: Statement = internal!("drop_identities($1, $2, $3)");
+static SET_DEFAULT: Statement = internal!("set_default($1, $2, 'SET DEFAULT ' || $3)");
+static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')");
+static RAISE_TAG: Statement = internal!("seed_tag($1, $2, $3, $4)");
+static BIND: Statement = internal!("bind_sequences($1, $2, $3, $4, $5, $6::jsonb)");
+static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
+static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
+static MAKE_FIT: Statement = Statement::new(
+    "SELECT m.type::oid, m.cycles, m.unlogged FROM snowflake_ids_internal.sequence_make_fit($1) AS m",
+);
+static BIND_SHARED: Statement = internal!("sequence_bind($1, $2, $3, $4, $5)");
+static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
+static RESTORE_IDENTITIES: Statement = internal!("restore_identities($1, $2, $3, $4::jsonb)");
+
+/// The tag of the parent, if the parent was attached first, and one sequence served both tables. Both defaults may name another
+/// role's tag, so the table's owner needs the right to move the tag.
+static TAG_OF_PARENT: Statement = Statement::new(
+    "SELECT t.tag
+     FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+         CROSS JOIN LATERAL (SELECT snowflake_ids_internal.default_of(i.inhrelid, $2)) AS d (written),
+         snowflake_ids_internal.tag_of_default(d.written) AS t (tag)
+     WHERE i.inhrelid = $1 AND snowflake_ids_internal.default_of(i.inhparent, $2) = d.written COLLATE \"C\"
+         AND snowflake_ids_internal.may_move_tag(c.relowner, t.tag)",
+);
+
+/// Another column that takes ids of a tag.
+static OTHER_OF_TAG: Statement = Statement::new(
+    "SELECT c.attribute::text, c.relation::text FROM snowflake_ids_internal.columns_of_tag($3) AS c
+     WHERE c.relation NOT IN (SELECT snowflake_ids_internal.table_and_below($1)) OR c.attribute <> $2 COLLATE \"C\" LIMIT 1",
+);
+
+/// The roles that have rights on a sequence whose tag is restricted, other than its owner.
+static HOLDERS: Statement = Statement::new(
+    "SELECT string_agg(DISTINCT quote_ident(pg_get_userbyid(a.grantee)), ', ')
+     FROM pg_class AS c, aclexplode(c.relacl) AS a WHERE c.oid = $1 AND a.privilege_type IN ('USAGE', 'UPDATE')
+         AND a.grantee NOT IN (0, c.relowner) AND EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = $2)",
+);
+
+/// A column, and the ids that it takes.
+pub struct Target {
+    /// The table.
+    pub relation: Oid,
+    /// The column.
+    pub attribute: TextOut,
+    /// The ids, for the core.
+    pub wish: Wish,
+    /// The tag of dense ids.
+    pub tag: Option<TextOut>,
+    /// The generator of snowflake ids.
+    pub generator: Option<TextOut>,
+}
+
+/// Keeps the generator that a call names. A default that gives no ids would make each insert fail.
+pub fn check_source(generator: Option<&TextOut>) -> Result<(), ErrorReport> {
+    if let Some(generator) = generator {
+        KEEP_GENERATOR.run(&[generator.clone().into()]).map_err(spi)?;
+    }
+    SHARED.ready("snowflake_ids.attach").map(drop)
+}
+
+/// Locks a table and the tables below in ACCESS EXCLUSIVE mode, which ALTER TABLE needs. Two sessions that upgraded a weaker
+/// lock would deadlock. Until the commit, no session can insert rows, create a view on a table, change a table's owner, or add
+/// a child table.
+pub fn lock(relation: Oid) -> Result<(), ErrorReport> {
+    let mut locked = Vec::new();
+    // Repeats until all tables below are locked. Everything may have changed during the wait for a lock.
+    loop {
+        let tables = facts::of_tables(relation)?;
+        if tables.is_empty() {
+            return Err(report(ColumnError::NoRelation(relation.to_u32())));
+        }
+        verdict::check_tables(tables.iter()).map_err(report)?;
+        // A snapshot taken before the lock would miss rows that were inserted during the wait for the lock.
+        if !transaction::sees_new_commits() && !sequence::is_new(relation) {
+            let level = guc::shown(c"transaction_isolation").unwrap_or_default();
+            return Err(report(ColumnError::Isolation(level)));
+        }
+        let open: Vec<_> =
+            tables.iter().map(|table| table.oid).filter(|table| !locked.contains(table)).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        open.iter().filter_map(|table| Relation::find((*table).into())).for_each(|table| table.lock());
+        locked.extend(open);
+    }
+}
+
+/// Returns the tag that a default names; None if the tag does not exist. Compares the default with the one that attach writes
+/// for this tag, so the user's text is never executed. The caller needs no right on the tag.
+pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, ErrorReport> {
+    let Some(source) = SEGMENT.find() else { return Ok(None) };
+    source.as_owner(|| registry::tag_of_default(expression)).map_err(spi)
+}
+
+/// Takes an id by a default of this extension, and fails unless the id is above `highest`.
+pub fn check_next(column: &Column, written: &TextOut, highest: i64) -> Result<(), ErrorReport> {
+    let sql = CString::new([b"SELECT ", written.as_bytes()].concat()).unwrap_or_default();
+    let next = statement::number(&sql).map_err(spi)?.unwrap_or_default();
+    let written = utf8(written.as_bytes());
+    steps::check_next(column, written, next, highest, SystemClock.now()).map_err(report)
+}
+
+/// Checks the right to a tag whose name comes from a table or a sequence.
+pub fn check_unnamed_tag(relation: Oid, tag: &TextOut) -> Result<(), ErrorReport> {
+    let Some((relation, is_denied)) = facts::right_to_tag(relation, tag)? else { return Ok(()) };
+    verdict::check_unnamed_tag(&relation, Some(&utf8(tag.as_bytes())), is_denied).map_err(report)
+}
+
+/// Detaches a column, and gives it this source, or its former one.
+pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Result<(), ErrorReport> {
+    CHECK_NODES.run(&[relation.into(), "detach".into()]).map_err(spi)?;
+    let enter = |phase| progress::enter(Command::Detach, relation.to_u32(), phase);
+    enter(Phase::WaitingForTable);
+    lock(relation)?;
+    with_column(relation, &attribute.clone(), |facts, column| {
+        verdict::check_tables(facts.members(column).into_iter().map(|member| &member.table))
+            .and_then(|()| verdict::check_column(column, IdKind::Segment))
+            .map_err(report)?;
+        let is_distributed = column.table.is_distributed;
+        let own = steps::attached(facts, column).map_err(report)?;
+        let target = Target { relation, attribute, wish: Wish::of(own.0), tag: None, generator: None };
+        let identities = if is_distributed { None } else { target.text(&IDENTITIES)? };
+        let key = format!("\"{}\"", relation.to_u32());
+        let was_identity = identities.as_ref().is_some_and(|kinds| utf8(kinds.as_bytes()).contains(&key));
+        let (source, notice) = steps::source(column, asked, was_identity);
+        notice.into_iter().for_each(tell);
+        let highest = if is_distributed {
+            // Workers first: afterwards no worker takes an id, so the highest id stays the highest.
+            let (none, is_identity) = (None::<String>, source == Source::Identity);
+            let rest = [
+                none.clone().into(),
+                none.clone().into(),
+                None::<i64>.into(),
+                none.into(),
+                is_identity.into(),
+            ];
+            target.run(&CHECK_WORKERS, rest)?;
+            enter(Phase::WaitingForNodes);
+            let written = TextOut::of(own.1.clone());
+            target.run(&DETACH_WORKERS, [source.name().into(), written.clone().into()])?;
+            target.number(&HIGHEST_HERE, [written.into()])?.unwrap_or_default()
+        } else {
+            enter(Phase::SearchingHighest);
+            target.run(&RESUME, [])?;
+            target.number(&HIGHEST, [])?.unwrap_or_default()
+        };
+        enter(Phase::ChangingDefaults);
+        for step in steps::detach(column, own, source, highest).map_err(report)? {
+            target.carry_out(step, column, relation, identities.as_ref())?;
+        }
+        progress::end(Command::Detach);
+        Ok(())
+    })
+}
+
+impl Target {
+    /// Returns whether the table is distributed over a cluster. Fails on its workers.
+    pub fn is_distributed(&self) -> Result<bool, ErrorReport> {
+        let found = CHECK_NODES.first(&[self.relation.into(), "attach".into()], |_| Ok(()));
+        Ok(found.map_err(spi)?.is_some())
+    }
+
+    /// Attaches the column on this node, or binds the sequence that the column shares.
+    pub fn attach(mut self) -> Result<(), ErrorReport> {
+        self.enter(Phase::WaitingForTable);
+        lock(self.relation)?;
+        let mut locked = Action::Attach;
+        // Judges again under the lock of the sequence: it may have changed during the wait for the lock.
+        while let Some(action) = self.attach_as(locked)? {
+            if let Action::Bind(oid) = action {
+                Relation::find(oid.into()).inspect(Relation::lock);
+            }
+            locked = action;
+        }
+        progress::end(Command::Attach);
+        Ok(())
+    }
+
+    /// Attaches the column if the verdict is the expected one. Returns any other verdict.
+    fn attach_as(&mut self, expected: Action) -> Result<Option<Action>, ErrorReport> {
+        let attribute = self.attribute.clone();
+        with_column(self.relation, &attribute, |facts, column| {
+            let action = verdict::judge(facts, column, &self.wish).map_err(report)?;
+            if action != expected {
+                return Ok(Some(action));
+            }
+            let uses = facts::uses(&facts.members(column), &attribute, self.wish.kind)?;
+            verdict::notices(facts, column, self.wish.kind, action, uses).into_iter().for_each(tell);
+            let shared = if let Action::Bind(oid) = action { facts.sequence(oid) } else { None };
+            let identities = if shared.is_some() { None } else { self.text(&IDENTITIES)? };
+            let (of, steps) = match shared {
+                None => (self.relation, self.steps_to_attach(facts, column)?),
+                Some(sequence) => (sequence.oid.into(), self.steps_to_bind(column, sequence)?),
+            };
+            steps.into_iter().try_for_each(|step| self.carry_out(step, column, of, identities.as_ref()))?;
+            Ok(None)
+        })
+    }
+
+    fn steps_to_attach(&mut self, facts: &Facts, column: &Column) -> Result<Vec<Step>, ErrorReport> {
+        if self.wish.kind == IdKind::Segment && self.tag.is_none() {
+            self.tag = self.text(&TAG_OF_PARENT)?;
+            self.name_tag(self.relation, Some(column))?;
+        }
+        let own = column.own().and_then(|(_, own)| TextOut::of(own)).filter(|_| column.table.is_distributed);
+        let known = own.map(|own| tag_of_default(own.as_bytes().to_vec())).transpose()?.flatten();
+        let tag = self.tag.as_ref().map(|tag| utf8(tag.as_bytes()));
+        steps::check_tag(column, known.map(TagText::to_text).as_deref(), tag.as_deref()).map_err(report)?;
+        self.enter(Phase::SearchingHighest);
+        self.run(&RESUME, [])?;
+        let highest = self.number(&HIGHEST, [])?.unwrap_or_default();
+        self.enter(Phase::ChangingDefaults);
+        let written = utf8(self.written()?.as_bytes());
+        steps::attach(facts, column, &self.wish, &written, highest).map_err(report)
+    }
+
+    fn steps_to_bind(&mut self, column: &Column, sequence: &Sequence) -> Result<Vec<Step>, ErrorReport> {
+        self.enter(Phase::SearchingHighest);
+        let highest = self.number(&HIGHEST, [])?.unwrap_or_default();
+        if let Some(bound) = &sequence.bound {
+            self.tag = bound.tag.clone().and_then(TextOut::of);
+        } else if self.wish.kind == IdKind::Segment {
+            self.name_tag(sequence.oid.into(), None)?;
+        }
+        Ok(steps::bind(column, sequence, highest))
+    }
+
+    fn enter(&self, phase: Phase) {
+        progress::enter(Command::Attach, self.relation.to_u32(), phase);
+    }
+
+    /// Names the tag after a table or a sequence, unless it has a name.
+    fn name_tag(&mut self, of: Oid, column: Option<&Column>) -> Result<(), ErrorReport> {
+        if self.tag.is_some() {
+            return Ok(());
+        }
+        let named = DEFAULT_TAG.first(&[of.into()], |row| row.get::<TextOut>(1)).map_err(spi)?.flatten();
+        let Some(tag) = named else { return Ok(()) };
+        check_unnamed_tag(of, &tag)?;
+        if let Some(column) = column {
+            let arguments = [self.relation.into(), self.attribute.clone().into(), tag.clone().into()];
+            let other =
+                OTHER_OF_TAG.first(&arguments, |row| Ok((row.get::<TextOut>(1)?, row.get::<TextOut>(2)?)));
+            if let Some((Some(other), Some(of))) = other.map_err(spi)? {
+                let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
+                let (other, of) = (utf8(other.as_bytes()), utf8(of.as_bytes()));
+                tell(Notice::SharedTag { attribute, table, other, of });
+            }
+        }
+        self.tag = Some(tag);
+        Ok(())
+    }
+
+    /// Returns the new default of the column.
+    fn written(&self) -> Result<TextOut, ErrorReport> {
+        let arguments =
+            [self.wish.kind.name().into(), self.tag.clone().into(), self.generator.clone().into()];
+        let written = WRITTEN.first(&arguments, |row| row.get::<TextOut>(1)).map_err(spi)?;
+        Ok(written.flatten().unwrap_or_else(|| TextOut::of_bytes(b"")))
+    }
+
+    /// Carries out a step. `of` is the table or the sequence whose owner gets the right to move a new tag.
+    fn carry_out(
+        &self,
+        step: Step,
+        column: &Column,
+        of: Oid,
+        identities: Option<&TextOut>,
+    ) -> Result<(), ErrorReport> {
+        let (kind, tag) = (self.wish.kind.name(), &self.tag);
+        match step {
+            Step::Tell(notice) => tell(notice),
+            Step::TellKept(written) => {
+                let tag = TextOut::of(written).map(|written| tag_of_default(written.as_bytes().to_vec()));
+                if let Some(tag) = tag.transpose()?.flatten() {
+                    tell(Notice::TagKept { tag: tag.to_text() });
+                }
+            }
+            Step::TellHolders => self.tell_holders(of)?,
+            Step::TakeAbove(highest) => check_next(column, &self.written()?, highest)?,
+            Step::CheckWorkers(highest) => {
+                let (written, generator) = (self.written()?.into(), self.generator.clone().into());
+                self.run(&CHECK_WORKERS, [kind.into(), generator, highest.into(), written, false.into()])?;
+            }
+            Step::Unbind(above) => self.run(&UNBIND, [above.into()])?,
+            Step::UnbindOnNode(above) => self.run(&UNBIND_ON_NODE, [above.into()])?,
+            Step::DropIdentities { keeps_sequences } => {
+                self.run(&DROP_IDENTITIES, [keeps_sequences.into()])?
+            }
+            Step::SetDefault => self.run(&SET_DEFAULT, [self.written()?.into()])?,
+            Step::DropDefault => self.run(&DROP_DEFAULT, [])?,
+            Step::RaiseTag { highest, most } => {
+                self.enter(Phase::RaisingTag);
+                let owner = Relation::find(of).map(|relation| relation.owner());
+                let arguments = [tag.clone().into(), highest.into(), most.into(), owner.into()];
+                RAISE_TAG.run(&arguments).map_err(spi)?;
+            }
+            Step::Bind => {
+                let (tag, generator) = (tag.clone().into(), self.generator.clone().into());
+                self.run(&BIND, [kind.into(), tag, generator, identities.cloned().into()])?;
+            }
+            Step::DropSequences => self.run(&DROP_SEQUENCES, [])?,
+            Step::BindShared { highest, most } => {
+                self.enter(Phase::RaisingTag);
+                let former = MAKE_FIT.first(&[of.into()], |row| {
+                    Ok((row.get::<Oid>(1)?, row.get::<bool>(2)?, row.get::<bool>(3)?))
+                });
+                let (former_type, cycles, unlogged) = former.map_err(spi)?.unwrap_or_default();
+                ADVANCE.run(&[of.into(), highest.into()]).map_err(spi)?;
+                let (tag, generator) = (tag.clone().into(), self.generator.clone().into());
+                BIND_SHARED.run(&[of.into(), kind.into(), tag, generator, most.into()]).map_err(spi)?;
+                bind::remember(of, former_type, cycles, unlogged, None).map_err(report)?;
+            }
+            Step::RestoreSequence(highest) => self.run(&RESTORE_SEQUENCE, [highest.into()])?,
+            Step::RestoreIdentities(highest) => {
+                self.run(&RESTORE_IDENTITIES, [highest.into(), identities.cloned().into()])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_holders(&self, sequence: Oid) -> Result<(), ErrorReport> {
+        let Some(tag) = &self.tag else { return Ok(()) };
+        let holders = HOLDERS.first(&[sequence.into(), tag.clone().into()], |row| row.get::<TextOut>(1));
+        let name = facts::of_sequences([sequence.to_u32()].into_iter())?.pop().map(|found| found.name);
+        if let (Some(holders), Some(sequence)) = (holders.map_err(spi)?.flatten(), name) {
+            let (tag, holders) = (utf8(tag.as_bytes()), utf8(holders.as_bytes()));
+            tell(Notice::Holders { sequence, tag, holders });
+        }
+        Ok(())
+    }
+
+    /// The table and the column, and then the rest of a statement's arguments.
+    fn arguments<'a, const N: usize>(&self, rest: [DatumWithOid<'a>; N]) -> Vec<DatumWithOid<'a>> {
+        [self.relation.into(), self.attribute.clone().into()].into_iter().chain(rest).collect()
+    }
+
+    fn run<const N: usize>(
+        &self,
+        statement: &Statement,
+        rest: [DatumWithOid<'_>; N],
+    ) -> Result<(), ErrorReport> {
+        statement.run(&self.arguments(rest)).map_err(spi)
+    }
+
+    fn number<const N: usize>(
+        &self,
+        statement: &Statement,
+        rest: [DatumWithOid<'_>; N],
+    ) -> Result<Option<i64>, ErrorReport> {
+        Ok(statement.first(&self.arguments(rest), |row| row.get::<i64>(1)).map_err(spi)?.flatten())
+    }
+
+    fn text(&self, statement: &Statement) -> Result<Option<TextOut>, ErrorReport> {
+        Ok(statement.first(&self.arguments([]), |row| row.get::<TextOut>(1)).map_err(spi)?.flatten())
+    }
+}

@@ -49,10 +49,11 @@ DECLARE
     detail text;
     hint text;
     former text := current_setting('lock_timeout');
-    is_shared boolean := EXISTS (SELECT FROM snowflake_ids.registry_server) OR snowflake_ids_internal.has_workers();
+    is_shared boolean;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('raise_all');
+    is_shared := EXISTS (SELECT FROM snowflake_ids.registry_server) OR snowflake_ids_internal.has_workers();
     FOR place IN SELECT p.relation, p.attribute, p.tag, c.relowner AS owner FROM snowflake_ids_internal.places_of_tags() p
         JOIN pg_class c ON c.oid = p.relation
     LOOP

@@ -135,6 +135,16 @@ CREATE TABLE allowed (id bigserial);
 RESET ROLE;
 SELECT * FROM columns WHERE relname IN ('refused', 'plain', 'plain_serial', 'allowed');
 SELECT snowflake_ids.administration_revoke('tags', 'maker');
+-- Columns of one statement share the tag. The narrowest type limits it, and no HINT names a tag that is rolled back.
+SET snowflake_ids.new_columns = 'segment';
+SET client_min_messages = warning;
+CREATE TABLE widths (id bigserial, b smallserial);
+INSERT INTO widths DEFAULT VALUES RETURNING *;
+CREATE TABLE bare ();
+ALTER TABLE bare ADD COLUMN id bigserial, ADD COLUMN b smallserial;
+ALTER TABLE widths ADD COLUMN c serial;
+SELECT max_value FROM snowflake_ids.segment WHERE tag LIKE 'fresh.%widths';
+RESET client_min_messages;
 RESET snowflake_ids.new_columns;
 RESET search_path;
 SET client_min_messages = warning;

@@ -222,7 +222,8 @@ BEGIN
             -- Extensions also create tables at run time, in schemas of their own.
             AND NOT EXISTS (SELECT FROM pg_depend e
                 WHERE e.classid = 'pg_namespace'::regclass AND e.objid = c.relnamespace AND e.deptype = 'e')
-        ORDER BY a.attnum
+        -- Columns share the table's tag, which ends with the narrowest type.
+        ORDER BY a.attlen, a.attnum
     LOOP
         IF kind COLLATE "C" <> 'segment' AND type <> 'bigint'::regtype THEN
             RAISE WARNING USING
@@ -248,6 +249,12 @@ BEGIN
     END LOOP;
 EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
+    IF strpos(hint, 'segment_alter(') > 0 THEN
+        -- A tag that this transaction has created will be gone.
+        hint := CASE WHEN EXISTS (SELECT FROM snowflake_ids.segment s
+                WHERE s.tag = snowflake_ids_internal.default_tag(attach_created.relation) COLLATE "C" AND s.update_time < transaction_timestamp())
+            THEN hint ELSE 'Give the new columns one type.' END;
+    END IF;
     RAISE EXCEPTION USING
         ERRCODE = SQLSTATE,
         MESSAGE = format('could not attach new column "%s" of relation "%s": %s', attribute, relation::regclass, message),

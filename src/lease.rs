@@ -46,11 +46,17 @@ pub fn ask(shared: &Shared, other: bool) -> Result<(), LeaseError> {
     }
 }
 
-/// Requests a renewal of the lease even if the renewal is not due yet, and then calls [`ask`].
-pub fn renew(shared: &Shared) -> Result<(), LeaseError> {
+/// Requests a renewal of the lease even if the renewal is not due yet.
+pub fn ask_to_renew() {
     if let Some(leases) = LEASES.get() {
         leases.requests.ask_to_renew();
+        call(leases);
     }
+}
+
+/// Requests a renewal of the lease even if the renewal is not due yet, and then calls [`ask`].
+pub fn renew(shared: &Shared) -> Result<(), LeaseError> {
+    ask_to_renew();
     ask(shared, false)
 }
 

@@ -243,6 +243,8 @@ impl<'h> RefillHost for Process<'h> {
 
     fn sleep(&self, _: Duration) {}
 
+    fn renew_lease(&self) {}
+
     fn show_activity(&self, _: usize) {}
 
     fn say_once(&self, warning: String) {

@@ -7,7 +7,7 @@ use needs::needs;
 use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::Guard;
 use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
-use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased};
+use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased, RegistryName};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, WorkerIdRows};
 use snowflake_ids_core::server::issuer::IssuerMemory;
 use snowflake_ids_core::server::state::Identity;
@@ -252,4 +252,12 @@ fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
         ids.extend(take(&shared.generator, &NOW, 100));
         are_all_different(&ids)
     });
+}
+
+/// A node went from one promoted standby to another, on the same timeline.
+#[test]
+fn a_server_that_a_node_left_is_not_its_registry() {
+    let of = |fork| RegistryName { identity: "a".into(), timeline: 2, fork: Some(fork), left: Vec::new() };
+    let seen = of(10).after(&of(20)).unwrap();
+    needs(Guard::ForkLeft, || of(10).check(&seen).is_err() && of(20).check(&seen).is_ok());
 }

@@ -39,6 +39,13 @@ pub fn own(named: impl IntoIterator<Item = i64>) -> Result<Option<i64>, SpiError
     Ok(all().of(timeline))
 }
 
+/// Returns the fork of this server's timeline. Before the first answer to a node, returns one that could be drawn, so that the
+/// fork still differs from those that this node saw.
+pub fn own_or_any() -> Option<i64> {
+    let (timeline, forks) = (cluster::timeline(), all());
+    forks.of(timeline).or_else(|| (timeline > 1).then(|| forks.draw(timeline, [], random::token())))
+}
+
 /// Records a fork that a node saw and that this database's history lacks.
 pub fn record(fork: i64) -> Result<(), SpiError> {
     RECORD.run(&[fork.into(), None::<i32>.into()])

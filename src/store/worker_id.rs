@@ -209,7 +209,7 @@ impl WorkerIdRows for Rows {
     }
 
     fn fork(&mut self) -> Result<Option<i64>, SpiError> {
-        fork::own([])
+        Ok(fork::own_or_any())
     }
 }
 

@@ -166,8 +166,9 @@ impl Response {
     /// The reason why the response is not valid, as a text that is safe to display.
     pub fn accept(text: &str) -> Result<Self, String> {
         let mut answer = Self::from_text(text).map_err(|error| excerpt(&error.to_string()))?;
-        let identity = &mut answer.registry.identity;
+        let RegistryName { identity, left, .. } = &mut answer.registry;
         *identity = cut(identity, MAX_TEXT_CHARS);
+        left.clear();
         match &mut answer.said {
             ResponseBody::Introduced { version, layout } => {
                 (*version, *layout) = (excerpt(version), excerpt(layout));
@@ -199,8 +200,8 @@ pub enum Admission {
 }
 
 /// Decides about a request. `request` is None if the request has another version of the protocol. `this` is the
-/// registry's own name, and `forks` are the forks that it has recorded. `may_take_over` is true if the sender's role may raise and list tags. `in_block` is true if the
-/// sender runs the request inside a transaction block.
+/// registry's own name, and `forks` are the forks that it has recorded. `may_take_over` is true if the sender's role may
+/// raise and list tags. `in_block` is true if the sender runs the request inside a transaction block.
 pub fn admit(
     request: Option<Request>,
     this: &RegistryName,

@@ -7,11 +7,8 @@
 
 use crate::guard::{Guard, holds};
 use crate::registry::lease::Preferred;
-use crate::registry::wire::{RegistryName, Stranger};
+use crate::registry::wire::{MAX_FORKS, RegistryName, Stranger};
 use std::collections::BTreeSet;
-
-/// The largest number of forks that a node remembers, and that a registry records because nodes named them.
-pub const MAX_FORKS: usize = 64;
 
 /// A fork in the table of a registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

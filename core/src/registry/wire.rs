@@ -8,14 +8,13 @@
 mod bounded;
 
 pub use bounded::{
-    MAX_BYTES, MAX_EXCEPT, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT, MAX_WANTS,
-    PAGE_BYTES, PAGE_ROWS, cut, said,
+    MAX_BYTES, MAX_EXCEPT, MAX_FORKS, MAX_LEASE, MAX_REGISTRIES, MAX_ROWS, MAX_TEXT_CHARS, MAX_TIMEOUT,
+    MAX_WANTS, PAGE_BYTES, PAGE_ROWS, cut, said,
 };
 
 use crate::clock::UnixMicros;
 use crate::error::Explain;
 use crate::guard::{Guard, holds};
-use crate::registry::forks::MAX_FORKS;
 use crate::registry::lease::{Choice, Holder, Policy, Preferred};
 use crate::tag::reservation::{Demand, Outcome, Reached, Share, Unfit};
 use serde::{Deserialize, Serialize};

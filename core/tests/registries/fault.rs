@@ -20,10 +20,11 @@ pub enum Fault {
     Recovery,
     Dump,
     Alter,
+    Tune,
     Evict,
 }
 
-pub const FAULTS: [Fault; 15] = [
+pub const FAULTS: [Fault; 16] = [
     Fault::Crash,
     Fault::Stop,
     Fault::Copy,
@@ -38,6 +39,7 @@ pub const FAULTS: [Fault; 15] = [
     Fault::Recovery,
     Fault::Dump,
     Fault::Alter,
+    Fault::Tune,
     Fault::Evict,
 ];
 
@@ -97,6 +99,7 @@ impl World {
             Fault::Recovery => self.restore(registry, Origin::Archive),
             Fault::Dump => self.restore(registry, Origin::Dump),
             Fault::Alter => self.alter(registry),
+            Fault::Tune => self.tune(registry),
             Fault::Evict => self.evict(node),
         }
     }
@@ -114,6 +117,25 @@ impl World {
         });
         self.registries[registry].trouble = Some((Trouble::Altered, self.now));
         self.settle(registry);
+        true
+    }
+
+    /// An operator changes the largest segment of a tag, and so the number of ids that promotions skip.
+    fn tune(&mut self, registry: usize) -> bool {
+        let (tag, max_step) = (self.chance.below(TAGS.len()), self.chance.one_of(&[4, 16, 40]));
+        let primary = self.registries[registry].primary;
+        let known = self.servers[primary].db.store.borrow().rows.contains_key(&tag);
+        if !known || !self.works(registry) || !self.is_free(registry) {
+            return false;
+        }
+        let server = &self.servers[primary];
+        let promotions = server.db.store.borrow().forks.promotions(server.who.timeline);
+        let cluster = server.cluster;
+        self.change_row(registry, tag, |line| {
+            line.raise_on(cluster, promotions, 0);
+            line.definition.max_step = max_step;
+        });
+        self.committed(primary);
         true
     }
 

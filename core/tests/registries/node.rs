@@ -397,6 +397,8 @@ impl<'e> RefillHost for Host<'e> {
         self.sleep_until(self.env.now() + u64::try_from(limit.as_millis()).unwrap().max(1));
     }
 
+    fn renew_lease(&self) {}
+
     fn show_activity(&self, _: usize) {}
 
     fn say_once(&self, warning: String) {

@@ -34,7 +34,6 @@ without! {
     a_standby_that_lagged_repeats_ids: SkipAhead issues_twice;
     a_standby_that_missed_the_use_between_two_promotions_repeats_ids: SkipEach issues_twice;
     a_fork_that_does_not_count_repeats_ids: ForkCounts issues_twice;
-    a_node_that_returns_to_a_fork_repeats_ids: ForkLeft issues_twice;
     a_row_raised_before_its_skip_repeats_ids: SkipFirst issues_twice;
     a_response_that_comes_late_counts_as_that_to_the_next_request: LateResponses issues_twice;
     a_reservation_here_while_a_registry_comes_into_use_repeats_ids: StillLocal issues_twice;

@@ -1,5 +1,6 @@
 //! Implements the traits through which the core's refill worker reaches its process, shared memory and the tables.
 
+use crate::lease;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::process;
 use crate::pg::tag_text::TagText;
@@ -127,6 +128,12 @@ impl RefillHost for RefillServer {
 
     fn sleep(&self, limit: Duration) {
         process::sleep(Event::RefillWorker, limit);
+    }
+
+    fn renew_lease(&self) {
+        if lease::origin().is_some() {
+            lease::ask_to_renew();
+        }
     }
 
     fn show_activity(&self, tags: usize) {

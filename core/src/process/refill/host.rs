@@ -49,6 +49,9 @@ pub trait RefillHost: SharedMemory {
     /// Sleeps until woken, at most for `limit`.
     fn sleep(&self, limit: Duration);
 
+    /// Requests a renewal of the worker id's lease, if another server leases it. A registry that was promoted may have lost the
+    /// lease.
+    fn renew_lease(&self);
     /// Shows in `pg_stat_activity` the number of tags that the worker serves.
     fn show_activity(&self, tags: usize);
     /// Logs a warning, but not if the same warning was logged recently.

@@ -203,6 +203,9 @@ impl<H: RefillHost, N: Network, F: SavedRangeFile> RemoteRegistry<'_, '_, H, N, 
             Ok(!holds(Guard::StillUsed) || tables.endpoints()?.iter().any(is_it))
         });
         self.remote.lost = recorded.is_err().then(|| self.uptime());
+        if recorded.is_ok() && seen.after(answered).is_some() {
+            self.refill.host.renew_lease();
+        }
         recorded
     }
 

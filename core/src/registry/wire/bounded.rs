@@ -16,6 +16,8 @@ pub const MAX_TEXT_CHARS: usize = 255;
 pub const MAX_WANTS: usize = 1_024;
 /// The largest number of excluded worker ids in a request.
 pub const MAX_EXCEPT: usize = 65_536;
+/// The largest number of forks that a node remembers, and that a registry records because nodes named them.
+pub const MAX_FORKS: usize = 64;
 /// The largest number of rows in a request.
 pub const MAX_ROWS: usize = 65_536;
 /// The largest number of rows in a page of a response.

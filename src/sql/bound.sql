@@ -342,7 +342,8 @@ BEGIN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
-    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator, snowflake_ids_internal.sequence_most(sequence));
+    PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator,
+        CASE kind COLLATE "C" WHEN 'segment' THEN snowflake_ids_internal.sequence_most(sequence) END);
     -- Without a type, unbind_sequence would give the sequence the type of its column, which may be narrower.
     PERFORM snowflake_ids_internal.sequence_remember(b.sequence, 'bigint'::regtype, b.cycles, b.unlogged, b.identity::text)
     FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence AND b.type IS NULL;

@@ -95,10 +95,14 @@ fn attach_local(
     sequence: Option<Text<'_>>,
     generator: Option<Text<'_>>,
 ) -> Result<bool, ErrorReport> {
-    let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
-        return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
-    };
-    let target = target(relation, &attribute, kind.as_ref(), tag.as_ref(), &sequence, generator.as_ref())?;
+    let target = target(
+        relation,
+        attribute.as_ref(),
+        kind.as_ref(),
+        tag.as_ref(),
+        sequence.as_ref(),
+        generator.as_ref(),
+    )?;
     steps::check_source(target.generator.as_ref())?;
     if target.is_distributed()? {
         return Ok(false);
@@ -110,14 +114,15 @@ fn attach_local(
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 #[search_path(pg_catalog, pg_temp)]
 fn attach_here(
-    relation: Oid,
-    attribute: Text<'_>,
-    kind: Text<'_>,
+    relation: Option<Oid>,
+    attribute: Option<Text<'_>>,
+    kind: Option<Text<'_>>,
     tag: Option<Text<'_>>,
-    sequence: Text<'_>,
+    sequence: Option<Text<'_>>,
     generator: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
-    target(relation, &attribute, Some(&kind), tag.as_ref(), &sequence, generator.as_ref())?.attach()
+    target(relation, attribute.as_ref(), kind.as_ref(), tag.as_ref(), sequence.as_ref(), generator.as_ref())?
+        .attach()
 }
 
 /// Detaches a column.
@@ -161,13 +166,16 @@ fn check_next(
 }
 
 fn target(
-    relation: Oid,
-    attribute: &Text<'_>,
+    relation: Option<Oid>,
+    attribute: Option<&Text<'_>>,
     kind: Option<&Text<'_>>,
     tag: Option<&Text<'_>>,
-    sequence: &Text<'_>,
+    sequence: Option<&Text<'_>>,
     generator: Option<&Text<'_>>,
 ) -> Result<Target, ErrorReport> {
+    let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
+        return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
+    };
     let wish = wish(kind, tag, &sequence.read("sequence")?, generator)?;
     let tag = tag.map(|tag| text(tag, "tag")).transpose()?;
     let generator = generator.map(|name| text(name, "generator")).transpose()?;

@@ -150,7 +150,7 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, ErrorRepor
 
 /// Takes an id by a default of this extension, and fails unless the id is above `highest`.
 pub fn check_next(column: &Column, written: &TextOut, highest: i64) -> Result<(), ErrorReport> {
-    let sql = CString::new([b"SELECT ", written.as_bytes()].concat()).unwrap_or_default();
+    let sql = CString::new([b"SELECT (", written.as_bytes(), b")::bigint"].concat()).unwrap_or_default();
     let next = statement::number(&sql).map_err(spi)?.unwrap_or_default();
     let written = utf8(written.as_bytes());
     steps::check_next(column, written, next, highest, SystemClock.now()).map_err(report)

@@ -3,9 +3,10 @@
 use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::state::{
-    Chosen, DataDirectory, FileIdentity, First, Here, Identity, Machine, State, StateError, WorkerIdSource,
+    Chosen, DataDirectory, FileIdentity, First, Here, Identity, Machine, NodeHighWaterMark, State,
+    StateError, WorkerIdSource,
 };
-use snowflake_ids_core::{Layout, Node, Position, UnixMicros};
+use snowflake_ids_core::{Explain, Layout, Node, Position, UnixMicros};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -112,7 +113,7 @@ fn a_copy_and_a_promoted_server_look_for_a_registry_and_choose_another() {
         let state = alone(&original);
         let copy = here("elsewhere");
         let promoted = Here { timeline: 2, ..copy.clone() };
-        for there in [copy, promoted] {
+        for there in [copy, promoted, Here { timeline: 2, ..original.clone() }] {
             let mut state = state.clone().open(&there).unwrap();
             assert_eq!(state.node, None);
             state.be_alone(&there, false);
@@ -342,12 +343,15 @@ fn is_known_by_its_machine() -> bool {
     let mut state = alone(&server);
     issue(&mut state, &server);
     let keeps = |facts| worker_id(&restarted(state.clone(), &on(facts, &server))) == worker_id(&state);
+    let of_unknown = restarted(state.clone(), &on(["", "m", "c"], &server));
     let same = [["h", "m", "c"], ["", "m", "c"], ["h", "", "c"], ["h", "m", ""], [""; 3]];
     let others = [["other", "m", "c"], ["h", "other", "c"], ["h", "m", "other"], ["other", "", ""]];
     let elsewhere = restarted(state.clone(), &here("a"));
     same.into_iter().all(keeps)
         && !others.into_iter().any(keeps)
+        && worker_id(&restarted(of_unknown.clone(), &server)) == worker_id(&of_unknown)
         && worker_id(&elsewhere) != worker_id(&state)
+        && worker_id(&restarted(elsewhere.clone(), &server)) != worker_id(&elsewhere)
 }
 
 #[test]
@@ -380,6 +384,22 @@ fn containers_of_one_image_choose_for_themselves() {
     };
     let (fresh, of_image): (BTreeSet<_>, BTreeSet<_>) = (0..40).map(chosen).unzip();
     assert!(fresh.len() > 16 && of_image.len() > 8, "{fresh:?} {of_image:?}");
+}
+
+/// Copies that replaced each other at one path differ by their state files. What a copy knows counts in all layouts.
+#[test]
+fn copies_at_one_path_choose_for_themselves_and_leave_all_layouts_to_the_original() {
+    let put_back = |inode| here("a").with_file(FileIdentity { inode, at: None });
+    let drawn: BTreeSet<_> = (0..40).map(|inode| worker_id(&alone(&put_back(inode)))).collect();
+    assert!(drawn.len() > 16, "{drawn:?}");
+    let mut state = alone(&put_back(1));
+    issue(&mut state, &here("a"));
+    let limit = state.reserve(&narrow(), NOW, Position(0), Duration::from_secs(3));
+    assert!(limit.is_some() && state.tables().count() == 2);
+    let copy = state.open(&here("b").with_file(FileIdentity { inode: 2, at: None })).unwrap();
+    assert_eq!(copy.own.minimum, Position(0), "nothing was lost here");
+    let of_narrow = copy.high_water_marks_of(&narrow()).unwrap();
+    assert!(of_narrow.high_water_marks.iter().all(NodeHighWaterMark::is_of_another));
 }
 
 /// Each new host name takes another worker id. When none is left, the one comes back that was left longest ago.
@@ -415,7 +435,7 @@ fn another_host_name_gives_up_a_lease_and_an_older_file_too() {
     for (inode, blocked) in [(1, &[][..]), (2, &[9])] {
         let opened = state.clone().open(&there.clone().with_file(FileIdentity { inode, at: None })).unwrap();
         assert_eq!((opened.node, &opened.lease, opened.source.database()), (None, &None, Some(5)));
-        assert_eq!(opened.blocked_worker_ids(0, there.clock.wall), blocked, "file {inode}");
+        assert_eq!(opened.blocked_worker_ids(0, NOW.plus(Duration::from_hours(9))), blocked, "file {inode}");
     }
 }
 
@@ -459,7 +479,10 @@ fn a_number_in_a_copy_is_no_matter_where_no_id_was_issued() {
     let early = State::fresh(&first).open(&put_back);
     assert!(matches!(early, Err(StateError::Copy { .. })));
     issue(&mut state, &fixed("a"));
-    assert!(matches!(state.open(&fixed("b")), Err(StateError::Copy { .. })));
+    let refused = state.open(&fixed("b")).unwrap_err();
+    assert!(matches!(refused, StateError::Copy { .. }));
+    let detail = refused.detail().unwrap();
+    assert!(detail.contains(r#"were issued in "/data" on host "h"; this"#), "{detail}");
 }
 
 /// A transaction that makes this server use a registry may have committed just before the crash.

@@ -108,6 +108,18 @@ fn a_registry_knows_which_worker_ids_its_own_server_has() {
 }
 
 #[test]
+fn while_a_database_joins_a_registry_others_may_join_only_that_one() {
+    let mut state = leased();
+    state.source.move_by(1, Some("a"));
+    assert_eq!(["a", "b"].map(|other| state.held_for(2, other)), [None, Some(1)]);
+    assert_eq!(state.held_for(1, "b"), None, "the database itself");
+    state.source.move_by(1, None);
+    assert_eq!(state.held_for(2, "a"), None, "the registry stays known");
+    state.source.move_by(3, None);
+    assert_eq!(state.held_for(2, "a"), Some(3), "that of another database does not");
+}
+
+#[test]
 fn worker_ids_of_one_server_come_from_one_registry() {
     let origin = |identity: &str| Origin { identity: identity.into(), server: "central".into() };
     let mut state = leased();

@@ -1,23 +1,17 @@
 //! Servers in containers of one image: each has an overlay over the data directory of a stopped server, a host name, and on
 //! request a machine id and a container's id.
 
+use crate::facts::Facts;
 use crate::folder::Folder;
-use crate::owner::Owner;
 use crate::programs;
 use crate::server::Server;
 use anyhow::{Context, Result};
 use nix::unistd::Uid;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
-
-/// Runs a program with its own host name, and with files in the place of others.
-const RUN: &str = r#"set -e
-echo "$1" >/proc/sys/kernel/hostname; shift
-for file in /etc/machine-id /etc/hostname; do [ -z "$1" ] || mount --bind "$1" "$file"; shift; done
-exec setpriv --clear-groups "$@""#;
 
 /// A file system that puts a layer over an image.
 #[derive(Clone, Copy, Debug)]
@@ -26,17 +20,6 @@ pub enum Overlay {
     Kernel,
     /// fuse-overlayfs, as in rootless Podman.
     Fuse,
-}
-
-/// The facts by which a server's machine is known.
-#[derive(Clone, Debug, Default)]
-pub struct Facts {
-    /// The host name.
-    pub host: String,
-    /// The file in the place of `/etc/machine-id`.
-    pub machine_id: Option<PathBuf>,
-    /// The file in the place of `/etc/hostname`.
-    pub hostname: Option<PathBuf>,
 }
 
 /// A server whose data directory is a mounted file system. Dropping it stops the server, then unmounts the file system.
@@ -122,26 +105,4 @@ impl Server {
         let uts = format!("--uts=/proc/{}/ns/uts", self.pid()?);
         programs::output(Command::new("nsenter").args([&uts, "sh", "-c", write, host])).map(drop)
     }
-}
-
-/// The command that runs `program` where these facts are seen.
-pub(crate) fn command(program: &Command, owner: Owner, facts: &Facts) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--uts", "--mount", "sh", "-c", RUN, "sh", &facts.host]);
-    for file in [&facts.machine_id, &facts.hostname] {
-        command.arg(file.as_deref().unwrap_or(Path::new("")));
-    }
-    let ids = owner.ids().into_iter();
-    command.args(ids.flat_map(|(uid, gid)| [format!("--reuid={uid}"), format!("--regid={gid}")]));
-    command.arg(program.get_program()).args(program.get_args());
-    for (name, value) in program.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    if let Some(folder) = program.get_current_dir() {
-        command.current_dir(folder);
-    }
-    command
 }

@@ -7,9 +7,10 @@
 //! | [`installation`] | a Postgres of a test's own, with other versions of the extension |
 //! | [`wait`], [`random`], [`sql`], [`ids`] | waits with a limit; numbers from a seed; statements and expected errors; checks of id lists |
 //! | [`functions`] | the extension's functions that take text, from the catalog |
+//! | [`facts`] | the host name, machine id and container that a server sees |
 //! | `folder`, [`processes`], `preload`, `clock`, `initdb` | a server's folder, processes, preloaded libraries, shifted clock and new cluster |
-//! | [`containers`] | servers in containers of one image, with host names of their own |
 //! | [`server`] | a running server: sessions, stop, start, kill, removal |
+//! | [`containers`] | servers in containers of one image, with host names of their own |
 //! | [`builder`] | the settings and the environment of a server |
 //! | [`mod@cases`] | cases that share a server |
 //! | `crash`, `pause`, `standby`, `copies`, `dumps`, `pg_upgrade` | a server that crashes, hangs, is promoted, copied, dumped or upgraded |
@@ -37,6 +38,7 @@ pub mod containers;
 mod copies;
 mod crash;
 mod dumps;
+pub mod facts;
 mod folder;
 pub mod functions;
 pub mod ids;

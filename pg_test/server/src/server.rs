@@ -1,7 +1,7 @@
 //! A running server: its folder, its postmaster and its sessions.
 
 use crate::clock;
-use crate::containers::{self, Facts};
+use crate::facts::{self, Facts};
 use crate::folder::Folder;
 use crate::port::Port;
 use crate::processes;
@@ -166,7 +166,7 @@ impl Server {
         let mut postgres = self.folder.command("postgres");
         postgres.arg("-D").arg(self.folder.data()).args(arguments).envs(self.environment.iter().cloned());
         if let Some(facts) = &self.facts {
-            postgres = containers::command(&postgres, self.folder.owner, facts);
+            postgres = facts::command(&postgres, self.folder.owner, facts);
         }
         postgres.stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         self.postmaster = Some(postgres.spawn().with_context(|| format!("cannot run {postgres:?}"))?);

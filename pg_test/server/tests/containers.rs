@@ -3,7 +3,8 @@
 
 use crate::copies::{many_ids, share_no_id, used};
 use anyhow::Result;
-use snowflake_ids_server_tests::containers::{Container, Facts, Overlay, can_run};
+use snowflake_ids_server_tests::containers::{Container, Overlay, can_run};
+use snowflake_ids_server_tests::facts::Facts;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{of_pairs, serving, wait_for_id};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, full, sql::Session};
@@ -14,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 const OVERLAYS: [Overlay; 2] = [Overlay::Kernel, Overlay::Fuse];
 
-fn on(host: impl ToString) -> Facts {
-    Facts { host: host.to_string(), ..Facts::default() }
+fn on(host: impl Into<String>) -> Facts {
+    Facts { host: host.into(), ..Facts::default() }
 }
 
 /// The worker id and the datacenter in the server's next id.
@@ -82,11 +83,11 @@ fn a_container_made_anew_takes_another_worker_id_under_another_host_name() -> Re
         }
         let mut numbers = BTreeSet::from([number(&image)?]);
         image.stop(Shutdown::Fast)?;
-        let mut container = image.container(overlay, on(0))?;
+        let mut container = image.container(overlay, on("0"))?;
         for host in 0..hosts {
-            assert!(keeps_number(&mut container.server, on(host))?, "host {host}");
+            assert!(keeps_number(&mut container.server, on(host.to_string()))?, "host {host}");
             numbers.insert(number(&container.server)?);
-            assert!(!keeps_number(&mut container.server, on(host + 1))?, "host {host}");
+            assert!(!keeps_number(&mut container.server, on((host + 1).to_string()))?, "host {host}");
         }
         numbers.insert(number(&container.server)?);
         println!("{overlay:?}, leased: {is_leased}: {} worker ids", numbers.len());

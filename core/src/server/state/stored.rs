@@ -131,22 +131,19 @@ impl DataDirectory {
         self.identity == here.identity && !self.has_file_of(here)
     }
 
-    /// Returns true if only the machine distinguishes the two directories, so that they may be one.
+    /// Returns true if nothing but the machine distinguishes the two directories, so that they may be one.
     pub(super) fn may_be_moved(&self, here: &Self) -> bool {
-        self.identity == here.identity && self.has_file_of(here) && !self.is_on(here)
+        self.identity == here.identity && self.has_file_of(here)
     }
 
     /// Returns a text that differs between all copies of one data directory, even between copies that replaced each
     /// other at one path.
     pub fn told_apart(&self) -> String {
-        let mut text = self.identity.clone();
-        if let Some(FileIdentity { inode, at }) = &self.file {
-            text += &format!(" {inode} {}", at.as_deref().unwrap_or_default());
-        }
-        if let Some(Machine { id, container }) = &self.machine {
-            text += &format!(" {} {id} {container}", self.host);
-        }
-        text
+        let file = self.file.as_ref();
+        let file = file.map(|FileIdentity { inode, at }| format!(" {inode} {}", at.as_deref().unwrap_or("")));
+        let machine = self.machine.as_ref();
+        let machine = machine.map(|Machine { id, container }| format!(" {} {id} {container}", self.host));
+        self.identity.clone() + &file.unwrap_or_default() + &machine.unwrap_or_default()
     }
 
     pub(super) fn shown(&self) -> String {

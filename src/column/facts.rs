@@ -427,7 +427,7 @@ fn rows<T: DeserializeOwned>(
     texts.into_iter().flatten().map(read).collect()
 }
 
-/// Converts text of this database for the core. A name in an SQL_ASCII database may be no text at all.
+/// Converts text of this database for the core. A name in an `SQL_ASCII` database may be no text at all.
 pub fn utf8(bytes: &[u8]) -> String {
     to_utf8(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

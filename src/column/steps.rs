@@ -341,7 +341,7 @@ impl Target {
             Step::Unbind(above) => self.run(&UNBIND, [above.into()])?,
             Step::UnbindOnNode(above) => self.run(&UNBIND_ON_NODE, [above.into()])?,
             Step::DropIdentities { keeps_sequences } => {
-                self.run(&DROP_IDENTITIES, [keeps_sequences.into()])?
+                self.run(&DROP_IDENTITIES, [keeps_sequences.into()])?;
             }
             Step::SetDefault => self.run(&SET_DEFAULT, [self.written()?.into()])?,
             Step::DropDefault => self.run(&DROP_DEFAULT, [])?,

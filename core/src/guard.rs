@@ -179,6 +179,8 @@ pub enum Guard {
     ForkLeft,
     /// A promoted server skips such ids before it changes the properties by which they are counted.
     SkipFirst,
+    /// A promoted server begins the next period of a dated tag early if its primary may have begun it.
+    PeriodAhead,
     /// A restored row of a tag raises the row that it meets.
     RestoreRaises,
     /// A registry does not recreate a missing tag if ids of the tag were received from it.

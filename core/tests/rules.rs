@@ -11,6 +11,7 @@ use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased, RegistryNa
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, WorkerIdRows};
 use snowflake_ids_core::server::issuer::IssuerMemory;
 use snowflake_ids_core::server::state::Identity;
+use snowflake_ids_core::tag::tag_rows::present;
 use snowflake_ids_core::{
     Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, TakenPositions, UnixMicros,
 };
@@ -251,6 +252,18 @@ fn ids_that_a_session_holds_keep_the_bits_that_they_were_taken_with() {
             held.into_iter().map(|issued| session.hand_out(&shared.layout, issued)).collect();
         ids.extend(take(&shared.generator, &NOW, 100));
         are_all_different(&ids)
+    });
+}
+
+/// The previous primary's clock may have been ahead by as much as clocks may differ, and its last replayed commit shows it.
+#[test]
+fn the_period_that_the_previous_primary_may_have_begun_is_begun() {
+    let (skew, after) = (Duration::from_secs(5), |seconds| NOW.plus(Duration::from_secs(seconds)));
+    assert_eq!(present(NOW, 0, Some(after(9)), skew), NOW);
+    needs(Guard::PeriodAhead, || {
+        let times =
+            [None, Some(after(9)), Some(after(3_601))].map(|replayed| present(NOW, 1, replayed, skew));
+        times == [after(5), after(14), after(5)]
     });
 }
 

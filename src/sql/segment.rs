@@ -9,6 +9,7 @@ use crate::pg::report::{raise, report, spi};
 use crate::pg::tag_text::{self, TagArg, TagText};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{cluster, random, server, time};
+use crate::settings;
 use crate::shared::segments::{self, SEGMENTS};
 use crate::shared::slot::Slot;
 use crate::sql::error::CallError;
@@ -30,6 +31,7 @@ use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::promotions_since;
 use snowflake_ids_core::tag::segment::{BufferState, BufferStates};
 use snowflake_ids_core::tag::slot::Trouble;
+use snowflake_ids_core::tag::tag_rows::present;
 use snowflake_ids_core::{Clock, Explain};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -246,6 +248,17 @@ fn segment_promotions(system_identifier: Option<i64>, timeline: Option<i32>) -> 
     i32::try_from(promotions).unwrap_or(i32::MAX)
 }
 
+/// Returns the time that determines the period of a dated tag. The arguments are those of `segment_promotions`.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_present(
+    system_identifier: Option<i64>,
+    timeline: Option<i32>,
+) -> Result<TimestampWithTimeZone, ErrorReport> {
+    let promotions = segment_promotions(system_identifier, timeline).cast_unsigned();
+    let replayed = cluster::last_replayed();
+    time::to_sql(present(SystemClock.now(), promotions, replayed, settings::max_clock_skew()))
+}
+
 /// Returns the timeline to write to a changed row: the cluster's timeline, plus the number of forks that nodes named.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
 fn segment_timeline() -> i32 {
@@ -431,6 +444,7 @@ extension_sql_file!(
         segment_close,
         segment_issued,
         segment_promotions,
+        segment_present,
         segment_timeline,
         segment_kept,
         segment_restored,

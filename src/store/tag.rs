@@ -27,8 +27,9 @@ use std::collections::BTreeSet;
 /// further ids in a transaction that was not replicated.
 ///
 /// The numbers of a dated tag start again with each period, such as a day. The period never goes back, even if the clock is
-/// moved back. The period ends when the clocks of the time zone first show the next period. If these clocks are put back over
-/// midnight, they show midnight twice, and AT TIME ZONE would choose the second midnight.
+/// moved back; after a promotion it may begin early. The period ends when the clocks of the time zone first show the next
+/// period. If these clocks are put back over midnight, they show midnight twice, and AT TIME ZONE would choose the second
+/// midnight.
 macro_rules! read_sql {
     ($place:literal, $from:literal, $otherwise:literal) => {
         concat!(
@@ -42,7 +43,8 @@ macro_rules! read_sql {
             " FROM ",
             $from,
             " LATERAL (SELECT greatest(s.period,
-                               date_trunc(s.reset, clock_timestamp() AT TIME ZONE s.time_zone)::date) AS label) p,
+                               date_trunc(s.reset, snowflake_ids_internal.segment_present(s.system_identifier, s.timeline)
+                                             AT TIME ZONE s.time_zone)::date) AS label) p,
              LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS label) following,
              LATERAL (SELECT following.label AT TIME ZONE s.time_zone AS last) late,
              LATERAL (SELECT late.last - interval '24 hours' AS instant) before,

@@ -1,10 +1,12 @@
 //! The table of tags: reading a row, and reserving the row's next ids.
 
+use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::tag::directory::Tag;
 use crate::tag::reservation::{Demand, Outcome, Share, TagRow, Unfit};
 use crate::tag::segment::Period;
 use std::cmp::Ordering;
+use std::time::Duration;
 
 /// The treatment of a row that another transaction has locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,14 +51,31 @@ impl TagRow {
     }
 }
 
+/// Returns the time that determines the period of a dated tag. At the first change of a row after promotions, the previous
+/// primary may have begun the next period, in a change that was lost: its clock may have been ahead by `max_clock_skew`. The
+/// commit that was replayed last shows its clock, unless that clock was wrong by more than an hour.
+pub fn present(
+    now: UnixMicros,
+    promotions: u32,
+    replayed: Option<UnixMicros>,
+    max_clock_skew: Duration,
+) -> UnixMicros {
+    const WRONG: Duration = Duration::from_hours(1);
+    if promotions == 0 || !holds(Guard::PeriodAhead) {
+        return now;
+    }
+    let of_primary = replayed.filter(|replayed| *replayed <= now.plus(WRONG));
+    now.max(of_primary.unwrap_or(now)).plus(max_clock_skew)
+}
+
 /// The table of tags, within a transaction. Each call is one statement.
 pub trait TagRows {
     /// Reason why a statement failed.
     type Error;
 
     /// Reads a row, and locks it until the end of the transaction. Returns None if the row does not exist, or is locked
-    /// and `wait` is [`LockWait::Skip`]. The period of the row is the current period by the server's clock and the
-    /// row's time zone, and never earlier than the stored period: see [`TagRow::now`].
+    /// and `wait` is [`LockWait::Skip`]. The period of the row is the period of [`present`] in the row's time zone, and
+    /// never earlier than the stored period: see [`TagRow::now`].
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, Self::Error>;
     /// Returns true if the tag exists, or an open transaction may create it. Does not wait.
     fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;

@@ -199,3 +199,28 @@ fn a_tag_whose_day_has_not_begun_is_led_back_by_force() -> Result<()> {
     assert_eq!(key(&mut client)?, (day, 2));
     Ok(())
 }
+
+/// The primary had begun the next day. The standby, whose clock is behind by ten seconds, did not receive that day's numbers.
+#[test]
+fn a_promotion_just_before_midnight_skips_numbers_of_the_next_day() -> Result<()> {
+    let (primary, mut client) = server()?;
+    client.run("select snowflake_ids.segment_alter('t', max_step => 100)")?;
+    let standby = primary.standby()?;
+    let mut of_standby = standby.connect("postgres")?;
+    set_clock_to_midnight(&primary, &mut client, 0.0, -3.5)?;
+    let before = key(&mut client)?.0;
+    standby.catch_up(&primary)?;
+    standby.cut_off()?;
+    set_clock_to_midnight(&primary, &mut client, 0.0, 3.0)?;
+    let lost: Vec<_> = (0..150).map(|_| key(&mut client)).collect::<Result<_>>()?;
+    let day = today(&mut client)?;
+    assert!(lost.iter().all(|(of, _)| *of == day) && before < day);
+    drop((client, primary));
+    set_clock_to_midnight(&standby, &mut of_standby, 0.0, -30.0)?;
+    standby.promote()?;
+    set_clock_to_midnight(&standby, &mut of_standby, 0.0, -7.0)?;
+    assert_eq!(key(&mut of_standby)?, (day.clone(), 201));
+    set_clock_to_midnight(&standby, &mut of_standby, 0.0, 60.0)?;
+    assert_eq!(key(&mut of_standby)?, (day, 202));
+    Ok(())
+}

@@ -15,6 +15,7 @@ pub mod extension;
 pub mod file_system;
 pub mod foreign;
 pub mod guc;
+pub mod identity;
 pub mod inline;
 pub mod libpq;
 pub mod lock;

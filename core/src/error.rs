@@ -57,6 +57,8 @@ pub enum Kind {
     InUse,
     /// The call is not possible in a transaction block.
     InTransaction,
+    /// The column takes no value but its default.
+    GeneratedAlways,
     /// A trigger calls its function at the wrong event, or with the wrong arguments.
     BadTrigger,
     /// A text is not in the expected encoding.

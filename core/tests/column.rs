@@ -1,5 +1,6 @@
 //! The verdict on a column, over combinations of all facts and wishes.
 
+use snowflake_ids_core::column::change::{Altered, Identity, Meaning, Stored, Write, meaning, stored};
 use snowflake_ids_core::column::default::{IdKind, is_nextval_of, own, tag_of};
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{
@@ -576,4 +577,41 @@ fn arguments_must_go_together() {
     }
     assert!(matches!(Source::read("none"), Ok(Source::None)));
     assert!(matches!(Source::read("some"), Err(ColumnError::UnknownSource(given)) if given == "some"));
+}
+
+#[test]
+fn a_former_identity_takes_the_values_that_an_identity_takes() {
+    use Write::{Insert, InsertOverridingSystemValue as System, InsertOverridingUserValue as User, Update};
+    for is_default in [false, true] {
+        for write in [Insert, System, User, Update] {
+            let as_stock = if write == User { Stored::Default } else { Stored::Written };
+            assert_eq!(stored(Identity::ByDefault, write, is_default), Ok(as_stock));
+            let found = stored(Identity::Always, write, is_default);
+            match write {
+                Insert | Update if !is_default => {
+                    let error = found.expect_err("refused").of("id");
+                    assert_eq!(error.kind(), Kind::GeneratedAlways);
+                    assert!(error.hint().is_some());
+                    assert_eq!(error == ColumnError::GivenUpdate("id".to_owned()), write == Update);
+                }
+                _ => assert_eq!(found, Ok(as_stock)),
+            }
+        }
+    }
+    assert_eq!(
+        [b'a', b'd', b' '].map(Identity::of),
+        [Some(Identity::Always), Some(Identity::ByDefault), None]
+    );
+}
+
+#[test]
+fn a_dropped_identity_gives_no_ids_and_an_added_one_goes_on() {
+    let of = |altered, is_dropped| {
+        let Meaning { drops, is_written, binds } = meaning(altered, is_dropped);
+        (drops, is_written, binds)
+    };
+    assert_eq!(of(Altered::Dropped, false), (true, false, false));
+    assert_eq!(of(Altered::Added, false), (true, true, true));
+    assert_eq!(of(Altered::Added, true), (false, true, false), "after DROP IDENTITY it is a new identity");
+    assert_eq!(of(Altered::Set, false), (false, false, false));
 }

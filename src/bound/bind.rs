@@ -32,6 +32,13 @@ static REMEMBER: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET type = $2, cycles = $3, unlogged = $4, identity = $5
      WHERE b.sequence OPERATOR(pg_catalog.=) $1",
 );
+static SET_IDENTITY: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET identity = $2 WHERE b.sequence OPERATOR(pg_catalog.=) $1",
+);
+static REBIND: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET sequence = $2, identity = NULL
+     WHERE b.sequence OPERATOR(pg_catalog.=) $1",
+);
 static ERASE: Statement = Statement::new(
     "DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence OPERATOR(pg_catalog.=) $1",
 );
@@ -82,6 +89,16 @@ pub fn remember(
 ) -> Result<(), SequenceError> {
     let values = [of.into(), of_type.into(), cycles.into(), unlogged.into(), identity.into()];
     with_table(of, || Ok(REMEMBER.run(&values)?))
+}
+
+/// Stores the kind of identity that the column of a bound sequence was.
+pub fn set_identity(of: Oid, letter: i8) -> Result<(), SequenceError> {
+    with_table(of, || Ok(SET_IDENTITY.run(&[of.into(), letter.into()])?))
+}
+
+/// Binds a sequence in place of another one, which is dropped.
+pub fn rebind(former: Oid, new: Oid) -> Result<(), SequenceError> {
+    with_table(new, || Ok(REBIND.run(&[former.into(), new.into()])?))
 }
 
 pub fn erase(of: Oid) -> Result<(), SequenceError> {

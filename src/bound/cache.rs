@@ -12,7 +12,7 @@ use super::error::SequenceError;
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::per_process::PerProcess;
 use crate::pg::read_lock::Wait;
-use crate::pg::redirect::Targets;
+use crate::pg::redirect::{self, Identities, Targets};
 use crate::pg::relation::{self, Relation};
 use crate::pg::report::{raise, report};
 use crate::pg::sequence::{self, SequenceUse};
@@ -46,6 +46,8 @@ struct CachedSequences {
     sequences: FxHashMap<u32, CachedSequence>,
     /// The sequences of columns that were looked up, each with the number of changed relations until then.
     columns: FxHashMap<(u32, i16), (u64, Option<Oid>)>,
+    /// The tables whose former identities were looked up, each with the number of changed relations until then.
+    identities: FxHashMap<u32, (u64, Identities)>,
 }
 
 struct CachedSequence {
@@ -57,7 +59,7 @@ struct CachedSequence {
     permit: Cell<Option<(Oid, u64)>>,
 }
 
-/// The most entries of `sequences`, and the most entries of `columns`. A full map is emptied before another entry is added.
+/// The most entries of `sequences`, of `columns` and of `identities`. A full map is emptied before another entry is added.
 const MOST_KEPT: usize = 4_096;
 
 static CACHE: PerProcess<RefCell<Option<CachedSequences>>> = PerProcess::new(RefCell::new(None));
@@ -142,6 +144,36 @@ pub fn of_column(table: Oid, column: i16) -> Option<Oid> {
     }
     keep(forgotten, key, (changes, found), |known| &mut known.columns);
     found
+}
+
+/// Returns the columns of a table that were identities, and create ids in their defaults. Does not wait for locks. Needs a
+/// transaction, and a lock on the table.
+fn identities(table: Oid) -> Identities {
+    if !relation::has_defaults(table) {
+        return Identities::default();
+    }
+    let (key, changes) = (table.to_u32(), relcache::changes());
+    let found = CACHE.borrow().as_ref().and_then(|known| known.identities.get(&key).cloned());
+    if let Some((_, found)) = found.filter(|(as_of, _)| *as_of == changes) {
+        return found;
+    }
+    let forgotten = FORGOTTEN.get();
+    let targets = CACHE.borrow().as_ref().and_then(|known| known.targets);
+    let identity = |(column, of)| {
+        let row = row_at_once(of).ok()??;
+        let identity = row.identity?;
+        believed(of, row)?;
+        redirect::default_gives_id(table, column, targets.as_ref()?).then_some((column, identity))
+    };
+    let found: Identities = sequence::owned_by(table).into_iter().filter_map(identity).collect();
+    keep(forgotten, key, (changes, found.clone()), |known| &mut known.identities);
+    found
+}
+
+/// Returns the sequence of a column that was an identity, and creates ids in its default. As [`identities`].
+pub fn former_identity(table: Oid, column: i16) -> Option<Oid> {
+    let is_former = identities(table).iter().any(|(of, _)| *of == column);
+    is_former.then(|| owned_by(table, column))?
 }
 
 fn owned_by(table: Oid, column: i16) -> Option<Oid> {
@@ -319,10 +351,11 @@ fn last_known(table: Source, committed: Option<u64>) -> AnyBound {
 
 impl CachedSequences {
     fn of(table: Source, changes: Option<u64>, any: AnyBound) -> Self {
-        let targets = if any == AnyBound::None { None } else { store::targets(of_column) };
+        let targets = if any == AnyBound::None { None } else { store::targets(of_column, identities) };
         // Without the functions to redirect to, the server's own functions run, and fail at the end of the sequence.
         let any = if targets.is_none() { AnyBound::None } else { any };
-        Self { table, changes, any, targets, sequences: FxHashMap::default(), columns: FxHashMap::default() }
+        let (sequences, columns, identities) = Default::default();
+        Self { table, changes, any, targets, sequences, columns, identities }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::pg::relation::Relation;
 use crate::pg::relcache;
 use crate::pg::replication;
 use crate::pg::report::{raise, report, spi};
-use crate::pg::sequence;
+use crate::pg::sequence::{self, SequenceTerms};
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
 use crate::pg::transaction::{self, Hooks};
@@ -134,16 +134,41 @@ pub fn altered(of: Oid) {
     }
 }
 
+/// Keeps the kind of identity that a column was.
+pub fn identity_set(of: Oid, letter: u8) {
+    bind::set_identity(of, letter.cast_signed()).unwrap_or_else(|error| raise(report(error)));
+}
+
+/// Binds the sequence of an identity as the column's former sequence was bound, so that its ids go on.
+pub fn identity_added(former: Oid, new: Oid) {
+    take_over(former, new).unwrap_or_else(|error| raise(report(error)));
+}
+
+fn take_over(former: Oid, new: Oid) -> Result<(), SequenceError> {
+    let (Some(terms), Some(relation)) = (sequence::terms(new), Relation::find(new)) else { return Ok(()) };
+    check_terms(new, terms)?;
+    // A row of a sequence that is not at its end counts for nothing.
+    relation.as_owner(|| sequence::setval(new, terms.max, true));
+    bind::rebind(former, new)?;
+    transaction::see_own_changes();
+    settle(new, false).map(drop)
+}
+
+fn check_terms(of: Oid, terms: SequenceTerms) -> Result<(), SequenceError> {
+    if terms.cycles {
+        return Err(SequenceError::Cycles(sequence::name(of)));
+    }
+    Increment::new(terms.increment)?;
+    Ok(())
+}
+
 /// Sets a bound sequence to its end again. With `follows`, a restart of the sequence also restarts its tag. Returns whether
 /// the sequence had to be moved.
 fn settle(of: Oid, follows: bool) -> Result<bool, SequenceError> {
     let (Some(binding), Some(terms)) = (cache::binding_of(of), sequence::terms(of)) else { return Ok(false) };
     let Some(relation) = Relation::find(of) else { return Ok(false) };
     let Some(position) = relation.position() else { return Ok(false) };
-    if terms.cycles {
-        return Err(SequenceError::Cycles(sequence::name(of)));
-    }
-    Increment::new(terms.increment)?;
+    check_terms(of, terms)?;
     if let Binding::Snowflake(generator) = &binding {
         bind::check_layout(of, terms.increment, generator.as_ref().map(|name| name.as_bytes()))?;
     }

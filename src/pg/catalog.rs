@@ -34,6 +34,8 @@ static TABLES: PerProcess<RefCell<Vec<&'static Table>>> = PerProcess::new(RefCel
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     Boolean,
+    /// The type `"char"`.
+    Letter,
     Integer,
     Bigint,
     Text,
@@ -46,6 +48,7 @@ impl Type {
     fn is(self, of: pg_sys::Oid) -> bool {
         match self {
             Self::Boolean => of == pg_sys::BOOLOID,
+            Self::Letter => of == pg_sys::CHAROID,
             Self::Integer => of == pg_sys::INT4OID,
             Self::Bigint => of == pg_sys::INT8OID,
             Self::Text => of == pg_sys::TEXTOID,

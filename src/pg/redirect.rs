@@ -3,9 +3,12 @@
 //! For a bound sequence, the extension's functions return ids of this extension. For any other sequence, these functions call
 //! the server's functions.
 
+use super::report::{raise, report};
 use super::{role, sequence};
 use pgrx::{pg_guard, pg_sys};
-use std::ffi::{c_char, c_int, c_void};
+use snowflake_ids_core::column::change::{Identity, Stored, Write, stored};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 unsafe extern "C-unwind" {
@@ -41,7 +44,12 @@ pub struct Targets {
     pub support: pg_sys::Oid,
     /// Returns the sequence of a column, if calls on this sequence are redirected.
     pub of_column: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
+    /// Returns the columns of a table that were identities, and create ids in their defaults.
+    pub identities: fn(pg_sys::Oid) -> Identities,
 }
+
+/// Columns that were identities.
+pub type Identities = Rc<[(i16, Identity)]>;
 
 impl Targets {
     /// Returns whether a function is one of these functions, which are not written in SQL.
@@ -201,8 +209,19 @@ unsafe extern "C-unwind" fn may_redirect(node: *mut pg_sys::Node, context: *mut 
     }
 }
 
+/// A row that a query writes.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    /// The range table of the query.
+    tables: &'a [*mut pg_sys::RangeTblEntry],
+    table: pg_sys::Oid,
+    identities: &'a [(i16, Identity)],
+    targets: &'a Targets,
+}
+
 /// Wraps each column default that creates ids, in an INSERT, a MERGE or an `UPDATE ... SET column = DEFAULT`. The wrapper
 /// function records the id as the current value of the column's sequence, because applications call `currval` afterwards.
+/// Treats values of columns that were identities as the server treats those of identities.
 ///
 /// # Safety
 /// The query is valid and may be changed.
@@ -212,18 +231,22 @@ unsafe extern "C-unwind" fn record_defaults(query: &pg_sys::Query, targets: &Tar
     unsafe {
         let tables = nodes::<pg_sys::RangeTblEntry>(query.rtable);
         let Some(table) = nth(tables, query.resultRelation).map(|table| (*table).relid) else { return };
+        let identities = &(targets.identities)(table);
+        let row = Row { tables, table, identities, targets };
         match query.commandType {
             pg_sys::CmdType::CMD_INSERT => {
-                record_columns(query.targetList, tables, table, targets);
+                record_columns(query.targetList, insert(query.override_), row);
                 if let Some(conflict) = query.onConflict.as_ref() {
-                    record_columns(conflict.onConflictSet, tables, table, targets);
+                    record_columns(conflict.onConflictSet, Write::Update, row);
                 }
             }
-            pg_sys::CmdType::CMD_UPDATE => record_columns(query.targetList, tables, table, targets),
+            pg_sys::CmdType::CMD_UPDATE => record_columns(query.targetList, Write::Update, row),
             #[cfg(not(feature = "pg14"))]
             pg_sys::CmdType::CMD_MERGE => {
                 for action in nodes::<pg_sys::MergeAction>(query.mergeActionList) {
-                    record_columns((**action).targetList, tables, table, targets);
+                    let inserts = (**action).commandType == pg_sys::CmdType::CMD_INSERT;
+                    let write = if inserts { insert((**action).override_) } else { Write::Update };
+                    record_columns((**action).targetList, write, row);
                 }
             }
             _ => {}
@@ -248,41 +271,93 @@ fn nth<T>(nodes: &[*mut T], number: impl TryInto<usize>) -> Option<*mut T> {
     nodes.get(number.try_into().ok()?.checked_sub(1)?).copied()
 }
 
+fn insert(overriding: pg_sys::OverridingKind::Type) -> Write {
+    match overriding {
+        pg_sys::OverridingKind::OVERRIDING_USER_VALUE => Write::InsertOverridingUserValue,
+        pg_sys::OverridingKind::OVERRIDING_SYSTEM_VALUE => Write::InsertOverridingSystemValue,
+        _ => Write::Insert,
+    }
+}
+
 /// # Safety
-/// The list holds the target entries of a row; `tables` is the range table of the query.
-unsafe fn record_columns(
-    columns: *mut pg_sys::List,
-    tables: &[*mut pg_sys::RangeTblEntry],
-    table: pg_sys::Oid,
-    targets: &Targets,
-) {
+/// The list holds the target entries of the row.
+unsafe fn record_columns(columns: *mut pg_sys::List, write: Write, row: Row<'_>) {
     // SAFETY: the lists are valid; the tag of a node names its struct.
     unsafe {
         for column in nodes::<pg_sys::TargetEntry>(columns) {
             let column = *column;
             let slot: *mut *mut c_void = (&raw mut (*column).expr).cast();
-            // If VALUES has several rows, as in VALUES (DEFAULT, ...), (DEFAULT, ...), the value is a Var that refers to the
-            // VALUES list. The Var may be inside a cast to the column's type.
-            let value = unconverted(slot);
-            if !is_node(*value, pg_sys::NodeTag::T_Var) {
-                record_value(slot, table, (*column).resno, targets);
-                continue;
-            }
-            let var: *mut pg_sys::Var = (*value).cast();
-            let Some(rows) = nth(tables, (*var).varno) else { continue };
-            let Some(cell) = usize::try_from((*var).varattno).ok().and_then(|number| number.checked_sub(1))
-            else {
-                continue;
-            };
-            if (*rows).rtekind != pg_sys::RTEKind::RTE_VALUES {
-                continue;
-            }
-            for row in nodes::<pg_sys::List>((*rows).values_lists) {
-                if let Some(value) = nodes::<c_void>(*row).get_mut(cell) {
-                    record_value(value, table, (*column).resno, targets);
+            let number = (*column).resno;
+            let former = row.identities.iter().find(|(of, _)| *of == number && !(*column).resjunk);
+            if let Some((_, identity)) = former {
+                let mut is_default = true;
+                each_value(slot, row.tables, |value| {
+                    is_default &= gives_id(*unconverted(value), row.targets);
+                });
+                let name = || pg_sys::get_attname(row.table, number, true);
+                match stored(*identity, write, is_default) {
+                    Ok(Stored::Written) => {}
+                    Ok(Stored::Default) => *slot = default_of(row.table, number).cast(),
+                    Err(error) => raise(report(error.of(CStr::from_ptr(name()).to_string_lossy()))),
                 }
             }
+            each_value(slot, row.tables, |value| record_value(value, row.table, number, row.targets));
         }
+    }
+}
+
+/// Calls `work` for the slot of a column's value. If VALUES has several rows, as in VALUES (DEFAULT, ...), (DEFAULT, ...), the
+/// value is a Var that refers to the VALUES list, and there is a slot in each row. The Var may be inside a cast to the column's
+/// type.
+///
+/// # Safety
+/// The slot holds a node or null; `tables` is the range table of its query.
+unsafe fn each_value(
+    slot: *mut *mut c_void,
+    tables: &[*mut pg_sys::RangeTblEntry],
+    mut work: impl FnMut(*mut *mut c_void),
+) {
+    // SAFETY: the lists are valid; the tag of a node names its struct.
+    unsafe {
+        let value = unconverted(slot);
+        if !is_node(*value, pg_sys::NodeTag::T_Var) {
+            return work(slot);
+        }
+        let var: *mut pg_sys::Var = (*value).cast();
+        let rows = nth(tables, (*var).varno).filter(|rows| (**rows).rtekind == pg_sys::RTEKind::RTE_VALUES);
+        let cell = usize::try_from((*var).varattno).ok().and_then(|number| number.checked_sub(1));
+        let (Some(rows), Some(cell)) = (rows, cell) else { return work(slot) };
+        for row in nodes::<pg_sys::List>((*rows).values_lists) {
+            if let Some(value) = nodes::<c_void>(*row).get_mut(cell) {
+                work(value);
+            }
+        }
+    }
+}
+
+/// Returns the default of a column, before it is planned; null if there is none.
+///
+/// # Safety
+/// The caller is within a transaction, and the table is locked. The result is allocated in the current memory context.
+unsafe fn default_of(table: pg_sys::Oid, column: i16) -> *mut pg_sys::Node {
+    // SAFETY: a locked table has a relcache entry, which is released again.
+    unsafe {
+        let relation = pg_sys::RelationIdGetRelation(table);
+        if relation.is_null() {
+            return std::ptr::null_mut();
+        }
+        let default = pg_sys::build_column_default(relation, column.into());
+        pg_sys::RelationClose(relation);
+        default
+    }
+}
+
+/// Returns whether the default of a column creates ids. Call only within a transaction, with a lock on the table.
+pub fn default_gives_id(table: pg_sys::Oid, column: i16, targets: &Targets) -> bool {
+    // SAFETY: the caller is within a transaction, and has locked the table; the default is a node or null.
+    unsafe {
+        let mut default: *mut c_void = default_of(table, column).cast();
+        gives_id(*unconverted(&raw mut default), targets)
     }
 }
 

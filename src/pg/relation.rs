@@ -175,6 +175,19 @@ pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::O
     }
 }
 
+/// Returns whether any column of a table has a default. Call only within a transaction.
+pub fn has_defaults(table: pg_sys::Oid) -> bool {
+    // SAFETY: the caller is within a transaction. A null result means that the table is gone.
+    unsafe {
+        let relation = pg_sys::RelationIdGetRelation(table);
+        let Some(open) = relation.as_ref() else { return false };
+        let constraints = (*open.rd_att).constr.as_ref();
+        let has_defaults = constraints.is_some_and(|constraints| constraints.num_defval > 0);
+        pg_sys::RelationClose(relation);
+        has_defaults
+    }
+}
+
 /// OIDs of `pg_inherits`, and of its index on the child table.
 const INHERITS: u32 = 2611;
 const INHERITS_BY_TABLE: u32 = 2680;

@@ -76,6 +76,7 @@ pub fn sqlstate_of(kind: Kind) -> PgSqlErrorCode {
         Kind::NoFunction => Code::ERRCODE_UNDEFINED_FUNCTION,
         Kind::InUse => Code::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
         Kind::InTransaction => Code::ERRCODE_ACTIVE_SQL_TRANSACTION,
+        Kind::GeneratedAlways => Code::ERRCODE_GENERATED_ALWAYS,
         Kind::BadTrigger => Code::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
         Kind::OtherEncoding => Code::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
         Kind::LacksCharacter => Code::ERRCODE_UNTRANSLATABLE_CHARACTER,

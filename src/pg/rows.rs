@@ -107,6 +107,11 @@ impl Row<'_> {
         self.read(column, Type::Boolean)
     }
 
+    /// Returns a column of type `"char"`; None if it is null.
+    pub fn letter(&self, column: &CStr) -> Option<u8> {
+        self.read(column, Type::Letter).map(i8::cast_unsigned)
+    }
+
     /// Returns whether a text column is null.
     pub fn has_no_text(&self, column: &CStr) -> bool {
         self.value(column, Type::Text).is_none()

@@ -3,7 +3,7 @@
 
 use super::per_process::PerProcess;
 use super::transaction::{self, Hooks};
-use super::{extension, server};
+use super::{extension, identity, server};
 use pgrx::{pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_void};
@@ -71,6 +71,14 @@ pub struct Watch {
     pub columns_created: fn(pg_sys::Oid, c_int),
     /// ALTER TABLE has altered this column of the relation.
     pub column_altered: fn(pg_sys::Oid, c_int),
+    /// Returns whether any column may be a former identity: one that was an identity, and takes ids by its default.
+    pub watches_identities: fn() -> bool,
+    /// Returns the sequence of a former identity; None for another column. The caller has locked the table.
+    pub former_identity: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
+    /// SET GENERATED has run for the former identity with this sequence. The letter is that of `pg_attribute.attidentity`.
+    pub identity_set: fn(pg_sys::Oid, u8),
+    /// ADD GENERATED has made a former identity an identity again. The arguments are its former sequence and its new one.
+    pub identity_added: fn(pg_sys::Oid, pg_sys::Oid),
 }
 
 pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();
@@ -164,6 +172,7 @@ fn forget_changes() {
     CREATES.set(false);
     ALTERS_COLUMNS.set(false);
     CHANGED.take();
+    identity::forget();
 }
 
 /// Returns whether the columns of a CREATE TABLE or ALTER TABLE are watched. Statements of extension scripts and of
@@ -203,8 +212,9 @@ unsafe extern "C-unwind" fn on_utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     let outside = (COPIES_IN.get(), ALTERS.get(), CREATES.get(), TYPES.get(), ALTERS_COLUMNS.get());
-    // The list already contains the tables and columns of outer statements.
+    // The lists already contain the tables and columns of outer statements.
     let first_changed = CHANGED.try_borrow().map_or(0, |changed| changed.len());
+    let first_later = identity::later();
     // SAFETY: the next function is called once, with the server's arguments. The statement is a valid node.
     let after = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
@@ -224,6 +234,7 @@ unsafe extern "C-unwind" fn on_utility(
         CREATES.set(creates);
         TYPES.set(types);
         ALTERS_COLUMNS.set(alters_columns);
+        let statement = if alters_columns { identity::rewritten(statement) } else { statement };
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
             query,
@@ -234,7 +245,8 @@ unsafe extern "C-unwind" fn on_utility(
             receiver,
             completion,
         );
-        let changes = CHANGED.try_borrow().is_ok_and(|changed| changed.len() > first_changed);
+        let changes = CHANGED.try_borrow().is_ok_and(|changed| changed.len() > first_changed)
+            || identity::later() > first_later;
         if after == After::CreateColumns && !changes { After::Nothing } else { after }
     };
     COPIES_IN.set(outside.0);
@@ -244,7 +256,7 @@ unsafe extern "C-unwind" fn on_utility(
     ALTERS_COLUMNS.set(outside.4);
     forget_planned();
     if after != After::Nothing {
-        follow(after, first_changed);
+        follow(after, first_changed, first_later);
     }
 }
 
@@ -295,7 +307,7 @@ impl After {
 
 /// Runs the action under a guard, because the action may panic.
 #[pg_guard]
-extern "C-unwind" fn follow(after: After, first_changed: usize) {
+extern "C-unwind" fn follow(after: After, first_changed: usize, first_later: usize) {
     let Some(watch) = WATCH.get() else { return };
     match after {
         After::Nothing => {}
@@ -319,6 +331,7 @@ extern "C-unwind" fn follow(after: After, first_changed: usize) {
             let own = changed.split_off(first_changed.min(changed.len()));
             CHANGED.replace(changed);
             transaction::see_own_changes();
+            identity::follow(first_later);
             for (change, relation, column) in own {
                 match change {
                     Change::Created => (watch.columns_created)(relation, column),

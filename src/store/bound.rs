@@ -8,6 +8,7 @@ use crate::pg::rows::{self, Sought, View};
 use crate::pg::tag_text::{TagText, checked};
 use crate::pg::{extension, redirect};
 use pgrx::pg_sys::Oid;
+use snowflake_ids_core::column::change::Identity;
 use snowflake_ids_core::tag::directory::Tag;
 use std::rc::Rc;
 
@@ -27,6 +28,8 @@ pub struct Bound {
     /// True if the sequence was seen at its end (its maximum), where `bind_sequence` puts the sequence. An unchecked row
     /// counts only while the sequence stands at its end.
     pub is_checked: bool,
+    /// The kind of identity that the sequence's column was.
+    pub identity: Option<Identity>,
 }
 
 impl Bound {
@@ -41,7 +44,8 @@ impl Bound {
             (Some(Some(tag)), None) => Binding::Segment(tag),
             _ => Binding::Unreadable,
         };
-        Self { binding, is_checked: row.boolean(c"checked").unwrap_or(true) }
+        let identity = row.letter(c"identity").and_then(Identity::of);
+        Self { binding, is_checked: row.boolean(c"checked").unwrap_or(true), identity }
     }
 }
 
@@ -68,7 +72,10 @@ pub fn all() -> Vec<Oid> {
 
 /// Returns the functions that replace the server's sequence functions. Returns None if the extension's owner has dropped one of
 /// these functions.
-pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targets> {
+pub fn targets(
+    of_column: fn(Oid, i16) -> Option<Oid>,
+    identities: fn(Oid) -> redirect::Identities,
+) -> Option<redirect::Targets> {
     let find = |function: &str| extension::function(&format!("snowflake_ids_internal.sequence_{function}"));
     let id = |function: &str| extension::function(&format!("pg_catalog.{function}"));
     Some(redirect::Targets {
@@ -91,5 +98,6 @@ pub fn targets(of_column: fn(Oid, i16) -> Option<Oid>) -> Option<redirect::Targe
         ],
         support: id("nextval_support(pg_catalog.internal)")?,
         of_column,
+        identities,
     })
 }

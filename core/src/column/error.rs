@@ -198,6 +198,23 @@ pub enum ColumnError {
         quoted(attribute)
     )]
     Narrowed { attribute: String, table: String, type_name: String, most: i64 },
+    #[error("cannot insert a non-DEFAULT value into column \"{0}\"")]
+    #[explain(
+        GeneratedAlways,
+        detail = "It takes ids of snowflake_ids, and was an identity column defined as GENERATED ALWAYS.",
+        hint = "Use OVERRIDING SYSTEM VALUE to override."
+    )]
+    GivenValue(String),
+    #[error("column \"{0}\" can only be updated to DEFAULT")]
+    #[explain(
+        GeneratedAlways,
+        detail = "It takes ids of snowflake_ids, and was an identity column defined as GENERATED ALWAYS.",
+        hint = "Leave the column out, or set it to DEFAULT."
+    )]
+    GivenUpdate(String),
+    #[error("the schema of the column's sequence was renamed meanwhile")]
+    #[explain(NotReady, hint = "Try again.")]
+    OtherSequence,
     #[error(transparent)]
     Sequence(#[from] Obstacle),
 }

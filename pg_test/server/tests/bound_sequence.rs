@@ -228,6 +228,20 @@ fn a_dump_carries_what_is_bound(server: &mut Server) -> Result<()> {
     Ok(())
 }
 
+/// The dump inserts ids into a column that was GENERATED ALWAYS, before it sets the column's sequence to its end.
+fn a_dump_of_inserts_fills_a_former_identity(server: &mut Server) -> Result<()> {
+    let mut client = server.session()?;
+    client.run(
+        "create table former (id bigint generated always as identity, note text); insert into former default values;
+         select snowflake_ids.attach('former', 'id', 'segment'); create database copy",
+    )?;
+    server.restore("copy", &server.dump_as("postgres", "postgres", &["--inserts"])?)?;
+    let mut copy = server.connect("copy")?;
+    copy.fails("insert into former values (77)", &SqlState::GENERATED_ALWAYS)?;
+    ensure!(copy.column::<i64>("select id from former")? == [1]);
+    Ok(())
+}
+
 fn a_sequence_dropped_in_a_prepared_transaction_leaves_with_it(server: &mut Server) -> Result<()> {
     let mut client = server.session()?;
     client.run("create sequence numbers; select snowflake_ids.bind_sequence('numbers')")?;
@@ -426,6 +440,7 @@ fn bound_sequences_give_ids() -> Result<()> {
         numbers_are_dense_where_the_server_was_always_stopped,
         plans_of_other_sessions_are_made_anew,
         a_dump_carries_what_is_bound,
+        a_dump_of_inserts_fills_a_former_identity,
         a_sequence_dropped_in_a_prepared_transaction_leaves_with_it,
         no_role_writes_rows_of_others_sequences,
         a_row_that_came_by_hand_takes_no_sequence_over,

@@ -1,0 +1,206 @@
+//! ALTER TABLE on the identity of a column that was one, and takes ids by its default now: DROP IDENTITY, ADD GENERATED, SET
+//! GENERATED, and the options of its sequence. The subcommands are changed on a copy of the statement.
+
+use super::per_process::PerProcess;
+use super::report::{raise, report};
+use super::utility::WATCH;
+use super::{sequence, transaction};
+use pgrx::{PgList, pg_guard, pg_sys};
+use snowflake_ids_core::column::change::{Altered, meaning};
+use snowflake_ids_core::column::error::ColumnError;
+use std::cell::RefCell;
+use std::ffi::CStr;
+use std::ptr::null_mut;
+
+/// What follows the statement for a former identity.
+enum Later {
+    /// The column has become an identity again. The first sequence is its former one, which is dropped.
+    Added(pg_sys::Oid, pg_sys::Oid, i16),
+    /// The kind of identity is another one.
+    Set(pg_sys::Oid, u8),
+    /// The sequence gets these options.
+    Options(pg_sys::Oid, *mut pg_sys::List),
+}
+
+/// What follows the running statements, those of outer statements first.
+static LATER: PerProcess<RefCell<Vec<Later>>> = PerProcess::new(RefCell::new(Vec::new()));
+
+/// Returns how much follows the outer statements.
+pub(super) fn later() -> usize {
+    LATER.try_borrow().map_or(0, |later| later.len())
+}
+
+pub(super) fn forget() {
+    LATER.take();
+}
+
+/// Returns a changed copy of an ALTER TABLE that alters the identity of a column that was one; any other statement unchanged.
+///
+/// # Safety
+/// The statement is an ALTER TABLE, and the caller is within a transaction.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn rewritten(
+    statement: *mut pg_sys::PlannedStmt,
+) -> *mut pg_sys::PlannedStmt {
+    let Some(watch) = WATCH.get() else { return statement };
+    // SAFETY: the caller passes a valid statement; the tag of a node names its struct. The copy belongs to the current memory
+    // context, which outlives the statement.
+    unsafe {
+        let alter: *mut pg_sys::AlterTableStmt = (*statement).utilityStmt.cast();
+        let is_of_identity = |command: *mut pg_sys::AlterTableCmd| altered((*command).subtype).is_some();
+        let commands = PgList::<pg_sys::AlterTableCmd>::from_pg((*alter).cmds);
+        if !commands.iter_ptr().any(is_of_identity) || !(watch.watches_identities)() {
+            return statement;
+        }
+        // As the server does it: checks the owner, and holds the lock until the transaction ends.
+        let level = pg_sys::AlterTableGetLockLevel((*alter).cmds);
+        let table = pg_sys::AlterTableLookupRelation(alter, level);
+        let mut former = Vec::new();
+        for (place, command) in commands.iter_ptr().enumerate() {
+            let Some(altered) = altered((*command).subtype) else { continue };
+            let number = pg_sys::get_attnum(table, (*command).name);
+            if table != pg_sys::InvalidOid
+                && let Some(sequence) = (watch.former_identity)(table, number)
+            {
+                former.push((place, altered, number, sequence));
+            }
+        }
+        if former.is_empty() {
+            return statement;
+        }
+        let statement: *mut pg_sys::PlannedStmt = pg_sys::copyObjectImpl(statement.cast()).cast();
+        let alter: *mut pg_sys::AlterTableStmt = (*statement).utilityStmt.cast();
+        let old = PgList::<pg_sys::AlterTableCmd>::from_pg((*alter).cmds);
+        let mut new = PgList::<pg_sys::AlterTableCmd>::new();
+        let mut dropped = Vec::new();
+        for (place, command) in old.iter_ptr().enumerate() {
+            let Some((_, altered, number, of)) = former.iter().find(|(of, ..)| *of == place) else {
+                new.push(command);
+                continue;
+            };
+            let meaning = meaning(*altered, dropped.contains(of));
+            if meaning.drops {
+                drop_sequence(*of);
+                dropped.push(*of);
+                let drops: *mut pg_sys::AlterTableCmd = pg_sys::copyObjectImpl(command.cast()).cast();
+                (*drops).subtype = pg_sys::AlterTableType::AT_ColumnDefault;
+                (*drops).def = null_mut();
+                new.push(drops);
+            }
+            if meaning.is_written {
+                new.push(command);
+            }
+            if meaning.binds {
+                LATER.borrow_mut().push(Later::Added(*of, table, *number));
+            }
+            if *altered == Altered::Set {
+                set(*of, (*command).def.cast());
+            }
+        }
+        (*alter).cmds = new.into_pg();
+        statement
+    }
+}
+
+fn altered(command: pg_sys::AlterTableType::Type) -> Option<Altered> {
+    match command {
+        pg_sys::AlterTableType::AT_DropIdentity => Some(Altered::Dropped),
+        pg_sys::AlterTableType::AT_AddIdentity => Some(Altered::Added),
+        pg_sys::AlterTableType::AT_SetIdentity => Some(Altered::Set),
+        _ => None,
+    }
+}
+
+/// Drops a sequence as the server drops that of an identity. Fails if another default uses it.
+///
+/// # Safety
+/// The caller is within a transaction, and has locked the table of the sequence.
+unsafe fn drop_sequence(sequence: pg_sys::Oid) {
+    let (catalog, restrict) = (pg_sys::RelationRelationId, pg_sys::DropBehavior::DROP_RESTRICT);
+    let object = pg_sys::ObjectAddress { classId: catalog, objectId: sequence, objectSubId: 0 };
+    // SAFETY: the caller is within a transaction.
+    unsafe {
+        pg_sys::performDeletion(&raw const object, restrict, pg_sys::PERFORM_DELETION_INTERNAL.cast_signed());
+    };
+    transaction::see_own_changes();
+}
+
+/// # Safety
+/// The list holds the options of SET GENERATED and of the sequence.
+unsafe fn set(sequence: pg_sys::Oid, options: *mut pg_sys::List) {
+    let mut rest = PgList::<pg_sys::DefElem>::new();
+    // SAFETY: the list holds options, whose names end with a zero byte.
+    unsafe {
+        for option in PgList::<pg_sys::DefElem>::from_pg(options).iter_ptr() {
+            if CStr::from_ptr((*option).defname) != c"generated" {
+                rest.push(option);
+            } else if let Ok(letter) = u8::try_from(pg_sys::defGetInt32(option)) {
+                LATER.borrow_mut().push(Later::Set(sequence, letter));
+            }
+        }
+    }
+    if !rest.is_empty() {
+        LATER.borrow_mut().push(Later::Options(sequence, rest.into_pg()));
+    }
+}
+
+/// Does what follows a statement.
+pub(super) fn follow(first: usize) {
+    let Some(watch) = WATCH.get() else { return };
+    let mut all = LATER.take();
+    let own = all.split_off(first.min(all.len()));
+    LATER.replace(all);
+    for later in own {
+        transaction::see_own_changes();
+        match later {
+            Later::Set(sequence, letter) => (watch.identity_set)(sequence, letter),
+            Later::Options(sequence, options) => {
+                // SAFETY: the options are those of the statement.
+                unsafe { alter_sequence(sequence, options) };
+                (watch.sequence_altered)(sequence);
+            }
+            Later::Added(former, table, number) => {
+                let owned = sequence::owned_by(table).into_iter().find(|(of, _)| *of == number);
+                let Some((_, new)) = owned else { continue };
+                if sequence::terms(new).is_some_and(|terms| !terms.is_bigint) {
+                    // SAFETY: the list and its nodes are allocated in the current memory context.
+                    unsafe {
+                        let mut options = PgList::<pg_sys::DefElem>::new();
+                        let bigint = pg_sys::makeTypeNameFromOid(pg_sys::INT8OID, -1);
+                        options.push(pg_sys::makeDefElem(c"as".as_ptr().cast_mut(), bigint.cast(), -1));
+                        alter_sequence(new, options.into_pg());
+                    }
+                }
+                (watch.identity_added)(former, new);
+            }
+        }
+    }
+}
+
+/// Runs ALTER SEQUENCE on a sequence that the transaction has locked, or whose table it has locked.
+///
+/// # Safety
+/// The list holds options of a sequence.
+unsafe fn alter_sequence(sequence: pg_sys::Oid, options: *mut pg_sys::List) {
+    // SAFETY: the caller is within a transaction. The names are copies in the current memory context.
+    unsafe {
+        pg_sys::LockRelationOid(sequence, pg_sys::ShareRowExclusiveLock.cast_signed());
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(sequence));
+        let name = pg_sys::get_rel_name(sequence);
+        if schema.is_null() || name.is_null() {
+            return;
+        }
+        let mut statement = pg_sys::AlterSeqStmt {
+            type_: pg_sys::NodeTag::T_AlterSeqStmt,
+            sequence: pg_sys::makeRangeVar(schema, name, -1),
+            options,
+            for_identity: true,
+            missing_ok: false,
+        };
+        // Somebody may have renamed the schema meanwhile.
+        if pg_sys::AlterSequence(null_mut(), &raw mut statement).objectId != sequence {
+            raise(report(ColumnError::OtherSequence));
+        }
+    }
+    transaction::see_own_changes();
+}

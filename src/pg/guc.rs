@@ -105,18 +105,34 @@ pub fn set_for_now(name: &CStr, value: &CStr) {
     set(name, value, pg_sys::GucAction::GUC_ACTION_SAVE);
 }
 
+/// Runs `work`, whose statements get no query id. So `pg_stat_statements` does not list them as statements of the user.
+pub fn without_query_ids<T>(work: impl FnOnce() -> T) -> T {
+    let save = pg_sys::GucAction::GUC_ACTION_SAVE;
+    // SAFETY: the caller is within a transaction. Its end also resets the settings of all nest levels.
+    let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
+    set_as(c"compute_query_id", c"off", pg_sys::GucContext::PGC_SUSET, save);
+    let done = work();
+    // SAFETY: ends the nest level that was begun above.
+    unsafe { pg_sys::AtEOXact_GUC(false, nest_level) };
+    done
+}
+
 /// Sets a setting until the end of the transaction, like SET LOCAL.
 pub fn set_for_transaction(name: &CStr, value: &CStr) {
     set(name, value, pg_sys::GucAction::GUC_ACTION_LOCAL);
 }
 
 fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
+    set_as(name, value, pg_sys::GucContext::PGC_USERSET, action);
+}
+
+fn set_as(name: &CStr, value: &CStr, context: pg_sys::GucContext::Type, action: pg_sys::GucAction::Type) {
     // SAFETY: both texts outlive the call.
     unsafe {
         pg_sys::set_config_option(
             name.as_ptr(),
             value.as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
+            context,
             pg_sys::GucSource::PGC_S_SESSION,
             action,
             true,

@@ -153,7 +153,7 @@ pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {
         pg_sys::XactReadOnly = false;
         read_only
     };
-    let done = work();
+    let done = guc::without_query_ids(work);
     // SAFETY: pops the snapshot that was pushed above, and restores the variable.
     unsafe {
         pg_sys::XactReadOnly = read_only;

@@ -3,7 +3,7 @@
 
 use super::per_process::PerProcess;
 use super::transaction::{self, Hooks};
-use super::{extension, identity, server};
+use super::{extension, guc, identity, server};
 use pgrx::{pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_void};
@@ -309,6 +309,10 @@ impl After {
 #[pg_guard]
 extern "C-unwind" fn follow(after: After, first_changed: usize, first_later: usize) {
     let Some(watch) = WATCH.get() else { return };
+    guc::without_query_ids(|| follow_with(watch, after, first_changed, first_later));
+}
+
+fn follow_with(watch: &Watch, after: After, first_changed: usize, first_later: usize) {
     match after {
         After::Nothing => {}
         After::Discard => (watch.session_discarded)(),

@@ -137,6 +137,13 @@ fn utility_statements_are_watched_beside_another_library() -> Result<()> {
         client.run("commit")?;
         let copies = "select count(*) from pg_stat_statements where query like 'copy plain%'";
         assert_eq!(client.one::<i64>(copies)?, 1, "{libraries}");
+        client.run(
+            "set snowflake_ids.new_columns = 'segment'; create table made (id serial, note text); create table other (note text);
+             alter table made alter id type bigint; drop table made",
+        )?;
+        let ours = "select coalesce(string_agg(query, '; '), '') from pg_stat_statements
+                    where toplevel and query like '%ids_internal.%'";
+        assert_eq!(client.one::<String>(ours)?, "", "{libraries}");
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! the server's functions.
 
 use super::report::{raise, report};
-use super::{role, sequence};
+use super::{relation, role, sequence};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Identity, Stored, Write, stored};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -177,8 +177,30 @@ extern "C-unwind" fn find_targets(found: &mut Option<Targets>) {
     }
 }
 
+/// Returns the table that a query writes to.
+///
+/// # Safety
+/// The query is valid.
+unsafe fn written(query: &pg_sys::Query) -> Option<pg_sys::Oid> {
+    // SAFETY: the range table of a valid query holds range table entries.
+    unsafe {
+        nth(nodes::<pg_sys::RangeTblEntry>(query.rtable), query.resultRelation).map(|table| (*table).relid)
+    }
+}
+
+/// Returns whether a query writes to a table with defaults. One of its columns may be a former identity, whose values are
+/// checked.
+///
+/// # Safety
+/// The query is valid.
+#[pg_guard]
+unsafe extern "C-unwind" fn writes_defaults(query: &pg_sys::Query) -> bool {
+    // SAFETY: the query is valid.
+    unsafe { written(query) }.is_some_and(relation::has_defaults)
+}
+
 /// Returns whether a node contains a call to redirect, or a call that could become one: a call of a user's function, which
-/// the planner may replace by the function's body.
+/// the planner may replace by the function's body. Also returns true if a query writes to a table with defaults.
 unsafe extern "C-unwind" fn may_redirect(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     use pg_sys::NodeTag;
     let is_users = |object: pg_sys::Oid| object.to_u32() >= pg_sys::FirstNormalObjectId;
@@ -189,7 +211,9 @@ unsafe extern "C-unwind" fn may_redirect(node: *mut pg_sys::Node, context: *mut 
     // SAFETY: the tag of a node names its struct.
     unsafe {
         match (*node).type_ {
-            NodeTag::T_Query => return walk_query(node.cast(), may_redirect, context, 0),
+            NodeTag::T_Query => {
+                return writes_defaults(&*node.cast()) || walk_query(node.cast(), may_redirect, context, 0);
+            }
             NodeTag::T_NextValueExpr => return true,
             NodeTag::T_FuncExpr => {
                 let call: *mut pg_sys::FuncExpr = node.cast();
@@ -229,8 +253,8 @@ struct Row<'a> {
 unsafe extern "C-unwind" fn record_defaults(query: &pg_sys::Query, targets: &Targets) {
     // SAFETY: the query is valid, so its lists hold nodes of the expected types.
     unsafe {
+        let Some(table) = written(query) else { return };
         let tables = nodes::<pg_sys::RangeTblEntry>(query.rtable);
-        let Some(table) = nth(tables, query.resultRelation).map(|table| (*table).relid) else { return };
         let identities = &(targets.identities)(table);
         let row = Row { tables, table, identities, targets };
         match query.commandType {

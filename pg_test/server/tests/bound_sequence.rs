@@ -233,8 +233,9 @@ fn a_dump_of_inserts_fills_a_former_identity(server: &mut Server) -> Result<()> 
     let mut client = server.session()?;
     client.run(
         "create table former (id bigint generated always as identity, note text); insert into former default values;
-         select snowflake_ids.attach('former', 'id', 'segment'); create database copy",
+         select snowflake_ids.attach('former', 'id', 'segment')",
     )?;
+    client.run("create database copy")?;
     server.restore("copy", &server.dump_as("postgres", "postgres", &["--inserts"])?)?;
     let mut copy = server.connect("copy")?;
     copy.fails("insert into former values (77)", &SqlState::GENERATED_ALWAYS)?;

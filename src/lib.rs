@@ -66,10 +66,12 @@ pub extern "C-unwind" fn _PG_init() {
         watches_columns: || settings::new_columns().is_some(),
         columns_created: bound::changes::columns_created,
         column_altered: column::changes::column_altered,
-        watches_identities: bound::cache::is_any_bound,
-        former_identity: bound::cache::former_identity,
-        identity_set: bound::changes::identity_set,
-        identity_added: bound::changes::identity_added,
+        identities: pg::identity::Watch {
+            is_any: bound::cache::is_any_bound,
+            sequence_of: bound::cache::former_identity,
+            set: bound::changes::identity_set,
+            added: bound::changes::identity_added,
+        },
     });
     if !pg::server::upgrading() {
         pg::process::register_launcher();

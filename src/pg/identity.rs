@@ -3,7 +3,6 @@
 
 use super::per_process::PerProcess;
 use super::report::{raise, report};
-use super::utility::WATCH;
 use super::{sequence, transaction};
 use pgrx::{PgList, pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Altered, meaning};
@@ -11,6 +10,19 @@ use snowflake_ids_core::column::error::ColumnError;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::ptr::null_mut;
+
+/// Functions that are called for former identities: columns that were identities, and take ids by their defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// Returns whether any column may be a former identity.
+    pub is_any: fn() -> bool,
+    /// Returns the sequence of a former identity; None for another column. The caller has locked the table.
+    pub sequence_of: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
+    /// SET GENERATED has run for the former identity with this sequence. The letter is that of `pg_attribute.attidentity`.
+    pub set: fn(pg_sys::Oid, u8),
+    /// ADD GENERATED has made a former identity an identity again. The arguments are its former sequence and its new one.
+    pub added: fn(pg_sys::Oid, pg_sys::Oid),
+}
 
 /// What follows the statement for a former identity.
 enum Later {
@@ -41,15 +53,15 @@ pub(super) fn forget() {
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn rewritten(
     statement: *mut pg_sys::PlannedStmt,
+    watch: &Watch,
 ) -> *mut pg_sys::PlannedStmt {
-    let Some(watch) = WATCH.get() else { return statement };
     // SAFETY: the caller passes a valid statement; the tag of a node names its struct. The copy belongs to the current memory
     // context, which outlives the statement.
     unsafe {
         let alter: *mut pg_sys::AlterTableStmt = (*statement).utilityStmt.cast();
         let is_of_identity = |command: *mut pg_sys::AlterTableCmd| altered((*command).subtype).is_some();
         let commands = PgList::<pg_sys::AlterTableCmd>::from_pg((*alter).cmds);
-        if !commands.iter_ptr().any(is_of_identity) || !(watch.watches_identities)() {
+        if !commands.iter_ptr().any(is_of_identity) || !(watch.is_any)() {
             return statement;
         }
         // As the server does it: checks the owner, and holds the lock until the transaction ends.
@@ -60,7 +72,7 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
             let Some(altered) = altered((*command).subtype) else { continue };
             let number = pg_sys::get_attnum(table, (*command).name);
             if table != pg_sys::InvalidOid
-                && let Some(sequence) = (watch.former_identity)(table, number)
+                && let Some(sequence) = (watch.sequence_of)(table, number)
             {
                 former.push((place, altered, number, sequence));
             }
@@ -145,19 +157,18 @@ unsafe fn set(sequence: pg_sys::Oid, options: *mut pg_sys::List) {
 }
 
 /// Does what follows a statement.
-pub(super) fn follow(first: usize) {
-    let Some(watch) = WATCH.get() else { return };
+pub(super) fn follow(first: usize, watch: &Watch, sequence_altered: fn(pg_sys::Oid)) {
     let mut all = LATER.take();
     let own = all.split_off(first.min(all.len()));
     LATER.replace(all);
     for later in own {
         transaction::see_own_changes();
         match later {
-            Later::Set(sequence, letter) => (watch.identity_set)(sequence, letter),
+            Later::Set(sequence, letter) => (watch.set)(sequence, letter),
             Later::Options(sequence, options) => {
                 // SAFETY: the options are those of the statement.
                 unsafe { alter_sequence(sequence, options) };
-                (watch.sequence_altered)(sequence);
+                sequence_altered(sequence);
             }
             Later::Added(former, table, number) => {
                 let owned = sequence::owned_by(table).into_iter().find(|(of, _)| *of == number);
@@ -171,7 +182,7 @@ pub(super) fn follow(first: usize) {
                         alter_sequence(new, options.into_pg());
                     }
                 }
-                (watch.identity_added)(former, new);
+                (watch.added)(former, new);
             }
         }
     }

@@ -71,14 +71,7 @@ pub struct Watch {
     pub columns_created: fn(pg_sys::Oid, c_int),
     /// ALTER TABLE has altered this column of the relation.
     pub column_altered: fn(pg_sys::Oid, c_int),
-    /// Returns whether any column may be a former identity: one that was an identity, and takes ids by its default.
-    pub watches_identities: fn() -> bool,
-    /// Returns the sequence of a former identity; None for another column. The caller has locked the table.
-    pub former_identity: fn(pg_sys::Oid, i16) -> Option<pg_sys::Oid>,
-    /// SET GENERATED has run for the former identity with this sequence. The letter is that of `pg_attribute.attidentity`.
-    pub identity_set: fn(pg_sys::Oid, u8),
-    /// ADD GENERATED has made a former identity an identity again. The arguments are its former sequence and its new one.
-    pub identity_added: fn(pg_sys::Oid, pg_sys::Oid),
+    pub identities: identity::Watch,
 }
 
 pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();
@@ -234,7 +227,10 @@ unsafe extern "C-unwind" fn on_utility(
         CREATES.set(creates);
         TYPES.set(types);
         ALTERS_COLUMNS.set(alters_columns);
-        let statement = if alters_columns { identity::rewritten(statement) } else { statement };
+        let statement = match WATCH.get() {
+            Some(watch) if alters_columns => identity::rewritten(statement, &watch.identities),
+            _ => statement,
+        };
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
             query,
@@ -335,7 +331,7 @@ fn follow_with(watch: &Watch, after: After, first_changed: usize, first_later: u
             let own = changed.split_off(first_changed.min(changed.len()));
             CHANGED.replace(changed);
             transaction::see_own_changes();
-            identity::follow(first_later);
+            identity::follow(first_later, &watch.identities, watch.sequence_altered);
             for (change, relation, column) in own {
                 match change {
                     Change::Created => (watch.columns_created)(relation, column),

@@ -147,6 +147,7 @@ fn parts(sql: &str) -> Vec<String> {
 fn types_of(declared: &str) -> &'static [&'static str] {
     match declared {
         "Boolean" => &["boolean"],
+        "Letter" => &["\"char\""],
         "Integer" => &["integer"],
         "Bigint" => &["bigint"],
         "Text" => &["text"],

@@ -57,6 +57,11 @@ const MAY: [(&str, &[&str], &str); 8] = [
     ("pg/redirect.rs", &["RelationIdGetRelation"], "tables of a planned query, by their oids"),
     ("pg/sequence.rs", &["RelationIdGetRelation"], "sequences of users, by their oids"),
     (
+        "pg/identity.rs",
+        &["makeRangeVar"],
+        "a sequence of a user, for AlterSequence; its oid is compared afterwards, and an error undoes the change of another sequence",
+    ),
+    (
         "entry/series.rs",
         &["heap_getattr"],
         "the row that a trigger is called for, by the types of its own table",

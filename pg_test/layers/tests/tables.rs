@@ -48,6 +48,7 @@ const MAY: [(&str, &[&str], &str); 8] = [
             "RangeVarGetRelidExtended",
             "get_relname_relid",
             "try_relation_open",
+            "RelationIdGetRelation",
             "table_open",
             "heap_getattr_raw",
         ],

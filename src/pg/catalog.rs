@@ -356,7 +356,9 @@ fn changed(relation: pg_sys::Oid) {
 unsafe extern "C-unwind" fn announced(_argument: pg_sys::Datum, _cache: i32, hash: u32) {
     let is_it = |found: &Found| hash == 0 || found.announcement == hash;
     let tables: Vec<_> = TABLES.borrow().iter().filter_map(|table| table.found.get()).filter(is_it).collect();
-    tables.into_iter().for_each(|found| relcache::tell(found.table.0));
+    for found in tables {
+        relcache::tell(found.table.0);
+    }
 }
 
 /// Returns whether `pg_catalog` has a table of this name. Call only within a transaction.

@@ -62,9 +62,11 @@ fn word(text: &str) -> &str {
     end.map_or(text, |end| &text[..end])
 }
 
-/// The name of the function around a line.
+/// The name of the function around a line: the nearest above with a smaller indent.
 fn function(lines: &[String], index: usize) -> Option<&str> {
-    lines[..=index].iter().rev().find_map(|line| Some(word(line.split_once("fn ")?.1)))
+    let indent = |line: &String| line.len() - line.trim_start().len();
+    let mut around = lines[..index].iter().rev().filter(|line| indent(line) < indent(&lines[index]));
+    around.find_map(|line| Some(word(line.split_once("fn ")?.1)))
 }
 
 /// The name of the function around a line in which the shipped code asks whether a guard holds.

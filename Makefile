@@ -92,7 +92,7 @@ lint: ## run clippy over everything
 layers: # check that each module imports only lower ones, and that unsafe code and ways to open tables are in their place
 	cargo test -p snowflake_ids_layers
 shellcheck: # shellcheck over the scripts
-	shellcheck -x .ci/run devtools/bin/* packaging/deb/prerm $(shell git ls-files --cached --others --exclude-standard '*.sh')
+	shellcheck -x .ci/run devtools/bin/* devtools/test/bin/* packaging/deb/prerm $(shell git ls-files --cached --others --exclude-standard '*.sh')
 doc: # build the documentation of the code; a broken link is an error
 	RUSTDOCFLAGS='-D warnings' cargo doc --no-deps --document-private-items --workspace --exclude snowflake_ids_bench \
 	  $(FEATURES),pg_test

@@ -21,11 +21,11 @@ pg() { "$PG_CONFIG" "--$1"; }
 
 is_root() { [[ $EUID -eq 0 ]]; }
 
-# Prints the path of the system's own sudo, never that of the stand-in in bin.
+# Prints the path of the system's own sudo, never that of the stand-in in test/bin.
 real_sudo() {
   local path
   while IFS= read -r path; do
-    [[ $path -ef $here/bin/sudo ]] || { printf '%s\n' "$path" && return; }
+    [[ $path -ef $here/test/bin/sudo ]] || { printf '%s\n' "$path" && return; }
   done < <(type -ap sudo)
   return 1
 }

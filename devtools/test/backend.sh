@@ -18,7 +18,7 @@ elif ! can_write "$(pg pkglibdir)" || ! can_write "$(pg sharedir)/extension"; th
   export CARGO_PGRX_TEST_RUNAS
 fi
 USER=$(id -un)
-export USER
+export USER PATH=$here/test/bin:$PATH
 # In a server's environment this variable would put backtraces into errors that the tests compare.
 unset RUST_BACKTRACE
 

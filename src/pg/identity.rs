@@ -82,6 +82,8 @@ pub(super) unsafe extern "C-unwind" fn rewritten(
         }
         let statement: *mut pg_sys::PlannedStmt = pg_sys::copyObjectImpl(statement.cast()).cast();
         let alter: *mut pg_sys::AlterTableStmt = (*statement).utilityStmt.cast();
+        // The server looks the table up again, and finds the one that is locked.
+        (*(*alter).relation).schemaname = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
         let old = PgList::<pg_sys::AlterTableCmd>::from_pg((*alter).cmds);
         let mut new = PgList::<pg_sys::AlterTableCmd>::new();
         let mut dropped = Vec::new();

@@ -283,14 +283,14 @@ fn segment_kept(
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
 fn segment_restored(
     tag: Option<TagArg<'_>>,
-    max_id: Option<i64>,
-    day: Option<i32>,
+    new_max_id: Option<i64>,
+    new_day: Option<i32>,
 ) -> Result<TableIterator<'static, (name!(max_id, i64), name!(day, Option<i32>))>, ErrorReport> {
     let tag = tag_text::checked(tag.ok_or(SegmentError::NoTag)?.0).map_err(SegmentError::BadTag)?;
     let Some(row) = store::read(&tag).map_err(spi)? else { return Ok(TableIterator::empty()) };
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
     slot::discard(source, &tag);
-    Ok(TableIterator::once(row.restored_over(max_id.unwrap_or_default(), day)))
+    Ok(TableIterator::once(row.restored_over(new_max_id.unwrap_or_default(), new_day)))
 }
 
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]

@@ -4,7 +4,7 @@
 //! the server's functions.
 
 use super::report::{raise, report};
-use super::{relation, role, sequence};
+use super::{relation, relcache, role, sequence};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Identity, Stored, Write, stored};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -364,16 +364,11 @@ unsafe fn each_value(
 /// # Safety
 /// The caller is within a transaction, and the table is locked. The result is allocated in the current memory context.
 unsafe fn default_of(table: pg_sys::Oid, column: i16) -> *mut pg_sys::Node {
-    // SAFETY: a locked table has a relcache entry, which is released again.
-    unsafe {
-        let relation = pg_sys::RelationIdGetRelation(table);
-        if relation.is_null() {
-            return std::ptr::null_mut();
-        }
-        let default = pg_sys::build_column_default(relation, column.into());
-        pg_sys::RelationClose(relation);
-        default
-    }
+    let build = |entry: &pg_sys::RelationData| {
+        // SAFETY: the server reads the entry, and allocates a copy of the default.
+        unsafe { pg_sys::build_column_default(std::ptr::from_ref(entry).cast_mut(), column.into()) }
+    };
+    relcache::with_entry(table, build).unwrap_or(std::ptr::null_mut())
 }
 
 /// Returns whether the default of a column creates ids. Call only within a transaction, with a lock on the table.

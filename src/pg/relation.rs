@@ -1,7 +1,7 @@
 //! Users' tables and sequences, identified by OID. After a wait for a lock, a name may refer to another relation.
 
 use super::role::{self, RoleSettings};
-use super::{extension, tuple};
+use super::{extension, relcache, tuple};
 use pgrx::{FromDatum, PgList, pg_sys};
 use std::ffi::CStr;
 use std::num::NonZeroUsize;
@@ -177,15 +177,12 @@ pub fn create_sequence(statement: &CStr, owner: pg_sys::Oid) -> Option<pg_sys::O
 
 /// Returns whether any column of a table has a default. Call only within a transaction.
 pub fn has_defaults(table: pg_sys::Oid) -> bool {
-    // SAFETY: the caller is within a transaction. A null result means that the table is gone.
-    unsafe {
-        let relation = pg_sys::RelationIdGetRelation(table);
-        let Some(open) = relation.as_ref() else { return false };
-        let constraints = (*open.rd_att).constr.as_ref();
-        let has_defaults = constraints.is_some_and(|constraints| constraints.num_defval > 0);
-        pg_sys::RelationClose(relation);
-        has_defaults
-    }
+    let has_defaults = |entry: &pg_sys::RelationData| {
+        // SAFETY: an entry has a descriptor, whose constraints are null or valid.
+        let constraints = unsafe { (*entry.rd_att).constr.as_ref() };
+        constraints.is_some_and(|constraints| constraints.num_defval > 0)
+    };
+    relcache::with_entry(table, has_defaults).unwrap_or(false)
 }
 
 /// OIDs of `pg_inherits`, and of its index on the child table.

@@ -1,5 +1,6 @@
-//! Relcache invalidations, passed from one server callback to all listeners. A process can register only a few server
-//! callbacks, and a further registration ends the process. Other extensions also need callbacks: Citus uses half of them.
+//! Entries of the relcache, and its invalidations, passed from one server callback to all listeners. A process can register
+//! only a few server callbacks, and a further registration ends the process. Other extensions also need callbacks: Citus uses
+//! half of them.
 
 use super::per_process::PerProcess;
 use pgrx::{pg_guard, pg_sys};
@@ -39,5 +40,20 @@ pub fn tell(relation: pg_sys::Oid) {
     CHANGES.set(CHANGES.get().wrapping_add(1));
     for listener in LISTENERS.borrow().iter() {
         listener(relation);
+    }
+}
+
+/// Reads the entry of a relation, which needs no lock on it; None if the relation is gone. Call only within a transaction.
+pub(super) fn with_entry<T>(
+    relation: pg_sys::Oid,
+    read: impl FnOnce(&pg_sys::RelationData) -> T,
+) -> Option<T> {
+    // SAFETY: the caller is within a transaction. A null result means that the relation is gone. The entry stays until it is
+    // released.
+    unsafe {
+        let entry = pg_sys::RelationIdGetRelation(relation);
+        let found = read(entry.as_ref()?);
+        pg_sys::RelationClose(entry);
+        Some(found)
     }
 }

@@ -76,28 +76,21 @@ pub fn has_new_file(sequence: pg_sys::Oid) -> bool {
         let since = relation.rd_firstRelfilelocatorSubid;
         since
     };
-    since_when(sequence, since) != 0
+    has_id_of_transaction(sequence, since)
 }
 
 /// Returns whether this transaction has created the sequence or another relation.
 pub fn is_new(sequence: pg_sys::Oid) -> bool {
-    since_when(sequence, |relation| relation.rd_createSubid) != 0
+    has_id_of_transaction(sequence, |relation| relation.rd_createSubid)
 }
 
-/// Returns a subtransaction id from the relcache entry of a sequence; 0 if the entry has no such id, or the sequence is gone.
-/// Needs no lock: a transaction holds an exclusive lock on what it has created or rewritten, and only that has an id.
-fn since_when(
+/// Returns whether the relcache entry of a sequence has a subtransaction id. Needs no lock: a transaction holds an exclusive lock
+/// on what it has created or rewritten, and only that has an id.
+fn has_id_of_transaction(
     sequence: pg_sys::Oid,
     read: impl FnOnce(&pg_sys::RelationData) -> pg_sys::SubTransactionId,
-) -> pg_sys::SubTransactionId {
-    // SAFETY: the caller is within a transaction. A null result means that the relation is gone.
-    unsafe {
-        let relation = pg_sys::RelationIdGetRelation(sequence);
-        let Some(open) = relation.as_ref() else { return 0 };
-        let since = read(open);
-        pg_sys::RelationClose(relation);
-        since
-    }
+) -> bool {
+    relcache::with_entry(sequence, read).is_some_and(|since| since != 0)
 }
 
 /// Returns the column that owns a sequence, as a serial or an identity column does. Call only within a transaction.

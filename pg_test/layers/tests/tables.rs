@@ -32,7 +32,7 @@ const BY_HAND: [&str; 20] = [
 ];
 
 /// The files that may use such functions, with the functions' names and the reason.
-const MAY: [(&str, &[&str], &str); 9] = [
+const MAY: [(&str, &[&str], &str); 8] = [
     (
         "pg/catalog.rs",
         &["get_namespace_oid", "get_relname_relid", "try_relation_open", "table_open"],
@@ -48,15 +48,13 @@ const MAY: [(&str, &[&str], &str); 9] = [
             "RangeVarGetRelidExtended",
             "get_relname_relid",
             "try_relation_open",
-            "RelationIdGetRelation",
             "table_open",
             "heap_getattr_raw",
         ],
         "sequences of users, by their oids; one that was made in the same call; the key table of a distributed series, by its owner; \
          pg_inherits, by its fixed oid",
     ),
-    ("pg/redirect.rs", &["RelationIdGetRelation"], "tables of a planned query, by their oids"),
-    ("pg/sequence.rs", &["RelationIdGetRelation"], "sequences of users, by their oids"),
+    ("pg/relcache.rs", &["RelationIdGetRelation"], "relations of users, by their oids"),
     (
         "pg/identity.rs",
         &["makeRangeVar"],

@@ -13,6 +13,11 @@ macro_rules! named_enum {
             /// All variants, in the order of their definition.
             $vis const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
+            /// Returns the variant of this name.
+            $vis fn named(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|variant| variant.name() == name)
+            }
+
             /// Returns the name.
             $vis const fn name(self) -> &'static str {
                 match self {

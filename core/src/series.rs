@@ -78,7 +78,7 @@ impl Series {
         if row.key_type.is_empty() {
             return Err(SeriesError::Missing { column: "key_type" });
         }
-        let key_type = KeyType::ALL.into_iter().find(|of| of.name() == row.key_type);
+        let key_type = KeyType::named(row.key_type);
         let key_type = key_type.ok_or_else(|| SeriesError::KeyType { name: excerpt(row.key_type) })?;
         let scope = Scope::new(row.kind, row.scope)?;
         let id = row.id.ok_or(SeriesError::Missing { column: "id" })?;

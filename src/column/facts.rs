@@ -1,7 +1,6 @@
 //! Reads facts of columns and sequences from the catalogs: each fact once, for all columns of a schema. The facts travel as
 //! JSON. The caller sets the `search_path` to `pg_catalog`, so that names are printed with their schemas.
 
-use crate::pg::encoding::to_utf8;
 use crate::pg::error::ServerError;
 use crate::pg::report::{report, spi};
 use crate::pg::statement::Statement;
@@ -362,7 +361,7 @@ pub fn with_column<T>(
     }
     let table = of_tables(relation)?.into_iter().next();
     let table = table.ok_or_else(|| report(ColumnError::NoRelation(relation.to_u32())))?.name;
-    Err(report(ColumnError::NoColumn { attribute: utf8(attribute.as_bytes()), table }))
+    Err(report(ColumnError::NoColumn { attribute: attribute.to_utf8_lossy(), table }))
 }
 
 /// Reads the facts of sequences.
@@ -421,13 +420,8 @@ fn rows<T: DeserializeOwned>(
 ) -> Result<Vec<T>, ErrorReport> {
     let texts = statement.all(arguments, |row| row.get::<TextOut>(1)).map_err(spi)?;
     let read = |text: TextOut| {
-        serde_json::from_str(&utf8(text.as_bytes()))
+        serde_json::from_str(&text.to_utf8_lossy())
             .map_err(|error| ServerError::Facts { error: error.to_string() }.into())
     };
     texts.into_iter().flatten().map(read).collect()
-}
-
-/// Converts text of this database for the core. A name in an `SQL_ASCII` database may be no text at all.
-pub fn utf8(bytes: &[u8]) -> String {
-    to_utf8(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
 }

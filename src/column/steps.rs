@@ -8,7 +8,7 @@
 //! - The caller's rights are used to change tags and to create sequences, because these steps run no code of the owner.
 //! - What was checked before a lock was acquired is checked again under the lock, by oid.
 
-use super::facts::{self, utf8, with_column};
+use super::facts::{self, with_column};
 use crate::bound::bind;
 use crate::pg::clock::SystemClock;
 use crate::pg::relation::Relation;
@@ -152,14 +152,14 @@ pub fn tag_of_default(expression: Vec<u8>) -> Result<Option<TagText>, ErrorRepor
 pub fn check_next(column: &Column, written: &TextOut, highest: i64) -> Result<(), ErrorReport> {
     let sql = CString::new([b"SELECT (", written.as_bytes(), b")::bigint"].concat()).unwrap_or_default();
     let next = statement::number(&sql).map_err(spi)?.unwrap_or_default();
-    let written = utf8(written.as_bytes());
+    let written = written.to_utf8_lossy();
     steps::check_next(column, written, next, highest, SystemClock.now()).map_err(report)
 }
 
 /// Checks the right to a tag whose name comes from a table or a sequence.
 pub fn check_unnamed_tag(relation: Oid, tag: &TextOut) -> Result<(), ErrorReport> {
     let Some((relation, is_denied)) = facts::right_to_tag(relation, tag)? else { return Ok(()) };
-    verdict::check_unnamed_tag(&relation, Some(&utf8(tag.as_bytes())), is_denied).map_err(report)
+    verdict::check_unnamed_tag(&relation, Some(&tag.to_utf8_lossy()), is_denied).map_err(report)
 }
 
 /// Detaches a column, and gives it this source, or its former one.
@@ -169,15 +169,13 @@ pub fn detach(relation: Oid, attribute: TextOut, asked: Option<Source>) -> Resul
     enter(Phase::WaitingForTable);
     lock(relation)?;
     with_column(relation, &attribute.clone(), |facts, column| {
-        verdict::check_tables(facts.members(column).into_iter().map(|member| &member.table))
-            .and_then(|()| verdict::check_column(column, IdKind::Segment))
-            .map_err(report)?;
+        verdict::check(&facts.members(column), column, IdKind::Segment).map_err(report)?;
         let is_distributed = column.table.is_distributed;
         let own = steps::attached(facts, column).map_err(report)?;
         let target = Target { relation, attribute, wish: Wish::of(own.0), tag: None, generator: None };
         let identities = if is_distributed { None } else { target.text(&IDENTITIES)? };
         let key = format!("\"{}\"", relation.to_u32());
-        let was_identity = identities.as_ref().is_some_and(|kinds| utf8(kinds.as_bytes()).contains(&key));
+        let was_identity = identities.as_ref().is_some_and(|kinds| kinds.to_utf8_lossy().contains(&key));
         let (source, notice) = steps::source(column, asked, was_identity);
         notice.into_iter().for_each(tell);
         let highest = if is_distributed {
@@ -260,13 +258,13 @@ impl Target {
         }
         let own = column.own().and_then(|(_, own)| TextOut::of(own)).filter(|_| column.table.is_distributed);
         let known = own.map(|own| tag_of_default(own.as_bytes().to_vec())).transpose()?.flatten();
-        let tag = self.tag.as_ref().map(|tag| utf8(tag.as_bytes()));
+        let tag = self.tag.as_ref().map(TextOut::to_utf8_lossy);
         steps::check_tag(column, known.map(TagText::to_text).as_deref(), tag.as_deref()).map_err(report)?;
         self.enter(Phase::SearchingHighest);
         self.run(&RESUME, [])?;
         let highest = self.number(&HIGHEST, [])?.unwrap_or_default();
         self.enter(Phase::ChangingDefaults);
-        let written = utf8(self.written()?.as_bytes());
+        let written = self.written()?.to_utf8_lossy();
         steps::attach(facts, column, &self.wish, &written, highest).map_err(report)
     }
 
@@ -299,7 +297,7 @@ impl Target {
                 OTHER_OF_TAG.first(&arguments, |row| Ok((row.get::<TextOut>(1)?, row.get::<TextOut>(2)?)));
             if let Some((Some(other), Some(of))) = other.map_err(spi)? {
                 let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
-                let (other, of) = (utf8(other.as_bytes()), utf8(of.as_bytes()));
+                let (other, of) = (other.to_utf8_lossy(), of.to_utf8_lossy());
                 tell(Notice::SharedTag { attribute, table, other, of });
             }
         }
@@ -380,7 +378,7 @@ impl Target {
         let holders = HOLDERS.first(&[sequence.into(), tag.clone().into()], |row| row.get::<TextOut>(1));
         let name = facts::of_sequences([sequence.to_u32()].into_iter())?.pop().map(|found| found.name);
         if let (Some(holders), Some(sequence)) = (holders.map_err(spi)?.flatten(), name) {
-            let (tag, holders) = (utf8(tag.as_bytes()), utf8(holders.as_bytes()));
+            let (tag, holders) = (tag.to_utf8_lossy(), holders.to_utf8_lossy());
             tell(Notice::Holders { sequence, tag, holders });
         }
         Ok(())

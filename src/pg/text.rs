@@ -5,7 +5,7 @@
 //! character. The length of a text is checked before its bytes are read, because a few pages may hold compressed text of
 //! up to 1 GB.
 
-use super::encoding::from_utf8;
+use super::encoding::{from_utf8, to_utf8};
 use crate::pg::error::ServerError;
 use crate::pg::report::{raise, report};
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
@@ -177,6 +177,11 @@ impl TextOut {
     /// Returns the bytes, in the encoding of the database.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Converts the text for the core. A name in an `SQL_ASCII` database may be no text at all. Call only within a transaction.
+    pub fn to_utf8_lossy(&self) -> String {
+        to_utf8(&self.0).unwrap_or_else(|| String::from_utf8_lossy(&self.0).into_owned())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Attaching, detaching, and verdicts on columns and sequences. Each function reads facts, asks the core, and does or reports
 //! what the core says.
 
-use crate::column::facts::{self, utf8, with_column};
+use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
 use crate::pg::relation::Relation;
 use crate::pg::report::{report, tell};
@@ -148,8 +148,10 @@ fn check_kind(
     tag: Option<Text<'_>>,
     generator: Option<Text<'_>>,
 ) -> Result<(), ErrorReport> {
-    wish(kind.as_ref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?;
-    steps::check_source(generator.map(|name| text(&name, "generator")).transpose()?.as_ref())
+    let kind = kind.as_ref().map(|kind| kind.read("kind")).transpose()?;
+    let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
+    wish(kind.as_deref(), tag.as_ref(), Former::Redirect.name(), generator.as_ref())?;
+    steps::check_source(generator.as_ref())
 }
 
 /// Fails if the next id of a default of this extension is not above the ids of a column.
@@ -176,23 +178,24 @@ fn target(
     let (Some(relation), Some(attribute), Some(sequence)) = (relation, attribute, sequence) else {
         return Err(report(ColumnError::NullArgument("relation, column, kind and sequence")));
     };
-    let wish = wish(kind, tag, &sequence.read("sequence")?, generator)?;
-    let tag = tag.map(|tag| text(tag, "tag")).transpose()?;
-    let generator = generator.map(|name| text(name, "generator")).transpose()?;
+    let (former, kind) = (sequence.read("sequence")?, kind.map(|kind| kind.read("kind")).transpose()?);
+    let (tag, generator) = (given(tag, "tag")?, given(generator, "generator")?);
+    let wish = wish(kind.as_deref(), tag.as_ref(), &former, generator.as_ref())?;
     Ok(Target { relation, attribute: name_of(attribute)?, wish, tag, generator })
 }
 
 fn wish(
-    kind: Option<&Text<'_>>,
-    tag: Option<&Text<'_>>,
+    kind: Option<&str>,
+    tag: Option<&TextOut>,
     former: &str,
-    generator: Option<&Text<'_>>,
+    generator: Option<&TextOut>,
 ) -> Result<Wish, ErrorReport> {
-    let read = |name: &Text<'_>, what| text(name, what).map(|text| utf8(text.as_bytes()));
-    let kind = kind.map(|kind| kind.read("kind")).transpose()?;
-    let tag = tag.map(|tag| read(tag, "tag")).transpose()?;
-    let generator = generator.map(|name| read(name, "generator")).transpose()?;
-    Wish::read(kind.as_deref(), tag, generator, former).map_err(report)
+    let (tag, generator) = (tag.map(TextOut::to_utf8_lossy), generator.map(TextOut::to_utf8_lossy));
+    Wish::read(kind, tag, generator, former).map_err(report)
+}
+
+fn given(argument: Option<&Text<'_>>, name: &'static str) -> Result<Option<TextOut>, ErrorReport> {
+    argument.map(|argument| text(argument, name)).transpose()
 }
 
 fn text(text: &Text<'_>, name: &'static str) -> Result<TextOut, ErrorReport> {
@@ -209,8 +212,7 @@ fn name_of(attribute: &Text<'_>) -> Result<TextOut, ErrorReport> {
 fn check_column(relation: Oid, attribute: Text<'_>, kind: Text<'_>) -> Result<(), ErrorReport> {
     let kind = kind_of(&kind)?;
     with_column(relation, &name_of(&attribute)?, |facts, column| {
-        let tables = facts.members(column).into_iter().map(|member| &member.table);
-        verdict::check_tables(tables).and_then(|()| verdict::check_column(column, kind)).map_err(report)
+        verdict::check(&facts.members(column), column, kind).map_err(report)
     })
 }
 
@@ -292,7 +294,7 @@ fn check_unnamed_tag(relation: Oid, tag: Text<'_>) -> Result<(), ErrorReport> {
 
 fn kind_of(kind: &Text<'_>) -> Result<IdKind, ErrorReport> {
     let name = kind.read("kind")?;
-    IdKind::of(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))
+    IdKind::named(&name).ok_or_else(|| report(ColumnError::UnknownKind(name.into_owned())))
 }
 
 fn sequence_of(of: Oid) -> Result<Sequence, ErrorReport> {

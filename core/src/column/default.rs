@@ -12,13 +12,6 @@ named_enum! {
     }
 }
 
-impl IdKind {
-    /// Returns the kind of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
 /// Returns a text as an SQL literal with `standard_conforming_strings`.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))

@@ -27,8 +27,7 @@ impl Source {
     /// # Errors
     /// [`ColumnError::UnknownSource`].
     pub fn read(name: &str) -> Result<Self, ColumnError> {
-        let source = Self::ALL.into_iter().find(|source| source.name() == name);
-        source.ok_or_else(|| ColumnError::UnknownSource(shown(name)))
+        Self::named(name).ok_or_else(|| ColumnError::UnknownSource(shown(name)))
     }
 }
 

@@ -18,13 +18,6 @@ named_enum! {
     }
 }
 
-impl Former {
-    /// Returns the value of this name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|former| former.name() == name)
-    }
-}
-
 /// The ids that the caller wants.
 #[derive(Clone, Debug)]
 pub struct Wish {
@@ -54,9 +47,9 @@ impl Wish {
         generator: Option<String>,
         former: &str,
     ) -> Result<Self, ColumnError> {
-        let former = Former::of(former).ok_or_else(|| ColumnError::UnknownFormer(shown(former)))?;
+        let former = Former::named(former).ok_or_else(|| ColumnError::UnknownFormer(shown(former)))?;
         let kind = kind.ok_or(ColumnError::NullArgument("kind"))?;
-        let kind = IdKind::of(kind).ok_or_else(|| ColumnError::UnknownKind(shown(kind)))?;
+        let kind = IdKind::named(kind).ok_or_else(|| ColumnError::UnknownKind(shown(kind)))?;
         match (kind, tag, generator) {
             (IdKind::Snowflake, Some(tag), _) => Err(ColumnError::HasTag(shown(&tag))),
             (IdKind::Segment, _, Some(generator)) => Err(ColumnError::HasGenerator(shown(&generator))),
@@ -96,8 +89,7 @@ pub fn judge(facts: &Facts, column: &Column, wish: &Wish) -> Result<Action, Colu
         return Err(ColumnError::OnWorker(column.table.name.clone()));
     }
     let members = facts.members(column);
-    check_tables(members.iter().map(|member| &member.table))?;
-    check_column(column, wish.kind)?;
+    check(&members, column, wish.kind)?;
     if uses_change(column, wish.kind) {
         check_uses(facts, &members, wish.kind)?;
     }
@@ -155,11 +147,16 @@ pub fn check_tables<'a>(tables: impl Iterator<Item = &'a Table>) -> Result<(), C
     Ok(())
 }
 
-/// Checks the type of a column, and whether it can be written to.
+/// Checks the tables of a column and of the columns below it, the column's type, and whether the column can be written to.
 ///
 /// # Errors
-/// [`ColumnError::Type`], [`ColumnError::Generated`] or [`ColumnError::ParentsIdentity`].
-pub fn check_column(column: &Column, kind: IdKind) -> Result<(), ColumnError> {
+/// As [`check_tables`]; [`ColumnError::Type`], [`ColumnError::Generated`] or [`ColumnError::ParentsIdentity`].
+pub fn check(members: &[&Column], column: &Column, kind: IdKind) -> Result<(), ColumnError> {
+    check_tables(members.iter().map(|member| &member.table))?;
+    check_column(column, kind)
+}
+
+fn check_column(column: &Column, kind: IdKind) -> Result<(), ColumnError> {
     let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
     if !matches!((kind, column.base), (_, Base::Bigint) | (IdKind::Segment, Base::Integer | Base::Smallint)) {
         let (ident, type_name) = (column.ident.clone(), column.type_name.clone());

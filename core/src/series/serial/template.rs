@@ -82,10 +82,7 @@ impl Part {
             Some(("n", width)) => parse_width(width).map(Self::Number),
             Some(_) => Err(unknown()),
             None if field == "n" => Ok(Self::Number(1)),
-            None => {
-                let named = DateField::ALL.into_iter().find(|date| date.name() == field);
-                named.map(Self::Date).ok_or_else(unknown)
-            }
+            None => DateField::named(field).map(Self::Date).ok_or_else(unknown),
         }
     }
 

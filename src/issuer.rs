@@ -120,8 +120,8 @@ impl StateStore for Server<'_> {
 
 /// Identifies the data directory by its creation time. A copy has a different creation time, but a moved directory keeps
 /// its creation time. If the file system stores no creation time, the inode identifies the directory, together with the
-/// machine if copies can have the same inode. The postmaster asks first, so all processes agree, even if somebody renames the
-/// host later.
+/// machine if copies can have the same inode. The postmaster asks first, so all processes agree, even if an administrator
+/// renames the host later.
 pub fn identify_data_directory() -> io::Result<&'static DataDirectory> {
     static HOME: OnceLock<DataDirectory> = OnceLock::new();
     if let Some(home) = HOME.get() {

@@ -210,7 +210,7 @@ unsafe fn alter_sequence(sequence: pg_sys::Oid, options: *mut pg_sys::List) {
             for_identity: true,
             missing_ok: false,
         };
-        // Somebody may have renamed the schema meanwhile.
+        // Another session may have renamed the schema meanwhile.
         if pg_sys::AlterSequence(null_mut(), &raw mut statement).objectId != sequence {
             raise(report(ColumnError::OtherSequence));
         }

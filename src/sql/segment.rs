@@ -404,7 +404,8 @@ fn remaining(slot: &Slot, buffer_states: &BufferStates) -> Option<u64> {
     is_known.then(|| slot.row_left.load(Relaxed).saturating_add(buffer_states.left()))
 }
 
-/// Returns the reason why refills fail. Without the launcher nobody records a reason for a tag without ids.
+/// Returns the reason why refills fail. Only the launcher records a reason for a tag without ids, so a
+/// missing launcher is itself the reason.
 fn trouble_of(slot: &Slot) -> Option<Trouble> {
     slot.trouble()
         .or_else(|| if slot.segment.buffer_states().left() == 0 { segments::trouble() } else { None })

@@ -57,7 +57,7 @@ server_begin() {
 # false_clock FOLDER: prints the library that gives a server the clock in the file FOLDER/clock, such as -600 (seconds) or +2h.
 false_clock() {
   step_clock "$1" +0
-  cc -shared -fPIC -DCLOCK="\"$1/clock\"" -o "$1/clock.so" pg_test/server/src/clock.c
+  cc -shared -fPIC -DSHARED="\"$1/clock\"" -o "$1/clock.so" pg_test/server/src/clock.c
   chmod a+r "$1/clock.so"
   echo "$1/clock.so"
 }

@@ -18,7 +18,7 @@ use snowflake_ids_core::tag::directory::{DatabaseShare, Directory, DirectoryEntr
 use snowflake_ids_core::tag::high_water_marks::HighWaterMarks;
 use snowflake_ids_core::tag::request_bitmap::{self, RequestBitmap};
 use snowflake_ids_core::tag::slot::Trouble;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, fence};
 use std::time::Duration;
 
@@ -113,6 +113,8 @@ impl Segments {
             self.awaited.fetch_sub(1, Relaxed);
         }
         self.hand_overs.fetch_add(1, AcqRel);
+        // A reader that sees a count changed below also sees the odd number. The addition alone does not ensure that on arm64.
+        fence(Release);
         self.former.add(slot.hand_over(database, self.new_slot_generation()));
         self.hand_overs.fetch_add(1, AcqRel);
     }

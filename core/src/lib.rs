@@ -38,3 +38,4 @@ pub use ids::layout::{Field, Layout, LayoutError, Order, PRESETS, TickError, Wid
 pub use ids::position::{Issued, NodeBits, Position, PositionRange, Tick};
 pub use ids::shard::{Shard, ShardError};
 pub use ids::uuid::{Filler, IdOrUuid, Uuid, UuidError};
+pub use sync::CacheLine;

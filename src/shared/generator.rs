@@ -12,19 +12,21 @@ use snowflake_ids_core::generator::safe_position::{
     EndedTransactions, NextRecord, OpenTransaction, RECORDED, Record,
 };
 use snowflake_ids_core::server::issuer::{self, GeneratorSlot, Issuing, Occupancy};
-use snowflake_ids_core::{Clock, UnixMicros};
+use snowflake_ids_core::{CacheLine, Clock, UnixMicros};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The memory of the core's issuer, and shared data that the core does not define.
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Shared {
     issuing: issuer::IssuerMemory,
-    tallies: &'static [Tally],
+    /// The counts of ids taken by the processes that have had each process number, one process after another. Only the
+    /// process that has the number now writes its count, so no atomic addition is needed.
+    tallies: &'static [CacheLine<AtomicU64>],
     /// The number of committed transactions that changed named generators, in any database.
     pub named_changes: AtomicU64,
     /// The announcements of all processes' transactions.
-    pub open: &'static [OpenTransaction],
+    pub open: &'static [CacheLine<OpenTransaction>],
     /// The transactions that ended last. Readers take no lock.
     pub ended: EndedTransactions,
     /// The record of `ended` that the next commit writes. Only commits take this lock.
@@ -42,13 +44,6 @@ impl Deref for Shared {
     }
 }
 
-/// The count of ids taken by the processes that have had this process number, one process after another. Only the process
-/// that has the number now writes the count, so no atomic addition is needed. Each counter has its own cache line, so that
-/// processes do not slow each other down.
-#[derive(Default)]
-#[repr(C, align(64))]
-struct Tally(AtomicU64);
-
 pub static SHARED: Shmem<Shared> = Shmem::new(c"snowflake_ids generator", make);
 
 fn make(rest: &mut Rest) -> Option<Shared> {
@@ -59,9 +54,9 @@ fn make(rest: &mut Rest) -> Option<Shared> {
     let (layout, identity) = (config.layout, config.identity);
     Some(Shared {
         issuing: issuer::IssuerMemory::new(layout, identity, now, since_boot(), checkpoint, slots),
-        tallies: rest.array(server::max_processes(), Tally::default),
+        tallies: rest.array(server::max_processes(), CacheLine::default),
         named_changes: AtomicU64::new(0),
-        open: rest.array(server::max_processes(), OpenTransaction::default),
+        open: rest.array(server::max_processes(), CacheLine::default),
         ended: EndedTransactions::new(rest.array(RECORDED, Record::default)),
         next_record: RwLock::from_raw(rest.lock(For::NextRecord), NextRecord::default()),
         state_lock: RwLock::from_raw(rest.lock(For::State), Issuing::new(occupancies)),
@@ -88,14 +83,14 @@ impl Shared {
     /// Counts ids that this process has taken.
     #[inline]
     pub fn count(&self, ids: u64) {
-        if let Some(Tally(tally)) = self.tallies.get(server::process_number()) {
+        if let Some(tally) = self.tallies.get(server::process_number()) {
             tally.store(tally.load(Ordering::Relaxed) + ids, Ordering::Relaxed);
         }
     }
 
     /// Returns the announcement of the transaction that this process works for.
     pub fn own_transaction(&self) -> Option<&OpenTransaction> {
-        self.open.get(server::leader_number())
+        self.open.get(server::leader_number()).map(Deref::deref)
     }
 
     /// Returns the wall clock. If the wall clock has jumped too far ahead, returns the time by the clock reference.
@@ -105,6 +100,6 @@ impl Shared {
 
     /// Returns the number of ids that all processes have taken since server start.
     pub fn counted(&self) -> u64 {
-        self.tallies.iter().map(|tally| tally.0.load(Ordering::Relaxed)).sum()
+        self.tallies.iter().map(|tally| tally.load(Ordering::Relaxed)).sum()
     }
 }

@@ -43,7 +43,7 @@ use crate::generator::snowflake::{Generator, NextPosition};
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::sync::{AtomicU64, Ordering, fence, pause};
+use crate::sync::{AtomicU64, CacheLine, Ordering, fence, pause};
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -51,9 +51,8 @@ use std::time::Duration;
 const MAX_AGE: Duration = Duration::from_millis(50);
 
 /// The highest next position of the generator that was published; 0 before the first reader.
-#[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug, Default)]
-pub struct Frontier(AtomicU64);
+pub struct Frontier(CacheLine<AtomicU64>);
 
 impl Frontier {
     /// Returns the frontier.
@@ -94,8 +93,7 @@ impl Frontier {
     }
 }
 
-/// The announcement of one process's open transaction, in a cache line of its own.
-#[cfg_attr(not(loom), repr(C, align(64)))]
+/// The announcement of one process's open transaction.
 #[derive(Debug, Default)]
 pub struct OpenTransaction {
     /// A lower bound of all positions that the transaction takes; 0 if the transaction has announced nothing.

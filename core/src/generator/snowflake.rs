@@ -11,7 +11,7 @@ use crate::guard::{Guard, holds};
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{NodeBits, Position, PositionRange, Tick};
 use crate::ids::shard::Shard;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, CacheLine, Ordering};
 use std::num::NonZeroU32;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -20,9 +20,8 @@ use std::time::Duration;
 const CLOSED: u64 = u64::MAX;
 
 /// The state of one generator, shared by all its callers. Calls write to the first cache line, and only read the second
-/// line. The second line changes when the clock is stepped back, the node changes, or the frontier of safe positions
-/// moves.
-#[cfg_attr(not(loom), repr(C, align(64)))]
+/// line.
+#[cfg_attr(not(loom), repr(C))]
 #[derive(Debug)]
 pub struct Generator {
     /// The position after the last issued position; `first` if the term has issued no position yet; or [`CLOSED`].
@@ -39,8 +38,12 @@ pub struct Generator {
     full_ticks: AtomicU64,
     /// The highest value of `next` at the end of any term.
     furthest: AtomicU64,
-    /// Padding. The fields below are mostly read, and must not share a cache line with the fields above.
-    rest_of_line: AtomicU64,
+    mostly_read: CacheLine<MostlyRead>,
+}
+
+/// The fields that change when the clock is stepped back, the node changes, or the frontier of safe positions moves.
+#[derive(Debug, Default)]
+struct MostlyRead {
     /// A number that grows with each step back of the clock, each change of the term and each move of the frontier.
     generation: AtomicU64,
     /// The position at which the term began. The term has issued nothing while `next` equals this position.
@@ -57,7 +60,10 @@ pub struct Generator {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Generator>() == 128 && std::mem::offset_of!(Generator, generation) == 64);
+const _: () = {
+    let line = size_of::<CacheLine<MostlyRead>>();
+    assert!(size_of::<Generator>() == 2 * line && std::mem::offset_of!(Generator, mostly_read) == line);
+};
 
 /// Positions, and the bits of the node that issues them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,14 +135,7 @@ impl Default for Generator {
             node_bits: zero(),
             full_ticks: zero(),
             furthest: zero(),
-            rest_of_line: zero(),
-            generation: zero(),
-            first: zero(),
-            closed_at: zero(),
-            steps_back: zero(),
-            highest: zero(),
-            largest_step_back: zero(),
-            last_step_back: [zero(), zero()],
+            mostly_read: CacheLine::default(),
         }
     }
 }
@@ -149,19 +148,19 @@ impl Generator {
         // All stores are Release stores: a session that sees one of the values stored below also sees that the term was
         // closed.
         self.node_bits.store(node_bits.0, Ordering::Release);
-        self.first.store(first.0, Ordering::Release);
+        self.mostly_read.first.store(first.0, Ordering::Release);
         self.limit.store(limit.0, Ordering::Release);
         self.next.store(first.0, Ordering::Release);
         let before = self.term.fetch_add(1, Ordering::AcqRel);
         debug_assert!(before & 1 == 1, "it was closed");
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.mostly_read.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns true if all issued positions are below the high-water mark. Only the process that changes the mark may
     /// call this function.
     fn keeps_below_limit(&self) -> bool {
         let next = self.next.load(Ordering::Acquire);
-        next == CLOSED || next == self.first.load(Ordering::Acquire) || next <= self.limit().0
+        next == CLOSED || next == self.mostly_read.first.load(Ordering::Acquire) || next <= self.limit().0
     }
 
     /// Ends the term. No session takes positions from now on, and the positions that sessions hold become stale.
@@ -172,18 +171,18 @@ impl Generator {
         // positions.
         self.term.fetch_or(1, Ordering::AcqRel);
         if holds(Guard::HeldStale) {
-            self.generation.fetch_add(1, Ordering::AcqRel);
+            self.mostly_read.generation.fetch_add(1, Ordering::AcqRel);
         }
         self.limit.store(0, Ordering::Release);
         // A session that is about to take a position then finds that `next` has changed and that the limit is 0.
         match self.next.swap(CLOSED, Ordering::AcqRel) {
             CLOSED => {}
             next => {
-                self.closed_at.store(next, Ordering::Release);
+                self.mostly_read.closed_at.store(next, Ordering::Release);
                 self.furthest.fetch_max(self.issued(next), Ordering::Release);
             }
         }
-        Position(self.closed_at.load(Ordering::Acquire))
+        Position(self.mostly_read.closed_at.load(Ordering::Acquire))
     }
 
     /// Raises the high-water mark. The new mark must be durable before this call, and a term must be open. Only one
@@ -328,7 +327,7 @@ impl Generator {
                     debug_assert!(next <= from && from < to, "{from}..{to} does not follow {next}");
                     debug_assert!(from <= first && first <= to, "{first}..{to} begins before {from}");
                     debug_assert!(from >= now << bits, "{from} is of a tick before {now}");
-                    let begun = fresh || next == self.first.load(Ordering::Relaxed);
+                    let begun = fresh || next == self.mostly_read.first.load(Ordering::Relaxed);
                     let full = ((to - 1) >> bits) - (if begun { from } else { next - 1 } >> bits);
                     if full > 0 {
                         self.full_ticks.fetch_add(full, Ordering::Relaxed);
@@ -380,9 +379,9 @@ impl Generator {
         }
         let ahead = |tick| layout.instant(tick).since(at);
         let max_drift = Duration::from_micros(rules.max_drift);
-        let cause = if ahead(Tick(self.highest.load(Ordering::Relaxed))) > max_drift {
+        let cause = if ahead(Tick(self.mostly_read.highest.load(Ordering::Relaxed))) > max_drift {
             Cause::StepBack
-        } else if from.0 == self.first.load(Ordering::Relaxed) {
+        } else if from.0 == self.mostly_read.first.load(Ordering::Relaxed) {
             Cause::Start
         } else {
             Cause::Demand
@@ -419,7 +418,7 @@ impl Generator {
         {
             // Another session recorded a slightly older reading, or a reading after a step back. If the clock stepped
             // back, `now` was the highest tick before the step.
-            self.highest.fetch_max(now, Ordering::AcqRel);
+            self.mostly_read.highest.fetch_max(now, Ordering::AcqRel);
         }
     }
 
@@ -427,19 +426,19 @@ impl Generator {
     fn step_back(&self, observed: u64, now: u64) {
         // `highest` is stored before the step becomes visible, because a session that sees the step reads `highest` to
         // find the cause of its drift.
-        self.highest.fetch_max(observed, Ordering::AcqRel);
+        self.mostly_read.highest.fetch_max(observed, Ordering::AcqRel);
         if self.observed.compare_exchange(observed, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             self.count_step_back(observed, now);
         }
     }
 
     fn count_step_back(&self, from: u64, to: u64) {
-        self.largest_step_back.fetch_max(from - to, Ordering::Relaxed);
-        self.last_step_back[0].store(from, Ordering::Relaxed);
-        self.last_step_back[1].store(to, Ordering::Relaxed);
+        self.mostly_read.largest_step_back.fetch_max(from - to, Ordering::Relaxed);
+        self.mostly_read.last_step_back[0].store(from, Ordering::Relaxed);
+        self.mostly_read.last_step_back[1].store(to, Ordering::Relaxed);
         // The count is stored last: a session that sees the new count also sees the new figures.
-        self.steps_back.fetch_add(1, Ordering::Release);
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.mostly_read.steps_back.fetch_add(1, Ordering::Release);
+        self.mostly_read.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Records the current tick. `before` is the last tick that a process observed before this generator existed. A
@@ -447,7 +446,7 @@ impl Generator {
     pub fn resume(&self, Tick(before): Tick, Tick(now): Tick) {
         self.observed.store(now, Ordering::Release);
         if now < before {
-            self.highest.fetch_max(before, Ordering::AcqRel);
+            self.mostly_read.highest.fetch_max(before, Ordering::AcqRel);
             self.count_step_back(before, now);
         }
     }
@@ -460,24 +459,24 @@ impl Generator {
             &self.observed,
             &self.full_ticks,
             &self.furthest,
-            &self.first,
-            &self.closed_at,
-            &self.steps_back,
-            &self.highest,
-            &self.largest_step_back,
-            &self.last_step_back[0],
-            &self.last_step_back[1],
+            &self.mostly_read.first,
+            &self.mostly_read.closed_at,
+            &self.mostly_read.steps_back,
+            &self.mostly_read.highest,
+            &self.mostly_read.largest_step_back,
+            &self.mostly_read.last_step_back[0],
+            &self.mostly_read.last_step_back[1],
         ] {
             of_layout.store(0, Ordering::Release);
         }
         // Sessions may still hold positions of the other layout.
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.mostly_read.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Records a step back that happened before this generator existed. The clock is behind `position`, which was
     /// issued or reserved earlier, so the clock has stepped back since.
     pub fn blame_clock(&self, position: Position, layout: &Layout) {
-        self.highest.fetch_max(layout.tick_of(position).0, Ordering::AcqRel);
+        self.mostly_read.highest.fetch_max(layout.tick_of(position).0, Ordering::AcqRel);
     }
 
     /// Returns the generation: a number that grows with each step back of the wall clock, each change of the term and
@@ -485,18 +484,18 @@ impl Generator {
     #[inline]
     pub fn generation(&self) -> u64 {
         // Acquire: positions taken after this load are at or above the frontier for which the generation was changed.
-        self.generation.load(Ordering::Acquire)
+        self.mostly_read.generation.load(Ordering::Acquire)
     }
 
     /// Makes all positions that sessions hold stale.
     pub fn make_stale(&self) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.mostly_read.generation.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the position after the last issued position of the open term, or of the last term if no term is open.
     pub fn next(&self) -> Position {
         Position(match self.next.load(Ordering::Acquire) {
-            CLOSED => self.closed_at.load(Ordering::Acquire),
+            CLOSED => self.mostly_read.closed_at.load(Ordering::Acquire),
             next => next,
         })
     }
@@ -504,7 +503,7 @@ impl Generator {
     /// Returns the next position, with the term that it belongs to.
     pub fn next_of_term(&self) -> NextPosition {
         let term = self.term.load(Ordering::Acquire);
-        let first = Position(self.first.load(Ordering::Acquire));
+        let first = Position(self.mostly_read.first.load(Ordering::Acquire));
         let node_bits = NodeBits(self.node_bits.load(Ordering::Acquire));
         let position = self.next();
         let same = self.term.load(Ordering::Acquire) == term && term & 1 == 0;
@@ -521,7 +520,7 @@ impl Generator {
 
     /// Returns `next` if this term has issued a position; else 0.
     fn issued(&self, next: u64) -> u64 {
-        if next > self.first.load(Ordering::Acquire) { next } else { 0 }
+        if next > self.mostly_read.first.load(Ordering::Acquire) { next } else { 0 }
     }
 
     /// Returns the high-water mark; 0 while closed.
@@ -532,16 +531,17 @@ impl Generator {
     /// Returns a copy of the counters. The counters are read one after the other, so they may belong to slightly
     /// different moments.
     pub fn snapshot(&self) -> Snapshot {
-        let steps_back = self.steps_back.load(Ordering::Acquire);
-        let [from, to] = self.last_step_back.each_ref().map(|tick| Tick(tick.load(Ordering::Relaxed)));
+        let steps_back = self.mostly_read.steps_back.load(Ordering::Acquire);
+        let [from, to] =
+            self.mostly_read.last_step_back.each_ref().map(|tick| Tick(tick.load(Ordering::Relaxed)));
         let next = self.next();
         Snapshot {
-            last: (next.0 > self.first.load(Ordering::Acquire)).then(|| Position(next.0 - 1)),
+            last: (next.0 > self.mostly_read.first.load(Ordering::Acquire)).then(|| Position(next.0 - 1)),
             node_bits: NodeBits(self.node_bits.load(Ordering::Acquire)),
             limit: self.limit(),
             full_ticks: self.full_ticks.load(Ordering::Relaxed),
             steps_back,
-            largest_step_back: self.largest_step_back.load(Ordering::Relaxed),
+            largest_step_back: self.mostly_read.largest_step_back.load(Ordering::Relaxed),
             last_step_back: (steps_back > 0).then_some(StepBack { from, to }),
         }
     }

@@ -21,7 +21,7 @@
 //! hold a lock. Takers need no lock, and never wait for a lock.
 
 use crate::clock::{Clock, UnixMicros};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, CacheLine, Ordering};
 use crate::tag::definition::Range;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
@@ -31,7 +31,7 @@ use std::num::NonZeroU32;
 #[derive(Debug)]
 pub struct Segment {
     cursor: CacheLine<AtomicU64>,
-    buffers: [Buffer; 2],
+    buffers: [CacheLine<Buffer>; 2],
     slot_generation: CacheLine<AtomicU64>,
     clearings: AtomicU64,
 }
@@ -46,11 +46,6 @@ pub struct Stamp {
     pub clearings: u64,
 }
 
-#[cfg_attr(not(loom), repr(C, align(64)))]
-#[derive(Debug, Default)]
-struct CacheLine<T>(T);
-
-#[cfg_attr(not(loom), repr(C, align(64)))]
 #[derive(Debug, Default)]
 struct Buffer {
     /// The generation of the buffer's range. This field is stored last, so a session that sees the generation also sees
@@ -68,7 +63,7 @@ struct Buffer {
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Segment>() == 5 * 64 && align_of::<Segment>() == 64);
+const _: () = assert!(size_of::<Segment>() == 5 * size_of::<CacheLine<Buffer>>());
 
 /// The current day, month or year of a tag that starts over each day, month or year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,7 +166,7 @@ const fn after(generation: u64) -> u64 {
 
 impl Default for Segment {
     fn default() -> Self {
-        let buffer = || Buffer { generation: AtomicU64::new(NOTHING), ..Buffer::default() };
+        let buffer = || CacheLine(Buffer { generation: AtomicU64::new(NOTHING), ..Buffer::default() });
         Self {
             cursor: CacheLine::default(),
             buffers: [buffer(), buffer()],

@@ -4,7 +4,7 @@
 //! offset is `origin + offset * increment`.
 
 use crate::guard::{Guard, holds};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, CacheLine, Ordering};
 use crate::tag::definition::Range;
 
 /// The state that all keys of a section share. Only one process at a time may open, extend, shut or sweep a section; the
@@ -12,13 +12,13 @@ use crate::tag::definition::Range;
 #[derive(Debug, Default)]
 #[cfg_attr(not(loom), repr(C))]
 pub struct Section {
-    front: Front,
-    base: Base,
+    front: CacheLine<Front>,
+    /// The highest offset of all evicted keys.
+    base: CacheLine<AtomicU64>,
 }
 
 /// The part that every taker reads.
 #[derive(Debug, Default)]
-#[cfg_attr(not(loom), repr(C, align(64)))]
 struct Front {
     /// The owner; 0 if the section has no owner.
     owner: AtomicU64,
@@ -36,13 +36,8 @@ struct Front {
 /// The value of `littered` during a sweep that began when the section had no owner.
 const IN_SWEEP: u64 = 2;
 
-/// The highest offset of all evicted keys.
-#[derive(Debug, Default)]
-#[cfg_attr(not(loom), repr(C, align(64)))]
-struct Base(AtomicU64);
-
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Section>() == 128 && align_of::<Section>() == 64);
+const _: () = assert!(size_of::<Section>() == 2 * size_of::<CacheLine<Front>>());
 
 /// The range of a section, as a taker read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::clock_reference::{self, Reading};
 use crate::server::state::Identity;
+use crate::sync::CacheLine;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -17,7 +18,6 @@ const VAIN: Duration = Duration::from_secs(5);
 
 /// Counters since the server's start, for the status view.
 #[derive(Debug, Default)]
-#[repr(align(64))]
 pub struct IssuerCounts {
     /// The number of writes of the state. Each write syncs the state file.
     pub reservations: AtomicU64,
@@ -36,7 +36,6 @@ pub struct IssuerCounts {
 /// Values of the issuer that processes read without the state lock. The values are copies of parts of the state, the
 /// result of the last write, and the results of the last clock checks.
 #[derive(Debug, Default)]
-#[repr(align(64))]
 pub struct IssuerStatus {
     /// The time by which the wall clock is ahead of the time that ids follow, in microseconds.
     pub clock_ahead: AtomicU64,
@@ -81,7 +80,7 @@ fn oid(cell: &AtomicU64) -> Option<u32> {
 
 /// The part of the issuer that is in shared memory.
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct IssuerMemory {
     /// The generator of the server's own layout.
     pub generator: Generator,
@@ -97,9 +96,9 @@ pub struct IssuerMemory {
     /// The time of the checkpoint from which the server started.
     pub checkpoint: Option<UnixMicros>,
     /// The counters.
-    pub counts: IssuerCounts,
+    pub counts: CacheLine<IssuerCounts>,
     /// The current values.
-    pub status: IssuerStatus,
+    pub status: CacheLine<IssuerStatus>,
     /// The generators of other layouts.
     pub slots: &'static [GeneratorSlot],
     /// The time of the last failed request for a worker id that fits all layouts in use, in microseconds since the
@@ -127,8 +126,8 @@ impl IssuerMemory {
             identity,
             clock_reference: AtomicI64::new(0),
             checkpoint,
-            counts: IssuerCounts::default(),
-            status: IssuerStatus::default(),
+            counts: CacheLine::default(),
+            status: CacheLine::default(),
             slots,
             vain: AtomicU64::new(0),
         };

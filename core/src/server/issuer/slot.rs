@@ -13,7 +13,7 @@ pub const DEFAULT_SLOTS: i32 = 256;
 
 /// A slot in shared memory.
 #[derive(Debug, Default)]
-#[cfg_attr(not(loom), repr(C, align(64)))]
+#[cfg_attr(not(loom), repr(C))]
 pub struct GeneratorSlot {
     /// The generator for positions of the slot's layout.
     pub generator: Generator,

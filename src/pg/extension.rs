@@ -135,7 +135,7 @@ fn latest(sql: String, command: Option<pg_sys::CommandId>) -> Option<String> {
 pub fn record_casts(class: pg_sys::Oid, object: pg_sys::Oid) {
     if class == pg_sys::TypeRelationId {
         // SAFETY: the caller is within a transaction.
-        let kind = unsafe { pg_sys::get_typtype(object) }.cast_unsigned();
+        let [kind] = unsafe { pg_sys::get_typtype(object) }.to_ne_bytes();
         // `pg_dump` writes arrays and multiranges together with the type that they are made of.
         if ![pg_sys::TYPTYPE_DOMAIN, pg_sys::TYPTYPE_RANGE].contains(&kind) {
             return;

@@ -13,19 +13,6 @@ source "$(dirname "$0")/../servers.sh"
 # Results go to the caller, messages to the terminal.
 exec 3>&1 1>&2
 
-# The release whose source package has this major version.
-release_of() {
-  case $1 in
-    14) echo Ubuntu jammy ;;
-    15) echo Debian bookworm ;;
-    16) echo Ubuntu noble ;;
-    17) echo Debian trixie ;;
-    18) echo Debian forky ;;
-    19) echo Debian experimental ;;
-    *) fail "There is no PostgreSQL $1 to test: 14 to 19." ;;
-  esac
-}
-
 # shellcheck source=devtools/build/source.sh
 source "$here/build/source.sh"
 

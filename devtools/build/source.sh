@@ -11,6 +11,19 @@ skip() {
   exit 3
 }
 
+# release_of MAJOR: prints the distribution and the release whose source package has this major version of PostgreSQL.
+release_of() {
+  case $1 in
+    14) echo Ubuntu jammy ;;
+    15) echo Debian bookworm ;;
+    16) echo Ubuntu noble ;;
+    17) echo Debian trixie ;;
+    18) echo Debian forky ;;
+    19) echo Debian experimental ;;
+    *) fail "There is no PostgreSQL $1 to test: 14 to 19." ;;
+  esac
+}
+
 # mirrors DISTRIBUTION: prints the mirrors of this machine's packages, one a line, if the machine runs DISTRIBUTION.
 mirrors() {
   local named=${1^^}_MIRROR
@@ -51,18 +64,23 @@ write_sources() {
 }
 
 # get_source PACKAGE: unpacks the sources into the folder WORK, without the distribution's own changes. The update fails for a
-# suite that the release does not have, and the other suites are enough.
+# suite that the release does not have, and the other suites are enough. A mirror may list a version whose files it has lost, so
+# older versions are tried, too.
 get_source() {
+  local version
   [[ -r $(keyring "$distribution") ]] ||
     skip "only $distribution $release has its sources, and this machine lacks $(keyring "$distribution") to check them with"
   write_sources
   [[ -s $work/sources.list ]] || skip "only $distribution $release has its sources; name a mirror in ${distribution^^}_MIRROR"
   mkdir -p "$work/lists/partial"
   own_apt apt-get update -q >"$work/apt.log" 2>&1 || true
-  (cd "$work" && own_apt apt-get source -q --download-only --tar-only "$1" >>"$work/apt.log" 2>&1) || {
-    tail -n 5 "$work/apt.log"
-    skip "the sources of $distribution $release cannot be had; above is why"
-  }
+  for version in $(own_apt apt-cache showsrc "$1" 2>>"$work/apt.log" | sed -n 's/^Version: //p' | sort -rV) ''; do
+    [[ -n $version ]] || {
+      tail -n 5 "$work/apt.log"
+      skip "the sources of $distribution $release cannot be had; above is why"
+    }
+    if (cd "$work" && own_apt apt-get source -q --download-only --tar-only "$1=$version" >>"$work/apt.log" 2>&1); then break; fi
+  done
   mkdir "$work/source"
   tar --extract --file "$(compgen -G "$work/*.orig.tar.*" | grep -v '\.asc$')" \
     --directory "$work/source" --strip-components=1

@@ -120,6 +120,8 @@ SET ROLE maker;
 CREATE TABLE refused (id bigserial);
 CREATE TABLE plain (id bigint);
 ALTER TABLE plain ADD COLUMN id_2 bigserial;
+SET snowflake_ids.new_columns = 'bound';
+CREATE TABLE refused (id bigserial);
 SET snowflake_ids.new_columns = off;
 CREATE TABLE plain_serial (id bigserial);
 RESET ROLE;

@@ -231,6 +231,7 @@ BEGIN
                 DETAIL = format('Snowflake ids have 64 bits, and snowflake_ids.new_columns is %s.', kind),
                 HINT = 'Make it bigint in the migration, or widen it later and then call snowflake_ids.attach.';
         ELSIF kind COLLATE "C" = 'bound' THEN
+            PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
             SELECT * INTO former FROM snowflake_ids_internal.sequence_make_fit(sequence);
             SELECT o.detail INTO obstacle FROM snowflake_ids_internal.sequence_obstacle(sequence) o;
             IF obstacle IS NULL THEN

@@ -32,7 +32,7 @@ COMMA := ,
 # test-versions.sh sets other folders. A build for tests is never installed for use.
 PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
-SOURCES := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/install/*.sql sql/upgrade/*.sql) \
+BUILT_FROM := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/install/*.sql sql/upgrade/*.sql) \
   $(shell find src core/src core/Cargo.toml core/explain devtools/install-script -type f)
 
 # The builds that packages are made of, and their folder.
@@ -49,7 +49,7 @@ PACKAGES := $(TARGET)/packages
 
 all: $(LIBRARY) # build the extension for PG_CONFIG, optimised, packaged below target/package
 # `make && sudo make install` works, because root only has to copy.
-$(LIBRARY): $(SOURCES)
+$(LIBRARY): $(BUILT_FROM)
 	@devtools/build/setup.sh --check
 	rm -rf $(PACKAGE)
 	cargo pgrx package --profile $(PROFILE) $(PACKAGE_FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
@@ -134,6 +134,7 @@ sqlsmith: SCRIPT = test/sqlsmith.sh # run random SQL for SQLSMITH_SECONDS (120)
 chaos: SCRIPT = test/chaos.sh # everything at once in a random order, seed after seed for CHAOS_SECONDS (600); `make test` runs one seed
 test-orm: SCRIPT = test/orm.sh $(ORM) # test ORMs, which it installs; ORM='django sqlx' runs some
 test-page: SCRIPT = test/page.sh # check the status page in a headless Chromium: console, axe, hostile names, decoding, pictures; installs these tools
+test-stock: SCRIPT = test/stock.sh $(WAYS) # run PostgreSQL's own suites beside a server without the library; WAYS='library segment' runs some, SOURCES=/path/to/postgresql names sources of yours
 test-partman: SCRIPT = test/partman.sh # run docs/time.md with pg_partman, which it gets from Debian
 test-patroni: SCRIPT = test/patroni.sh $(RUN) # run three nodes under Patroni, failovers and switchovers under load; installs Patroni and etcd. RUN='synchronous' runs one
 test-monitoring: SCRIPT = test/monitoring.sh # test alerts, exporters and the dashboard: no alert fires in LOAD_SECONDS (30) of load, and each fires in its fault; installs Debian's Prometheus
@@ -148,7 +149,7 @@ reference: install # write docs/reference again: functions, settings, views and 
 	@SNOWFLAKE_IDS_WRITE=1 devtools/test/server.sh -E 'test(/^reference::/)'
 
 # This build has the release profile, whatever the environment says, and no paths of this machine.
-$(SHIPPED_LIBRARY): $(SOURCES) devtools/release/build.sh
+$(SHIPPED_LIBRARY): $(BUILT_FROM) devtools/release/build.sh
 	@devtools/build/setup.sh --check
 	@devtools/release/build.sh $(SHIPPED)
 
@@ -189,7 +190,7 @@ package-deb package-rpm package-tar package-image: $(SHIPPED_LIBRARY)
 test-packages: package-deb package-tar
 reproducible: package-deb package-rpm package-tar
 # `setup` may install the server for which `install` builds, so that one is made by itself.
-ON_INSTALLED := demo-cluster sqlsmith chaos test-orm test-page test-partman test-patroni test-monitoring monitoring
+ON_INSTALLED := demo-cluster sqlsmith chaos test-orm test-stock test-page test-partman test-patroni test-monitoring monitoring
 test-versions $(ON_INSTALLED): setup
 $(shell sed -nE 's/^([a-z0-9-]+): SCRIPT = .*/\1/p' Makefile):
 	$(if $(filter $@,$(ON_INSTALLED)),@$(MAKE) --no-print-directory install)

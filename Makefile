@@ -132,7 +132,7 @@ test-packages: SCRIPT = test/packages.sh $(PACKAGES) $(SHIPPED) # install, upgra
 docker-check: SCRIPT = test/docker-check.sh # run hadolint, and what compose.yaml sets up, on servers here; no Docker runs
 sqlsmith: SCRIPT = test/sqlsmith.sh # run random SQL for SQLSMITH_SECONDS (120)
 chaos: SCRIPT = test/chaos.sh # everything at once in a random order, seed after seed for CHAOS_SECONDS (600); `make test` runs one seed
-test-orm: SCRIPT = test/orm.sh $(ORM) # test ORMs, which it installs; ORM='django sqlx' runs some
+test-orm: SCRIPT = test/orm.sh $(ORM) # test ORMs, which it installs; ORM='django sqlx' runs some, ORM=django-suite Django's own tests
 test-page: SCRIPT = test/page.sh # check the status page in a headless Chromium: console, axe, hostile names, decoding, pictures; installs these tools
 test-stock: SCRIPT = test/stock.sh $(WAYS) # run PostgreSQL's own suites beside a server without the library; WAYS='library segment' runs some, SOURCES=/path/to/postgresql names sources of yours
 test-partman: SCRIPT = test/partman.sh # run docs/time.md with pg_partman, which it gets from Debian

@@ -3,7 +3,8 @@
 # installed extension, so that the migration's transaction takes the first ids. The projects' dependencies come from PyPI, npm,
 # crates and Debian, below target/orm; Debian's packages are installed on this machine. Each tool connects to a database as an
 # ordinary role that owns the database. A tool without migrations finds the tables of shop.sql there. The output of each project is
-# kept in target/orm. If all projects ran and no check failed, the outputs are also kept in examples/orm/RESULTS.md.
+# kept in target/orm. If all projects ran and no check failed, the outputs are also kept in examples/orm/RESULTS.md. The tool
+# "django-suite" is Django's own tests.
 set -Eeuo pipefail
 # shellcheck source=devtools/servers.sh
 source "$(dirname "$0")/../servers.sh"
@@ -179,6 +180,7 @@ write_results() {
   } >examples/orm/RESULTS.md
 }
 
+if [[ ${1-} == django-suite ]]; then exec "$here/test/django-suite.sh" "${@:2}"; fi
 tools=("$@")
 [[ $# -gt 0 ]] || tools=("${all[@]}")
 failed=() folder=

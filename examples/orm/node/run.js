@@ -1,5 +1,5 @@
-// Drivers and ORMs of Node.js that need no set-up, each with its own inserts into the tables of shop.sql. Then two tools that
-// read a schema.
+// Drivers and ORMs of Node.js that need no set-up, each with its own inserts into the tables of shop.sql. Then three tools
+// that read a schema.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -96,7 +96,31 @@ await sequelize.sync({ alter: true });
 check(areNew([(await Sequelized.create({ name: "Ada" })).id], 1), "sync({ alter: true }) does not remove the default");
 await sequelize.close();
 
+begin("MikroORM", "@mikro-orm/core");
+await pool.query("CREATE TABLE ticket (id bigserial PRIMARY KEY, name text NOT NULL); SELECT snowflake_ids.bind_sequence('ticket_id_seq')");
+const { EntitySchema, MikroORM } = await import("@mikro-orm/postgresql");
+const properties = { id: { type: "bigint", primary: true }, name: { type: "text" } };
+const entities = ["customer", "ticket"].map((name) => new EntitySchema({ name, properties }));
+const orm = await MikroORM.init({ clientUrl: url, entities });
+const manager = orm.em.fork();
+const made = rows.map((row) => manager.create("customer", row));
+await manager.persistAndFlush(made);
+check(areNew(made.map(({ id }) => id)), "persistAndFlush() of 1,000 sets the ids");
+const changes = await orm.schema.getUpdateSchemaSQL();
+check(changes.includes('alter table "customer" alter column "id" drop default'), "the schema's diff drops the default of an attached column", "trap");
+check(!changes.includes('"ticket"'), "bind_sequence instead of attach: the schema's diff has nothing to change");
+await orm.close();
+
 await pool.end();
+
+begin("Directus's schema", "@directus/schema");
+const { createInspector } = await import("@directus/schema");
+const inspected = knexes({ client: "pg", connection: url });
+const keys = await createInspector(inspected).overview();
+const isGenerated = (table) => keys[table].columns.id.default_value === "AUTO_INCREMENT";
+check(isGenerated("ticket"), "the key of a bound sequence counts as generated");
+check(!isGenerated("customer"), "the key of an attached column does not count as generated", "trap");
+await inspected.destroy();
 
 begin("sequelize-auto", "sequelize-auto");
 const { PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD } = process.env;

@@ -1,8 +1,10 @@
 """Drivers and ORMs of Python that need no set-up, each with its own inserts into the tables of shop.sql."""
 
 import asyncio
+import json
 import os
 from importlib.metadata import version
+from io import StringIO
 
 URL = os.environ["DATABASE_URL"]
 BIG = 2**53  # snowflake ids are above this, numbers of a tag are not
@@ -210,6 +212,9 @@ def pandas_():
     check(len(set(joined.dropna())) < 1000, "a column of ids with a NULL becomes float64, which rounds ids: ask for dtype Int64", "trap")
     whole = pandas.read_sql("SELECT id FROM customer WHERE name LIKE 'panda %%' UNION ALL SELECT NULL ORDER BY id", engine, dtype_backend="numpy_nullable")["id"]
     check(str(whole.dtype) == "Int64" and list(whole.dropna()) == list(ids), "with dtype_backend numpy_nullable ids are exact")
+    texts = json.dumps([{"id": str(i)} for i in ids])
+    check(list(pandas.read_json(StringIO(texts))["id"]) != list(ids), "read_json() makes numbers of ids in strings, and rounds them", "trap")
+    check(list(pandas.read_json(StringIO(texts), dtype=False)["id"].map(int)) == list(ids), "with dtype=False it leaves the strings")
 
 
 psycopg3()

@@ -13,7 +13,7 @@
 //! | ```` ```sql ignore ```` | not run, because it needs other servers or an event that a document cannot cause |
 //! | `<!-- sql`, up to `-->` | run, but hidden from readers: preparation for the next block |
 //!
-//! psql's variables `socket` and `port` contain the server's address, and `host=registry` in a statement stands for it. Documents share
+//! psql's variables `socket` and `port` contain the server's address, and `host=registry port=5432` in a statement stands for it. Documents share
 //! one server, except those marked with [`ALONE`].
 
 mod blocks;

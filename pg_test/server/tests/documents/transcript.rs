@@ -28,7 +28,7 @@ pub fn differences(server: &Server, document: &Path, steps: &[Step]) -> Result<V
         client.run(&format!("create database {database} template template0"))?;
     }
     let address = format!("host={} port={}", server.socket_folder().display(), server.port());
-    let printed = run(server, &own, &script(&own, steps).replace("host=registry", &address))?;
+    let printed = run(server, &own, &script(&own, steps).replace("host=registry port=5432", &address))?;
     client.run("alter system reset all")?;
     server.read_files_again()?;
     let parts = parts(&printed);

@@ -61,10 +61,14 @@ pub enum SegmentError {
             quote_literal(attribute),
             quote_literal(tag)
         ),
-        None => format!(
-            "Create it{} with SELECT snowflake_ids.segment_create({}), or, to create unknown tags on first use, set \
+        None if registry.is_some() => format!(
+            "Create it there with SELECT snowflake_ids.segment_create({}), or, to create unknown tags on first use, set \
              snowflake_ids.segment_auto_create.",
-            if registry.is_some() { " there" } else { "" },
+            quote_literal(tag)
+        ),
+        None => format!(
+            "Create it with SELECT snowflake_ids.segment_create({}), or, to create unknown tags on first use, set \
+             snowflake_ids.segment_auto_create. If a registry has it, SELECT snowflake_ids.registry_join.",
             quote_literal(tag)
         ),
     })]

@@ -56,7 +56,7 @@ impl SqlError {
 
 const SAME_VERSION: &str = "Install the same version of the extension on both servers.";
 const CHECK_THAT_IT_RUNS: &str = "Check that the registry runs, that its listen_addresses let this server in, and that the foreign server has \
-                                  its host and port. Ids are issued again as soon as the registry answers.";
+                                  its host and port.";
 
 /// The reason why a statement on another server has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Explain)]
@@ -65,10 +65,12 @@ pub enum ConnectionError {
     /// The connection failed. The text is libpq's message.
     #[error("it cannot be reached: {0}")]
     #[explain(for_others = Some(briefly("it cannot be reached")))]
-    // libpq leaves the word SSL untranslated.
-    #[explain(hint_with = if _0.contains("SSL") || _0.contains("certificate") {
-        "Set ssl = on on the registry's server, with a certificate that sslmode accepts. Or choose another sslmode: by registry_join, \
-         or by ALTER SERVER ... OPTIONS (SET sslmode '...').".to_owned()
+    // libpq leaves these words untranslated. fe_sendauth needs a password that it does not have.
+    #[explain(hint_with = if _0.contains("fe_sendauth") {
+        "Add the password: by registry_join, or by ALTER USER MAPPING ... OPTIONS (ADD password '...').".to_owned()
+    } else if _0.contains("SSL") || _0.contains("certificate") {
+        "Check that host and port are the registry's. If they are, set ssl = on there, with a certificate that sslmode accepts. Or \
+         choose another sslmode: by registry_join, or by ALTER SERVER ... OPTIONS (SET sslmode '...').".to_owned()
     } else {
         format!("{CHECK_THAT_IT_RUNS}")
     })]
@@ -85,19 +87,29 @@ pub enum ConnectionError {
     #[error("it cannot be reached: {1}")]
     #[explain(for_others = Some(briefly("it cannot be reached")), hint = "{}", match _0 {
         b"28P01" => {
-            "Give the user mapping the password of the role on the registry: by registry_join, or by ALTER USER MAPPING ... OPTIONS \
-             (SET password '...')."
+            "Check that host, port and user are the registry's. Give the user mapping the password of the role: by registry_join, or by \
+             ALTER USER MAPPING ... OPTIONS (SET password '...'). On the registry, snowflake_ids.registry_allow makes the role if it \
+             is missing."
+        }
+        // Each language of the server has this name in its messages about the file.
+        b"28000" if _1.contains("pg_hba.conf") => {
+            "Check that dbname, user and port are the registry's. If they are, add a line for them and for this server's address to \
+             pg_hba.conf there, above other lines that match, and SELECT pg_reload_conf(). A line hostssl needs ssl = on there."
         }
         b"28000" => {
-            "On the registry's server, add a line for the role, the database and this server's address to pg_hba.conf, and reload. A line \
-             hostssl needs ssl = on there. Check that the role exists and may log in."
+            "On the registry, SELECT snowflake_ids.registry_allow with this role, which makes the role if it is missing. A role that \
+             exists needs LOGIN."
         }
         b"3D000" => {
-            "Set the database to the database of the registry: by registry_join, or by ALTER SERVER ... OPTIONS (SET dbname '...')."
+            "Check that host and port are the registry's. If they are, set dbname to the registry's database: by registry_join, or by \
+             ALTER SERVER ... OPTIONS (SET dbname '...')."
         }
-        b"42501" => "On the registry, SELECT snowflake_ids.registry_allow with the role of the user mapping.",
+        b"42501" => {
+            "Check that dbname is the registry's database. If it is, SELECT snowflake_ids.registry_allow there with the role of the user \
+             mapping."
+        }
         b"53300" => "On the registry's server, raise max_connections, or end sessions that nobody needs.",
-        b"57P03" => "Wait until the registry's server has started; ids are then issued again.",
+        b"57P03" => "Wait until the registry's server has started.",
         _ => "See the log of the registry's server.",
     })]
     Rejected([u8; 5], String),
@@ -118,9 +130,12 @@ pub enum ConnectionError {
     /// The server reported an SQL error. The statement had no effect, and the connection stays usable.
     #[error("it failed with SQLSTATE {}: {}", String::from_utf8_lossy(&.0.code), .0.message)]
     #[explain(kind_with = Kind::of_sqlstate(_0.code), detail_with = _0.detail.clone(), hint = "{}", match &_0.code {
-        b"42501" => "On the registry, SELECT snowflake_ids.registry_allow with the role of the user mapping.",
+        b"42501" => {
+            "Check that dbname is the registry's database. If it is, SELECT snowflake_ids.registry_allow there with the role of the user \
+             mapping."
+        }
         b"42883" | b"3F000" => {
-            "Run CREATE EXTENSION snowflake_ids in the database that the foreign server names."
+            "Check that dbname is the registry's database. If it is, CREATE EXTENSION snowflake_ids there."
         }
         b"25006" => {
             "Set the host to the registry's primary, or to the list of all its hosts: by registry_join, or by ALTER SERVER ... \

@@ -119,8 +119,8 @@ pub enum JoinError {
     Unusable(#[from] UnusableRegistry),
 }
 
-const EXAMPLE: &str = "Pass a connection string of libpq, such as 'host=registry dbname=ids user=shard password=...'. Quote a value with \
-                       spaces: password=''...''.";
+const EXAMPLE: &str = "Pass a connection string of libpq, such as 'host=registry port=5432 dbname=ids user=shard password=...'. Quote a \
+                       value with spaces: password=''...''.";
 
 /// The role of the nodes, as `registry_allow` finds it.
 #[derive(Clone, Copy, Debug)]

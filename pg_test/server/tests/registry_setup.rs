@@ -121,13 +121,15 @@ fn what_stands_in_the_way_is_told_at_once() -> Result<()> {
             "Connection refused",
             "listen_addresses",
         ),
-        (with(PASSWORD, "sesame2"), "08001", "password authentication failed", "password"),
+        (with(PASSWORD, "sesame2"), "08001", "password authentication failed", "SET password"),
+        (with(&format!(" password={PASSWORD}"), ""), "08001", "no password supplied", "ADD password"),
+        (with(ROLE, "nobody"), "08001", "role \"nobody\" does not exist", "registry_allow"),
         (with("dbname=postgres", "dbname=nowhere"), "08001", "\"nowhere\" does not exist", "dbname"),
-        (with(ROLE, "shut_out"), "08001", "pg_hba.conf", "pg_hba.conf"),
+        (with(ROLE, "shut_out"), "08001", "pg_hba.conf", "above other lines"),
         (format!("{right} sslmode=require"), "08001", "SSL", "ssl = on"),
         (connection(standby.port()), "25006", "recovery", "primary"),
-        (with("dbname=postgres", "dbname=bare"), "55000", "3F000", "CREATE EXTENSION"),
-        (with(ROLE, "poor"), "42501", "registry_serve", "registry_allow"),
+        (with("dbname=postgres", "dbname=bare"), "55000", "3F000", "If it is, CREATE EXTENSION"),
+        (with(ROLE, "poor"), "42501", "registry_serve", "If it is, SELECT snowflake_ids.registry_allow"),
         (
             connection(node.port()).replace(ROLE, "postgres"),
             "22023",
@@ -149,6 +151,8 @@ fn what_stands_in_the_way_is_told_at_once() -> Result<()> {
         )?;
     }
     ensure!(node.logged(PASSWORD) == 0, "the password is in the log");
+    let unknown = client.error("select segment_nextval('t')")?;
+    ensure!(unknown.hint().is_some_and(|hint| hint.contains("registry_join")), "{unknown:?}");
 
     client.run(&join(&right))?;
     client.run("update snowflake_ids.registry_server set timeline = 9")?;

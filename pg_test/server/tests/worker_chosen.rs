@@ -45,7 +45,11 @@ fn a_fresh_server_chooses_an_id_without_any_set_up() -> Result<()> {
 fn a_server_without_a_datacenter_id_chooses_a_pair_and_says_which() -> Result<()> {
     const PAIR: &str = "select s.datacenter_id * 32 + s.worker_id from snowflake_ids.status s";
     let (mut server, mut client) = of_pairs().with_session()?;
-    client.run("create publication others for all tables")?;
+    client.run(
+        "create publication others for all tables;
+         create subscription theirs connection 'host=nowhere' publication theirs with (connect = false);
+         create extension postgres_fdw; create server third foreign data wrapper postgres_fdw",
+    )?;
     next(&mut client)?;
     let pair: i32 = client.one(PAIR)?;
     for same in [
@@ -55,7 +59,8 @@ fn a_server_without_a_datacenter_id_chooses_a_pair_and_says_which() -> Result<()
     ] {
         assert_eq!(client.one::<i32>(same)?, pair, "{same}");
     }
-    let note = "select severity from snowflake_ids.attention where problem like '%chose its worker id itself, and has publications:%'";
+    let note = "select severity from snowflake_ids.attention
+                where problem like '%chose its worker id itself, and has subscriptions, publications, foreign servers:%'";
     assert_eq!(client.one::<String>(note)?, "note");
     server.restart()?;
     let mut client = server.connect("postgres")?;

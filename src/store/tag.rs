@@ -21,7 +21,9 @@ use snowflake_ids_core::tag::segment::Period;
 use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use std::collections::BTreeSet;
 
-/// Reads and locks a row of the table of tags.
+/// Reads and locks rows of the table of tags. The rows are locked first, in a subquery: whatever is computed beside a
+/// locked row in one FROM list is not computed again if another transaction has changed the row during the wait for the
+/// lock.
 ///
 /// Column 14 counts the promotions since the row was written. At each of them, the previous primary may have reserved
 /// further ids in a transaction that was not replicated.
@@ -31,7 +33,7 @@ use std::collections::BTreeSet;
 /// period. If these clocks are put back over midnight, they show midnight twice, and AT TIME ZONE would choose the second
 /// midnight.
 macro_rules! read_sql {
-    ($place:literal, $from:literal, $otherwise:literal) => {
+    ($place:literal, $locked:literal) => {
         concat!(
             "SELECT s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder, s.max_value, s.format, s.reset,
                     p.label - date '1970-01-01',
@@ -40,18 +42,17 @@ macro_rules! read_sql {
                         * 1000000)::bigint,
                     s.version, snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline), s.generation",
             $place,
-            " FROM ",
-            $from,
-            " LATERAL (SELECT greatest(s.period, CASE WHEN s.reset IS NOT NULL THEN
+            " FROM (",
+            $locked,
+            ") s,
+             LATERAL (SELECT greatest(s.period, CASE WHEN s.reset IS NOT NULL THEN
                                date_trunc(s.reset, snowflake_ids_internal.segment_present(s.system_identifier, s.timeline)
                                              AT TIME ZONE s.time_zone)::date END) AS label) p,
              LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS label) following,
              LATERAL (SELECT following.label AT TIME ZONE s.time_zone AS last) late,
              LATERAL (SELECT late.last - interval '24 hours' AS instant) before,
              LATERAL (SELECT (following.label - (before.instant AT TIME ZONE s.time_zone - before.instant AT TIME ZONE 'UTC')) AT TIME ZONE 'UTC'
-                          AS first) early
-             WHERE s.tag = ",
-            $otherwise
+                          AS first) early"
         )
     };
 }
@@ -60,16 +61,19 @@ static COLUMN_WITH_IDS: Statement = Statement::new(
     "SELECT c.relation, c.attribute FROM snowflake_ids_internal.column_with_ids($1) AS c WHERE c.relation IS NOT NULL",
 );
 
-static READ_UNLOCKED: Statement =
-    Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s SKIP LOCKED"));
+static READ_UNLOCKED: Statement = Statement::new(read_sql!(
+    "",
+    "SELECT * FROM snowflake_ids.segment WHERE tag = $1 FOR NO KEY UPDATE SKIP LOCKED"
+));
 static READ: Statement =
-    Statement::new(read_sql!("", "snowflake_ids.segment s,", "$1 FOR NO KEY UPDATE OF s"));
+    Statement::new(read_sql!("", "SELECT * FROM snowflake_ids.segment WHERE tag = $1 FOR NO KEY UPDATE"));
 /// Reads and locks the rows of several tags, in the order of the tags in the argument.
 static READ_ALL: Statement = Statement::of_many(read_sql!(
-    ", n.place",
-    "jsonb_array_elements_text(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (tag, place),
-         snowflake_ids.segment s,",
-    "n.tag ORDER BY n.place FOR NO KEY UPDATE OF s"
+    ", s.place",
+    "SELECT s.*, n.place
+     FROM jsonb_array_elements_text(convert_from($1, 'UTF8')::jsonb) WITH ORDINALITY AS n (tag, place),
+          snowflake_ids.segment s
+     WHERE s.tag = n.tag ORDER BY n.place FOR NO KEY UPDATE OF s"
 ));
 
 static WRITE: Statement = Statement::new(

@@ -7,12 +7,13 @@ use crate::pg::transaction::{self, Hooks};
 use crate::shared::generator::{SHARED, Shared};
 use snowflake_ids_core::Position;
 use snowflake_ids_core::generator::safe_position::{EndedTransaction, OpenTransaction};
+use snowflake_ids_core::server::state::Identity;
 use std::cell::Cell;
 
 /// True if this process has announced the present transaction.
 static ANNOUNCED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-static HOOKS: Hooks = Hooks { committed, before_prepare: record, ended: end, ..Hooks::none() };
+static HOOKS: Hooks = Hooks { before_prepare: prepared, committed, ended: end, ..Hooks::none() };
 
 /// Registers the hooks at server start, so that every process has them. A parallel worker may announce the leader's
 /// transaction, and the hooks of the leader must then clear the announcement.
@@ -56,6 +57,22 @@ fn record() {
     if let (Some(first), Some(xid)) = (first, transaction::xid()) {
         let ended = EndedTransaction { xid, first, database: server::database() };
         shared.ended.record(&mut shared.next_record.write(), ended);
+    }
+}
+
+/// Returns true if another server may continue with this server's worker id after a promotion, and this transaction may
+/// have stored ids. They may be ids that other transactions took.
+fn tells_standbys() -> bool {
+    let is_fixed = |shared: &Shared| matches!(shared.identity, Identity::Fixed { .. });
+    SHARED.get().is_some_and(|shared| is_fixed(shared)) && transaction::xid().is_some()
+}
+
+/// Records the transaction. A standby that is promoted with a fixed worker id begins above the last time that it has
+/// replayed. The transaction may commit after the promotion, so its ids must be below this time too.
+fn prepared() {
+    record();
+    if tells_standbys() {
+        transaction::log_time();
     }
 }
 

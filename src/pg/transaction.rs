@@ -142,6 +142,21 @@ pub fn see_own_changes() {
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
+/// Writes the present time to the WAL, as the time of a subtransaction that is rolled back. PREPARE TRANSACTION writes
+/// no time that a standby remembers.
+pub fn log_time() {
+    // SAFETY: the caller is within a transaction, or about to prepare it. The end of the subtransaction does not
+    // restore the memory context and the resource owner, so both are restored here.
+    unsafe {
+        let (context, owner) = (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner);
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        // Without a transaction id, nothing would be written.
+        pg_sys::GetCurrentTransactionId();
+        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        (pg_sys::CurrentMemoryContext, pg_sys::CurrentResourceOwner) = (context, owner);
+    }
+}
+
 /// Runs `work`, which uses SQL, at the end of a transaction, when no snapshot is active any more. `work` can write even if
 /// the user has made the transaction read-only after its own writes.
 pub fn with_snapshot<T>(work: impl FnOnce() -> T) -> T {

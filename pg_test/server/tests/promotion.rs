@@ -5,8 +5,9 @@ use postgres::error::SqlState;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::segments::create;
+use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, segments, sql, sql::Session};
+use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, segments, sql, sql::Session, wait};
 use std::time::Duration;
 
 const SESSIONS: usize = 8;
@@ -182,6 +183,79 @@ fn two_promotions_in_a_row_repeat_nothing_that_was_committed() -> Result<()> {
     }
     taken.extend(take(&mut primary.connect("postgres")?, 1000)?);
     ids::growing(&taken)
+}
+
+/// A server with a worker id set by hand, a clock and prepared transactions. Calls do not wait for the clock.
+fn fixed_with_clock() -> Builder {
+    let builder = Server::builder().false_clock().set("snowflake_ids.clock_wait_timeout", "0");
+    builder.set("max_prepared_transactions", "100")
+}
+
+/// A promoted server with a clock behind its primary's issues no id below `newest`, also when the clock is right.
+fn goes_on_above(newest: i64, promoted: &Server, right: &str) -> Result<()> {
+    let mut client = promoted.connect("postgres")?;
+    if let Ok(id) = next(&mut client) {
+        ids::growing(&[newest, id])?;
+    }
+    promoted.set_clock(right)?;
+    ids::growing(&[newest, next(&mut client)?])
+}
+
+/// PREPARE TRANSACTION is replayed without a commit. The primary's clock is ahead.
+#[test]
+fn ids_of_a_replayed_prepared_transaction_do_not_come_again() -> Result<()> {
+    let primary = fixed_with_clock().start()?;
+    let mut client = primary.session()?;
+    client.run("create table t (id bigint primary key default snowflake_nextval())")?;
+    let standby = primary.standby()?;
+    primary.set_clock("+600")?;
+    client.run("begin; insert into t select from generate_series(1, 2000); prepare transaction 'p'")?;
+    standby.catch_up(&primary)?;
+    drop((client, primary));
+    standby.set_clock("+300")?;
+    standby.promote()?;
+    let mut client = standby.connect("postgres")?;
+    client.run("commit prepared 'p'")?;
+    goes_on_above(client.one("select max(id) from t")?, &standby, "+700")
+}
+
+/// Each standby has a clock two seconds behind its primary's. Half of the transactions are prepared when the primary is killed.
+#[test]
+fn three_promotions_with_prepared_transactions_under_load_repeat_no_id() -> Result<()> {
+    let builder = Server::builder().false_clock().set("max_prepared_transactions", "100");
+    let mut primary = builder.start()?;
+    primary.session()?.run("create table t (id bigint primary key default snowflake_nextval())")?;
+    for round in 1..=3 {
+        let standby = primary.standby()?;
+        standby.set_clock(&format!("-{}", 2 * round))?;
+        let prepared = at_once(primary.sessions("postgres", SESSIONS)?, |session, mut client| {
+            for number in 0..20 {
+                let name = format!("'{round} {session} {number}'");
+                let insert = "begin; insert into t select from generate_series(1, 100); prepare transaction";
+                client.run(&format!("{insert} {name}"))?;
+                if number < 10 {
+                    client.run(&format!("commit prepared {name}"))?;
+                }
+            }
+            Ok(10)
+        })?;
+        standby.catch_up(&primary)?;
+        primary.kill9()?;
+        standby.promote()?;
+        let mut client = standby.connect("postgres")?;
+        let insert = "insert into t select from generate_series(1, 1000)";
+        wait::until_true("the clock to reach the primary's", || Ok(client.batch_execute(insert).is_ok()))?;
+        let names: Vec<String> = client.column("select quote_literal(gid) from pg_prepared_xacts")?;
+        assert_eq!(names.len(), prepared.into_iter().sum::<usize>());
+        for name in names {
+            client.run(&format!("commit prepared {name}"))?;
+        }
+        drop(client);
+        primary = standby;
+    }
+    let rows: i64 = primary.connect("postgres")?.one("select count(*) from t")?;
+    assert_eq!(rows, 3 * (8 * 20 * 100 + 1000));
+    Ok(())
 }
 
 /// The promoted standby skips ids that the primary reserved while the standby was cut off.

@@ -94,3 +94,16 @@ fn one_that_was_gone_for_long_is_noticed_within_a_second() {
     run_until(&world, 3_662 * SECOND);
     assert!(world.borrow().silent(None).is_empty());
 }
+
+/// A promoted registry may have lost the lease of a node's worker id.
+#[test]
+fn a_node_renews_its_lease_once_it_sees_a_promotion() {
+    let world = World::of_several(1, 1, 1);
+    let renewals_at = |end: u64| {
+        run_until(&world, end);
+        world.borrow().nodes[0].live.as_ref().unwrap().renewals.get()
+    };
+    assert_eq!(renewals_at(60 * SECOND), 0);
+    assert!(world.borrow_mut().fail_over(0, false));
+    assert_eq!(renewals_at(120 * SECOND), 1);
+}

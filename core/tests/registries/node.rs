@@ -61,6 +61,8 @@ pub struct Live {
     pub worker: Cell<Option<Pid>>,
     called: Cell<bool>,
     sessions: RefCell<Vec<Pid>>,
+    /// How often the refill worker has asked for a renewal of the node's lease.
+    pub renewals: Cell<u32>,
 }
 
 /// A tag's slot.
@@ -397,7 +399,9 @@ impl<'e> RefillHost for Host<'e> {
         self.sleep_until(self.env.now() + u64::try_from(limit.as_millis()).unwrap().max(1));
     }
 
-    fn renew_lease(&self) {}
+    fn renew_lease(&self) {
+        self.live.renewals.set(self.live.renewals.get() + 1);
+    }
 
     fn show_activity(&self, _: usize) {}
 

@@ -11,14 +11,14 @@ use crate::settings;
 use crate::shared::generator::Shared;
 use crate::shared::leases::LEASES;
 use crate::shared::segments;
-use crate::store::durable;
+use crate::store::{durable, replayed};
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
-use snowflake_ids_core::server::state::{DataDirectory, FILE, FileIdentity, Here, Machine, State};
-use snowflake_ids_core::{Clock, ClockRollback};
+use snowflake_ids_core::server::state::{DataDirectory, FILE, FileIdentity, Here, Identity, Machine, State};
+use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::ops::DerefMut;
@@ -46,10 +46,15 @@ const RETRY: Duration = Duration::from_millis(1);
 pub struct Server<'a> {
     shared: &'a Shared,
     started: Instant,
+    /// The last time that recovery replayed, which is read before the state lock is taken. Only a fixed worker id needs
+    /// a time that a previous primary stored.
+    replayed: Option<UnixMicros>,
 }
 
 pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
-    Issuer { shared, host: Server { shared, started: Instant::now() } }
+    let is_fixed = matches!(shared.identity, Identity::Fixed { .. });
+    let replayed = if is_fixed { replayed::last() } else { cluster::last_replayed() };
+    Issuer { shared, host: Server { shared, started: Instant::now(), replayed } }
 }
 
 /// Changes the server's state, and makes the change durable. Ends each term whose node may no longer issue ids.
@@ -174,7 +179,7 @@ impl Host for Server<'_> {
         Cluster {
             system_identifier: cluster::system_identifier(),
             timeline: cluster::timeline(),
-            replayed: cluster::last_replayed(),
+            replayed: self.replayed,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::pg::per_process::PerProcess;
 use crate::pg::server;
 use crate::pg::transaction::{self, Hooks};
 use crate::shared::generator::{SHARED, Shared};
+use crate::store::replayed;
 use snowflake_ids_core::Position;
 use snowflake_ids_core::generator::safe_position::{EndedTransaction, OpenTransaction};
 use snowflake_ids_core::server::state::Identity;
@@ -13,7 +14,8 @@ use std::cell::Cell;
 /// True if this process has announced the present transaction.
 static ANNOUNCED: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
 
-static HOOKS: Hooks = Hooks { before_prepare: prepared, committed, ended: end, ..Hooks::none() };
+static HOOKS: Hooks =
+    Hooks { before_commit, before_prepare: prepared, committed, ended: end, ..Hooks::none() };
 
 /// Registers the hooks at server start, so that every process has them. A parallel worker may announce the leader's
 /// transaction, and the hooks of the leader must then clear the announcement.
@@ -67,11 +69,19 @@ fn tells_standbys() -> bool {
     SHARED.get().is_some_and(|shared| is_fixed(shared)) && transaction::xid().is_some()
 }
 
+/// Stores, with the commit, the time that a standby of this server needs and the commit does not show.
+fn before_commit() {
+    if tells_standbys() {
+        replayed::replicate();
+    }
+}
+
 /// Records the transaction. A standby that is promoted with a fixed worker id begins above the last time that it has
 /// replayed. The transaction may commit after the promotion, so its ids must be below this time too.
 fn prepared() {
     record();
-    if tells_standbys() {
+    // A time behind the one that this server replayed would hide that one from standbys.
+    if tells_standbys() && !replayed::is_ahead() {
         transaction::log_time();
     }
 }

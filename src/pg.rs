@@ -34,6 +34,7 @@ pub mod rows;
 pub mod secret;
 pub mod sequence;
 pub mod server;
+pub mod shared_label;
 pub mod shmem;
 pub mod snapshot;
 pub mod statement;

@@ -7,6 +7,7 @@ pub mod durable;
 pub mod fork;
 pub mod generator;
 pub mod registry;
+pub mod replayed;
 pub mod series;
 pub mod setup;
 pub mod shard;

@@ -65,6 +65,8 @@ pub enum Guard {
     PromotionForgets,
     /// A promoted server with a fixed worker id issues only ids later than the last replayed commit.
     PromotionRises,
+    /// A promoted server whose clock is behind the last replayed commit replicates that commit's time, for its standbys.
+    PromotionReplicated,
     /// A server in a copied data directory does not issue under the original's worker id.
     CopyKnown,
     /// A server does not issue under the worker id of another machine or container whose data directory has the same inode.

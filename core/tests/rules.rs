@@ -10,7 +10,7 @@ use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased, RegistryName};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, WorkerIdRows};
 use snowflake_ids_core::server::issuer::IssuerMemory;
-use snowflake_ids_core::server::state::Identity;
+use snowflake_ids_core::server::state::{Identity, time_to_replicate};
 use snowflake_ids_core::tag::tag_rows::present;
 use snowflake_ids_core::{
     Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, TakenPositions, UnixMicros,
@@ -265,6 +265,15 @@ fn the_period_that_the_previous_primary_may_have_begun_is_begun() {
             [None, Some(after(9)), Some(after(3_601))].map(|replayed| present(NOW, 1, replayed, skew));
         times == [after(5), after(14), after(5)]
     });
+}
+
+/// The first of two promoted servers has a clock behind the commit that it replayed last. Its standby replays a commit of this clock.
+#[test]
+fn a_standby_of_a_promoted_server_knows_how_far_the_previous_primary_came() {
+    let (before, after) = (Some(NOW.plus(Duration::from_mins(10))), NOW.plus(Duration::from_mins(11)));
+    needs(Guard::PromotionReplicated, || Some(NOW).max(time_to_replicate(before, NOW)) == before);
+    assert_eq!(time_to_replicate(before, after), None);
+    assert_eq!(time_to_replicate(Some(after.plus(Duration::from_hours(1))), NOW), None);
 }
 
 /// A node went from one promoted standby to another, on the same timeline.

@@ -17,5 +17,6 @@ pub use error::StateError;
 pub use file::FILE;
 pub use high_water_marks::{MAX_SLOTS, NodeHighWaterMark, NodeHighWaterMarks};
 pub use machine::Machine;
+pub use opening::time_to_replicate;
 pub use source::WorkerIdSource;
 pub use stored::{Chosen, DataDirectory, FileIdentity, First, Here, Identity, State};

@@ -37,17 +37,25 @@ impl Server {
         wait::until_true("the stream to end", || Ok(!streams(self)?))
     }
 
+    /// Makes the running standby follow another server.
+    pub fn follow(&self, primary: &Self) -> Result<()> {
+        let source = primary.source();
+        self.connect("postgres")?.run(&format!("alter system set primary_conninfo = '{source}'"))?;
+        self.read_files_again()?;
+        self.catch_up(primary)
+    }
+
+    fn source(&self) -> String {
+        format!("host={} port={} user=postgres dbname=postgres", self.socket_folder().display(), self.port())
+    }
+
     /// Stops this former primary, makes it a standby of its successor, and starts it. The former primary must be
     /// [rewindable](crate::Builder::rewindable).
     pub fn rewind(&mut self, primary: &Self) -> Result<()> {
         self.stop(Shutdown::Fast)?;
         // The program reads the successor's timeline from the control file, which a promotion does not write at once.
         primary.connect("postgres")?.run("checkpoint")?;
-        let source = format!(
-            "host={} port={} user=postgres dbname=postgres",
-            primary.socket_folder().display(),
-            primary.port()
-        );
+        let source = primary.source();
         let mut rewind = self.folder.command("pg_rewind");
         rewind.args(["--no-sync", "--write-recovery-conf", "--source-server", &source]);
         programs::output(rewind.arg("--target-pgdata").arg(self.data()))?;

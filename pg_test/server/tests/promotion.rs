@@ -219,6 +219,31 @@ fn ids_of_a_replayed_prepared_transaction_do_not_come_again() -> Result<()> {
     goes_on_above(client.one("select max(id) from t")?, &standby, "+700")
 }
 
+/// The primary's clock is ahead by ten minutes. The first promoted server issues no ids, but commits a row with an earlier time.
+#[test]
+fn the_second_promoted_server_goes_on_above_a_primary_whose_clock_was_ahead() -> Result<()> {
+    let mut primary = fixed_with_clock().start()?;
+    let mut client = primary.session()?;
+    let (second, third) = (primary.standby()?, primary.standby()?);
+    primary.set_clock("+600")?;
+    client.run("create table t as select snowflake_nextvals(2000) as id")?;
+    let newest: i64 = client.one("select max(id) from t")?;
+    second.catch_up(&primary)?;
+    third.catch_up(&primary)?;
+    primary.kill9()?;
+    second.promote()?;
+    let mut client = second.connect("postgres")?;
+    refused(&mut client)?;
+    client.run("create database other")?;
+    second
+        .connect("other")?
+        .run("create table ordinary as select 1; begin; create table undone (); rollback")?;
+    third.follow(&second)?;
+    drop((client, second));
+    third.promote()?;
+    goes_on_above(newest, &third, "+601")
+}
+
 /// Each standby has a clock two seconds behind its primary's. Half of the transactions are prepared when the primary is killed.
 #[test]
 fn three_promotions_with_prepared_transactions_under_load_repeat_no_id() -> Result<()> {

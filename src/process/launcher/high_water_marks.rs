@@ -2,6 +2,7 @@
 
 use crate::issuer::issuer;
 use crate::pg::clock::uptime;
+use crate::pg::process;
 use crate::pg::report::{self, for_log, new_report};
 use crate::shared::generator::{SHARED, Shared};
 use snowflake_ids_core::clock::human;
@@ -35,7 +36,10 @@ pub struct HighWaterMarkKeeper {
 impl HighWaterMarkKeeper {
     pub fn begin(&mut self) {
         if let Some(shared) = SHARED.get() {
-            self.record(issuer(shared).begin());
+            // Within a transaction, the issuer reads what a previous primary stored. After an error, the first session
+            // opens the state.
+            let begun = process::transaction(|| issuer(shared).begin());
+            begun.ok().and_then(|begun| self.record(begun));
         }
     }
 

@@ -17,7 +17,8 @@ pub struct Cluster {
     pub system_identifier: u64,
     /// The timeline that the cluster writes.
     pub timeline: u32,
-    /// The commit time of the last transaction that recovery replayed.
+    /// The commit time of the last transaction that recovery replayed, or a later time that a previous primary
+    /// replicated.
     pub replayed: Option<UnixMicros>,
 }
 

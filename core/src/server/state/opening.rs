@@ -12,6 +12,17 @@ use crate::ids::layout::change::first_above;
 use crate::ids::position::Position;
 use crate::registry::lease::{Lease, Policy};
 use crate::server::clock_reference::Verdict;
+use std::time::Duration;
+
+/// Returns the time that a promoted server has to replicate with its commits: the time of the last commit that recovery
+/// replayed, if the clock is behind it. Its own commits have earlier times, from which a standby would not know how far
+/// the ids of the previous primary came. A time further ahead is left out, because an administrator has to repair the
+/// ids, and no later server should refuse to issue any.
+pub fn time_to_replicate(replayed: Option<UnixMicros>, now: UnixMicros) -> Option<UnixMicros> {
+    const WRONG: Duration = Duration::from_hours(1);
+    let is_ahead = |last: &UnixMicros| *last > now && *last <= now.plus(WRONG);
+    replayed.filter(|last| is_ahead(last) && holds(Guard::PromotionReplicated))
+}
 
 impl State {
     /// Returns the state of a server that has never issued an id.

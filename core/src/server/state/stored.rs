@@ -207,7 +207,8 @@ pub struct Here {
     pub identity: Identity,
     /// The reading of the clocks at the time of opening.
     pub clock: Reading,
-    /// The time of the last commit or checkpoint that recovery replayed; None if unknown.
+    /// The time of the last commit that recovery replayed, or a later time that a previous primary replicated; None if
+    /// unknown.
     pub replayed: Option<UnixMicros>,
     /// The largest allowed drift ahead of the clock.
     pub max_drift: Duration,

@@ -14,6 +14,7 @@ use crate::pg::wait::Event;
 use crate::pg::{role, server, transaction};
 use crate::settings;
 use crate::shared::generator::SHARED;
+use crate::shared::registries;
 use crate::shared::segments::{self, SEGMENTS, Segments};
 use crate::shared::slot::Slot;
 use crate::store::tables::SEGMENT;
@@ -356,7 +357,7 @@ fn wait<T>(
         return Err(SegmentError::Within(TagText(*tag).shown()));
     }
     let _wait = CountedWait::begin(slot, slot_generation, timeout);
-    if slot.trouble() == Some(Trouble::Registry) {
+    if slot.trouble() == Some(Trouble::Registry) || registries::is_down(server::database()) {
         timeout.shorten();
     }
     let ask = || ask(slot, creates);

@@ -244,6 +244,12 @@ pub fn is_pausing(database: u32) -> bool {
     entries.any(|entry| entry.retry_at().is_some() && !failover::is_to_be_probed(entry.health(), uptime()))
 }
 
+/// Returns whether a database uses registries, and none of them answered its last request.
+pub fn is_down(database: u32) -> bool {
+    let mut entries = (0..).map_while(|position| find(database, position)).peekable();
+    entries.peek().is_some() && entries.all(|entry| entry.retry_at().is_some())
+}
+
 /// Returns the databases that have entries.
 pub fn databases() -> BTreeSet<u32> {
     let keys = all().iter().map(|entry| entry.key.load(Acquire));

@@ -35,7 +35,7 @@ BEGIN
     -- The consequences of a registry that does not answer are reported in the registry's row.
     ), follows AS (
         SELECT string_agg(c.what, '; ') AS what FROM (
-            SELECT format('tag %s is without ids', min(t.tag)) || CASE WHEN count(*) > 1 THEN format(' (%s more tags)', count(*) - 1) ELSE '' END
+            SELECT format('tag %s is without ids', min(t.tag)) || CASE WHEN count(*) > 1 THEN format(' (other tags: %s)', count(*) - 1) ELSE '' END
             FROM tags AS t WHERE t.standing = 'without ids' AND t.lacks_registry HAVING count(*) > 0
             UNION ALL SELECT format('this server issues no snowflake ids: %s', s.state) WHERE lacks_lease
         ) AS c (what)
@@ -64,7 +64,7 @@ BEGIN
                     s.drift) END || ' (docs/operations.md, "Clocks").', NULL
         WHERE s.drift > drift_limit / 2 AND s.state IN ('ready', 'idle')
         UNION ALL
-        SELECT 'warning', 'clock', format('the clock was stepped in the last hour, %s times', sum(h.steps_back + h.steps_forward)),
+        SELECT 'warning', 'clock', format('steps of the clock in the last hour: %s', sum(h.steps_back + h.steps_forward)),
             'Find what sets the clock, and let one service slew it (docs/operations.md, "Clocks").', min(h.sampled_at)
         FROM snowflake_ids.status_history AS h WHERE h.steps_back + h.steps_forward > 0 HAVING count(*) > 0
         UNION ALL
@@ -103,7 +103,7 @@ BEGIN
                 WHEN t.standing = 'without ids' THEN 'the tag is without ids, and refills fail: ' || t.trouble
                 WHEN t.standing = 'refills fail' THEN 'refills fail: ' || t.trouble
                 ELSE format('the tag is used up at %s, at the pace of the last hour', date_trunc('second', t.exhausted_at)) END
-                || CASE WHEN t.more > 0 THEN format(' (%s more tags)', t.more) ELSE '' END,
+                || CASE WHEN t.more > 0 THEN format(' (other tags: %s)', t.more) ELSE '' END,
             CASE WHEN t.standing LIKE 'ends%' THEN 'Raise max_value, or begin a new tag (docs/operations.md, "Troubles").'
                 ELSE coalesce(rtrim(t.remedy, '.'), format('Query snowflake_ids.attention in database %s', t.database))
                     || ' (docs/operations.md, "Troubles").' END, t.failing_since

@@ -8,7 +8,7 @@ use crate::pg::random;
 use crate::pg::server;
 use crate::pg::wait::{self, Event};
 use crate::settings;
-use crate::shared::generator::Shared;
+use crate::shared::generator::{SHARED, Shared};
 use crate::shared::leases::LEASES;
 use crate::shared::segments;
 use crate::store::{durable, replayed};
@@ -17,7 +17,9 @@ use snowflake_ids_core::generator::session::Caller;
 use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
-use snowflake_ids_core::server::state::{DataDirectory, FILE, FileIdentity, Here, Identity, Machine, State};
+use snowflake_ids_core::server::state::{
+    Copied, DataDirectory, FILE, FileIdentity, Here, Identity, Machine, State,
+};
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
@@ -60,6 +62,25 @@ pub fn issuer(shared: &Shared) -> Issuer<'_, Server<'_>> {
 /// Changes the server's state, and makes the change durable. Ends each term whose node may no longer issue ids.
 pub fn change<T>(shared: &Shared, change: impl FnOnce(&mut State, &Here) -> T) -> Result<T, IssuerError> {
     issuer(shared).change(change)
+}
+
+/// Returns the last event that may have set this server's tables back. A standby's tables are its primary's.
+pub fn copied() -> Option<Copied> {
+    static COPIED: OnceLock<Option<Copied>> = OnceLock::new();
+    if COPIED.get().is_none() && !server::in_recovery() {
+        let found = issuer(SHARED.get()?).copied().ok()?;
+        return *COPIED.get_or_init(|| found);
+    }
+    COPIED.get().copied().flatten()
+}
+
+/// Records that this server gives ids of tags, so that a copy of its directory is not an unused image. Tags do not depend on
+/// the state file, so an error is no reason to fail.
+pub fn record_reserved() {
+    static RECORDED: OnceLock<bool> = OnceLock::new();
+    RECORDED.get_or_init(|| {
+        SHARED.get().is_some_and(|shared| change(shared, |state, _| state.has_reserved = true).is_ok())
+    });
 }
 
 impl StateStore for Server<'_> {

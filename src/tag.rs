@@ -7,6 +7,7 @@ pub mod slot;
 pub mod timeout;
 pub mod transaction_tags;
 
+use crate::issuer;
 use crate::pg::catalog::{self, Source};
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::tag_text::{self, TagText};
@@ -269,6 +270,7 @@ fn use_held<T>(
 fn take_own(tag: &Tag) -> Result<Option<(TakenIds, TagRow)>, SegmentError> {
     let own = transaction_tags::next(tag, &SystemClock)?;
     if let Some((taken, _)) = &own {
+        issuer::record_reserved();
         cache::hold(tag).last.set(Some(taken.range.first));
     }
     Ok(own)

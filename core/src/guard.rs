@@ -179,6 +179,8 @@ pub enum Guard {
     ForkCounts,
     /// A node does not return to a registry's server from which the node went to another promoted server.
     ForkLeft,
+    /// A server whose tables were copied or put back skips such ids once.
+    CopySkips,
     /// A promoted server skips such ids before it changes the properties by which they are counted.
     SkipFirst,
     /// A promoted server begins the next period of a dated tag early if its primary may have begun it.

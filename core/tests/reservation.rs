@@ -127,6 +127,23 @@ fn promotions_are_counted_since_a_row_was_written_in_its_cluster() {
     }
 }
 
+/// A copy and its original reserve from the same row. The copy skips once, and again if it is copied or put back again.
+#[cfg(feature = "guards")]
+#[test]
+fn a_copy_reserves_above_what_its_original_reserves_next() {
+    use snowflake_ids_core::guard::Guard;
+    use snowflake_ids_core::tag::reservation::copies_since;
+    let next = |written, here| {
+        let row = row(DEFINITION).now(false, copies_since(written, here));
+        row.definition.max_id
+    };
+    super::rules::needs::needs(Guard::CopySkips, || {
+        let (original, largest) = (next(None, None), DEFINITION.max_step);
+        [next(None, Some(7)), next(Some(6), Some(7))].iter().all(|copy| *copy >= original + 2 * largest)
+    });
+    assert_eq!([next(Some(7), Some(7)), next(Some(7), None)], [500, 500], "once, and never without a copy");
+}
+
 /// The first change after a promotion skips ids by the row's former properties, and writes no period of the past.
 #[test]
 fn the_first_change_after_a_promotion_loses_no_skip() {

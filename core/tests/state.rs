@@ -5,7 +5,7 @@ use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::form::{Head, RELEASE};
 use snowflake_ids_core::server::state::{
-    DataDirectory, FileIdentity, Here, Identity, Machine, NodeHighWaterMark, State, StateError,
+    Copied, DataDirectory, FileIdentity, Here, Identity, Machine, NodeHighWaterMark, State, StateError,
 };
 use snowflake_ids_core::{Explain, Kind, Layout, Node, Position, UnixMicros};
 use std::time::Duration;
@@ -254,6 +254,49 @@ fn a_state_with_a_lease_of_a_shared_registry_that_was_put_back_begins_at_the_pre
     assert_eq!(settled.blocked_worker_ids(0, NOW), [3]);
 }
 
+/// An event that may have set tables back keeps its number, whether the state is refused, parted, adopted or begun anew.
+#[test]
+fn a_copy_is_numbered_once_and_each_later_one_otherwise() {
+    let original = fixed().in_file(file_identity(1, "10.5"));
+    let number = |state: &State, here: &Here| state.copied_in(here).map(|copied| copied.number);
+    assert_eq!(number(&original, &found_in(FIXED, &file_identity(1, "10.5"))), None);
+    for directory in ["a", "copy"] {
+        let found =
+            |inode| Here { home: home(directory), ..here(FIXED) }.with_file(file_identity(inode, "11.5"));
+        let parted = Here { identity: Identity::Fixed { datacenter: 0, worker_id: 4 }, ..found(2) };
+        let known = number(&original, &found(2));
+        assert!(known.is_some() && known != number(&original, &found(3)), "{directory}");
+        for state in [
+            original.clone().open(&parted).unwrap(),
+            original.clone().adopt(&found(2)).unwrap(),
+            State::anew(&found(2), Position(0), Some(&original)),
+        ] {
+            let state = state.in_file(file_identity(4, "11.5"));
+            assert_eq!(number(&state, &found(4)), known, "{directory}: that was it");
+            assert!(
+                number(&state, &found(5)).is_some_and(|later| Some(later) != known),
+                "{directory}: once more"
+            );
+        }
+    }
+}
+
+/// Rows record timelines. The other directories have the tables that they had.
+#[test]
+fn neither_a_promotion_nor_an_image_nor_a_move_sets_tables_back() {
+    let machine = |container: &str| {
+        let machine = Machine { id: String::new(), container: container.into() };
+        Here { home: DataDirectory { machine: Some(machine), ..home("a") }, ..here(LEASED) }
+    };
+    let copy = Here { home: home("copy"), ..here(LEASED) };
+    let image = State::fresh(&here(LEASED));
+    let moved = State { home: machine("c1").home, ..leased() };
+    assert_eq!(leased().copied_in(&Here { timeline: 2, ..copy.clone() }), None);
+    assert_eq!(image.copied_in(&copy), None);
+    assert_eq!(moved.copied_in(&machine("c2")), None);
+    assert!(State { has_reserved: true, ..image }.copied_in(&copy).is_some());
+}
+
 /// A file system without birth times may begin to record them. Inodes are always compared.
 #[test]
 fn without_a_birth_the_inode_tells_a_file() {
@@ -467,7 +510,8 @@ fn the_file_has_this_form() {
     state.settle(&web, node(3, 1), Position(99));
     let other = &mut state.others.layouts[0];
     (other.rollback, other.used, other.of.minimum) = (1, NOW, Position(6));
-    let state = State { copy_of, pending_token, ..state }.in_file(file_identity(8, "0.5"));
+    let copied = Some(Copied { number: 17, at: NOW });
+    let state = State { copy_of, copied, pending_token, ..state }.in_file(file_identity(8, "0.5"));
 
     let sample = include_str!("state/form_1.json");
     assert_eq!(State::from_text(sample.as_bytes()).as_ref(), Ok(&state));

@@ -4,6 +4,7 @@
 mod host;
 
 use super::saved_ranges;
+use crate::issuer;
 use crate::pg::per_process::PerProcess;
 use crate::pg::{libpq, process};
 use crate::registry::call::{Libpq, RegistryCaller};
@@ -38,6 +39,7 @@ pub fn run(worker_slot_number: u32, database: u32) {
     });
     libpq::bound_by(time_left);
     process::connect(database, LOCK_TIMEOUT);
+    issuer::record_reserved();
     worker_slot.connected.store(true, Release);
     // Tells the launcher that a worker can connect to this database.
     segments.launcher.wake();

@@ -126,6 +126,12 @@ BEGIN
         FROM snowflake_ids_internal.safe_id_holders() AS h (pid) JOIN pg_prepared_xacts AS p ON h.pid = 0
         WHERE p.database = current_database() AND p.prepared < now() - interval '1 minute'
         UNION ALL
+        SELECT 'warning', 'tags', 'the data directory is a copy, or was put back from one: each tag that this server keeps skips numbers once; '
+            'if more were given elsewhere, or since the copy was made, those come again',
+            'Stop the original if it runs; where such numbers have left the database, SELECT snowflake_ids.segment_raise(tag, number) above '
+            'them (docs/operations.md, "Copies and backups").', least(c.at, pg_postmaster_start_time())
+        FROM snowflake_ids_internal.copied_at() AS c (at) WHERE c.at > now() - interval '1 day'
+        UNION ALL
         SELECT 'warning', 'tags', format('%s of %s slots for tags are in use', slots.slots_in_use, slots.slots),
             'Raise snowflake_ids.max_tags, and restart the server, where metric_server counts many misses '
             '(docs/operations.md, "Slots for tags").', NULL

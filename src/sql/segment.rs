@@ -1,6 +1,7 @@
 //! Functions for ids of tags, except for `segment_nextval`, which is in [`crate::entry`]. More functions are SQL, in
 //! `segment.sql`.
 
+use crate::issuer;
 use crate::pg::catalog::Source;
 use crate::pg::clock::{SystemClock, uptime};
 use crate::pg::encoding::to_utf8;
@@ -28,7 +29,7 @@ use snowflake_ids_core::report::standing::Standing;
 use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use snowflake_ids_core::tag::definition::{Definition, Exhausted, MAX_DESCRIPTION_BYTES, MAX_NAME_BYTES};
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::reservation::promotions_since;
+use snowflake_ids_core::tag::reservation::{copies_since, promotions_since};
 use snowflake_ids_core::tag::segment::{BufferState, BufferStates};
 use snowflake_ids_core::tag::slot::Trouble;
 use snowflake_ids_core::tag::tag_rows::present;
@@ -239,13 +240,18 @@ fn random_number() -> i64 {
     random::token()
 }
 
-/// Returns the number of promotions since a row was written. The arguments are the system identifier and the timeline of
-/// the server that wrote the row.
+/// Returns the number of promotions since a row was written; a copy counts as one. The arguments are columns of the row.
 #[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
-fn segment_promotions(system_identifier: Option<i64>, timeline: Option<i32>) -> i32 {
+fn segment_promotions(system_identifier: Option<i64>, timeline: Option<i32>, copied: Option<i64>) -> i32 {
     let promotions =
         promotions_since(system_identifier, timeline, (self::system_identifier(), segment_timeline()));
-    i32::try_from(promotions).unwrap_or(i32::MAX)
+    i32::try_from(promotions + copies_since(copied, segment_copied())).unwrap_or(i32::MAX)
+}
+
+/// Returns the number to write to a changed row: of the last time that this server's directory was copied or put back.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn segment_copied() -> Option<i64> {
+    issuer::copied().map(|copied| copied.number)
 }
 
 /// Returns the time that determines the period of a dated tag. The arguments are those of `segment_promotions`.
@@ -253,8 +259,9 @@ fn segment_promotions(system_identifier: Option<i64>, timeline: Option<i32>) -> 
 fn segment_present(
     system_identifier: Option<i64>,
     timeline: Option<i32>,
+    copied: Option<i64>,
 ) -> Result<TimestampWithTimeZone, ErrorReport> {
-    let promotions = segment_promotions(system_identifier, timeline).cast_unsigned();
+    let promotions = segment_promotions(system_identifier, timeline, copied).cast_unsigned();
     let replayed = cluster::last_replayed();
     time::to_sql(present(SystemClock.now(), promotions, replayed, settings::max_clock_skew()))
 }
@@ -445,6 +452,7 @@ extension_sql_file!(
         segment_close,
         segment_issued,
         segment_promotions,
+        segment_copied,
         segment_present,
         segment_timeline,
         segment_kept,

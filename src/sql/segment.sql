@@ -18,7 +18,8 @@ CREATE TABLE snowflake_ids.segment (
     update_time timestamptz NOT NULL DEFAULT clock_timestamp(),
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     generation  bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
-    system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier()
+    system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier(),
+    copied      bigint DEFAULT snowflake_ids_internal.segment_copied()
 ) WITH (fillfactor = 50);  -- a reservation writes the new row version to the same page, and the index does not change
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; if the tag has a reset, the highest of its period';
@@ -32,6 +33,8 @@ COMMENT ON COLUMN snowflake_ids.segment.period IS 'the first day of the period t
 COMMENT ON COLUMN snowflake_ids.segment.timeline IS
     'the timeline of the last reservation or move, plus the rows of fork without a timeline then; if the sum grows, the tag skips ids that this server may lack';
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
+COMMENT ON COLUMN snowflake_ids.segment.copied IS
+    'the number of the last copy of the data directory before the last reservation or move; if it changes, the tag skips ids, too';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 /* Tags that only roles with privileges on the tag may use. The tags have a table of their own, because the dumped rows of the
@@ -93,13 +96,14 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     NEW.system_identifier := snowflake_ids_internal.system_identifier();
     NEW.timeline := snowflake_ids_internal.segment_timeline();
+    NEW.copied := snowflake_ids_internal.segment_copied();
     RETURN NEW;
 END
 $$;
 
 CREATE TRIGGER segment_adopt BEFORE INSERT ON snowflake_ids.segment
-    FOR EACH ROW WHEN ((NEW.system_identifier, NEW.timeline) IS DISTINCT FROM
-                       (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.segment_timeline()))
+    FOR EACH ROW WHEN ((NEW.system_identifier, NEW.timeline, NEW.copied) IS DISTINCT FROM
+                       (snowflake_ids_internal.system_identifier(), snowflake_ids_internal.segment_timeline(), snowflake_ids_internal.segment_copied()))
     EXECUTE FUNCTION snowflake_ids_internal.segment_adopt();
 
 /* Skips, at the first change of a row after a promotion, the ids that the previous primary may have reserved. */
@@ -109,6 +113,7 @@ BEGIN
     -- The timeline is read first: a fork that is recorded meanwhile counts at the next change.
     NEW.system_identifier := snowflake_ids_internal.system_identifier();
     NEW.timeline := snowflake_ids_internal.segment_timeline();
+    NEW.copied := snowflake_ids_internal.segment_copied();
     SELECT k.max_id, CASE WHEN NEW.reset IS NOT NULL THEN date '1970-01-01' + k.day END INTO NEW.max_id, NEW.period
     FROM snowflake_ids_internal.segment_kept(OLD.tag, NEW.max_id, NEW.period - date '1970-01-01') AS k;
     RETURN NEW;
@@ -116,7 +121,7 @@ END
 $$;
 
 CREATE TRIGGER segment_skip BEFORE UPDATE ON snowflake_ids.segment
-    FOR EACH ROW WHEN (snowflake_ids_internal.segment_promotions(OLD.system_identifier, OLD.timeline) > 0)
+    FOR EACH ROW WHEN (snowflake_ids_internal.segment_promotions(OLD.system_identifier, OLD.timeline, OLD.copied) > 0)
     EXECUTE FUNCTION snowflake_ids_internal.segment_skip();
 
 CREATE TRIGGER segment_came_or_went AFTER INSERT OR DELETE ON snowflake_ids.segment
@@ -324,7 +329,7 @@ BEGIN
     PERFORM snowflake_ids_internal.segment_check_home();
     -- The trigger segment_skip raises the row, if this is its first change after a promotion.
     UPDATE snowflake_ids.segment AS s SET update_time = clock_timestamp()
-    WHERE s.tag = segment_lock.tag COLLATE "C" AND snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline) > 0;
+    WHERE s.tag = segment_lock.tag COLLATE "C" AND snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline, s.copied) > 0;
     SELECT CASE WHEN s.period < snowflake_ids_internal.segment_period(s.reset, s.time_zone) THEN s.start - 1 ELSE s.max_id END
     INTO reserved FROM snowflake_ids.segment AS s WHERE s.tag = segment_lock.tag COLLATE "C" FOR NO KEY UPDATE;
     PERFORM snowflake_ids_internal.segment_unknown(tag) WHERE NOT FOUND;

@@ -1,6 +1,6 @@
 //! The view `snowflake_ids.status` of this server's generator.
 
-use crate::issuer::issuer;
+use crate::issuer::{self, issuer};
 use crate::lease;
 use crate::pg::clock::SystemClock;
 use crate::pg::{database, server, time};
@@ -134,11 +134,17 @@ fn copies_look_alike() -> bool {
     SHARED.get().is_some_and(|shared| issuer(shared).copies_look_alike())
 }
 
+/// Returns the time at which the server found that its data directory was copied or put back.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_safe)]
+fn copied_at() -> Result<Option<TimestampWithTimeZone>, ErrorReport> {
+    issuer::copied().map(|copied| time::to_sql(copied.at)).transpose()
+}
+
 extension_sql!(
     "
 CREATE VIEW snowflake_ids.status AS SELECT * FROM snowflake_ids.status();
 COMMENT ON VIEW snowflake_ids.status IS 'the state of this server''s snowflake generator since the server started';
 ",
     name = "status_view",
-    requires = [status, server_remedy, copies_look_alike]
+    requires = [status, server_remedy, copies_look_alike, copied_at]
 );

@@ -76,7 +76,7 @@ static RECEIVE: Statement = Statement::new(
 /// compute how many ids to skip.
 static TAGS: Statement = Statement::of_many(
     "SELECT convert_to(to_jsonb(s)::text, 'UTF8'), s.max_id, s.start, s.step, s.max_step, s.increment, s.remainder,
-            s.max_value, snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline)
+            s.max_value, snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline, s.copied)
      FROM snowflake_ids.segment AS s WHERE s.tag > $1 ORDER BY s.tag LIMIT $2",
 );
 

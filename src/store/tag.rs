@@ -25,8 +25,8 @@ use std::collections::BTreeSet;
 /// locked row in one FROM list is not computed again if another transaction has changed the row during the wait for the
 /// lock.
 ///
-/// Column 14 counts the promotions since the row was written. At each of them, the previous primary may have reserved
-/// further ids in a transaction that was not replicated.
+/// Column 14 counts the promotions since the row was written; a copy of the data directory counts as one. At each of them, the
+/// previous primary may have reserved further ids in a transaction that was not replicated.
 ///
 /// The numbers of a dated tag start again with each period, such as a day. The period never goes back, even if the clock is
 /// moved back; after a promotion it may begin early. The period ends when the clocks of the time zone first show the next
@@ -40,13 +40,13 @@ macro_rules! read_sql {
                     coalesce(s.period < p.label, false),
                     (extract(epoch FROM CASE WHEN early.first AT TIME ZONE s.time_zone = following.label THEN early.first ELSE late.last END)
                         * 1000000)::bigint,
-                    s.version, snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline), s.generation",
+                    s.version, snowflake_ids_internal.segment_promotions(s.system_identifier, s.timeline, s.copied), s.generation",
             $place,
             " FROM (",
             $locked,
             ") s,
              LATERAL (SELECT greatest(s.period, CASE WHEN s.reset IS NOT NULL THEN
-                               date_trunc(s.reset, snowflake_ids_internal.segment_present(s.system_identifier, s.timeline)
+                               date_trunc(s.reset, snowflake_ids_internal.segment_present(s.system_identifier, s.timeline, s.copied)
                                              AT TIME ZONE s.time_zone)::date END) AS label) p,
              LATERAL (SELECT p.label + ('1 ' || s.reset)::interval AS label) following,
              LATERAL (SELECT following.label AT TIME ZONE s.time_zone AS last) late,

@@ -19,4 +19,4 @@ pub use high_water_marks::{MAX_SLOTS, NodeHighWaterMark, NodeHighWaterMarks};
 pub use machine::Machine;
 pub use opening::time_to_replicate;
 pub use source::WorkerIdSource;
-pub use stored::{Chosen, DataDirectory, FileIdentity, First, Here, Identity, State};
+pub use stored::{Chosen, Copied, DataDirectory, FileIdentity, First, Here, Identity, State};

@@ -98,6 +98,12 @@ pub fn promotions_since(cluster: Option<i64>, timeline: Option<i32>, here: (i64,
     written.map_or(0, |written| here.1.saturating_sub(written).max(0).unsigned_abs())
 }
 
+/// Returns 1 if this server's tables were copied or put back since a row was written, else 0. Such an event counts as a
+/// promotion. The arguments are the numbers of the last events: see [`Copied`](crate::server::state::Copied).
+pub fn copies_since(written: Option<i64>, here: Option<i64>) -> u32 {
+    u32::from(here.is_some() && written != here && holds(Guard::CopySkips))
+}
+
 /// A saved range: ids of a tag that were reserved and not handed out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRange {

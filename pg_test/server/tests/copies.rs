@@ -1,9 +1,11 @@
 //! Copies of a data directory: two servers must not issue as the same node, however the copy was made.
 
 use anyhow::Result;
+use postgres::Client;
 use snowflake_ids_server_tests::load::Taken;
 use snowflake_ids_server_tests::registry::{auto, wait_for_id};
 use snowflake_ids_server_tests::restores::{From, Part};
+use snowflake_ids_server_tests::segments::{self, create};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
 use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs, sql, sql::Session};
 use std::collections::BTreeSet;
@@ -249,13 +251,103 @@ fn a_backup_put_back_under_auto_leases_another_id_at_once() -> Result<()> {
 #[test]
 fn a_moved_directory_is_no_copy() -> Result<()> {
     for builder in [fixed(), auto()] {
-        let (original, mut taken) = used(builder)?;
+        let (mut original, mut taken) = used(builder)?;
+        original.start_again()?;
+        create(&mut original.connect("postgres")?, "t", TERMS)?;
+        let numbers = segments::take(&mut original.connect("postgres")?, "t", 3)?;
+        original.stop(Shutdown::Fast)?;
         let mut moved = original.moved()?;
         moved.start_again()?;
         let mut client = moved.connect("postgres")?;
         taken.extend(take(&mut client, 1000)?);
         assert_eq!(worker(&mut client, taken[0])?, worker(&mut client, taken[1999])?);
         ids::growing(&taken)?;
+        assert_eq!(segments::next(&mut client, "t")?, numbers[2] + 1);
+        assert_eq!(warnings(&mut client)?, 0);
     }
+    Ok(())
+}
+
+const TERMS: &str = "step => 10, max_step => 100";
+
+/// The number of rows of `attention` that warn of numbers that may come again.
+fn warnings(client: &mut Client) -> Result<i64> {
+    client.one("select count(*) from snowflake_ids.attention where subject = 'tags' and action like '%segment_raise%'")
+}
+
+/// The first id is above twice `max_step`, the tag skips once, and an alarm says what happened.
+fn skips_once(server: &mut Server, taken: &mut Vec<i64>) -> Result<()> {
+    let mut client = server.connect("postgres")?;
+    assert_eq!(warnings(&mut client)?, 1);
+    let after = segments::take(&mut client, "t", 100)?;
+    taken.extend(&after);
+    ids::unique(taken.clone())?;
+    // A start may repeat the skip only if it has forgotten it.
+    for adopts in [false, true] {
+        if adopts {
+            client.run("select snowflake_ids.state_adopt()")?;
+        }
+        drop(client);
+        server.restart()?;
+        client = server.connect("postgres")?;
+        let next = segments::next(&mut client, "t")?;
+        assert_eq!(next, taken[taken.len() - 1] + 1, "adopts: {adopts}");
+        taken.push(next);
+    }
+    Ok(())
+}
+
+#[test]
+fn tags_of_a_copy_skip_once_while_the_original_goes_on() -> Result<()> {
+    for builder in [fixed(), auto()] {
+        let original = builder.start()?;
+        let mut client = original.session()?;
+        create(&mut client, "t", TERMS)?;
+        let mut taken = segments::take(&mut client, "t", 50)?;
+        let mut copy = original.base_backup()?;
+        taken.extend(segments::take(&mut client, "t", 150)?);
+        copy.start_again()?;
+        skips_once(&mut copy, &mut taken)?;
+        assert_eq!(warnings(&mut client)?, 0);
+    }
+    Ok(())
+}
+
+/// Before the backup, the server gave only numbers of a transaction's own tag. The backup replaces the folder or its content.
+#[test]
+fn tags_of_a_backup_in_place_of_its_original_skip_once() -> Result<()> {
+    for is_emptied in [true, false] {
+        let mut server = auto().start()?;
+        let mut client = server.session()?;
+        client.run("begin")?;
+        create(&mut client, "t", TERMS)?;
+        let mut taken = segments::take(&mut client, "t", 50)?;
+        client.run("commit")?;
+        let (files, folder) = (server.keep_backup()?, server.base_backup()?);
+        taken.extend(segments::take(&mut client, "t", 150)?);
+        drop(client);
+        server.stop(Shutdown::Immediate)?;
+        if is_emptied {
+            server.put_back(&files, true, |_| From::Old)?;
+        } else {
+            fs::remove_dir_all(server.data())?;
+            fs::rename(folder.data(), server.data())?;
+            server.set_address()?;
+        }
+        server.start_again()?;
+        skips_once(&mut server, &mut taken)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn tags_of_an_unused_image_begin_at_their_start() -> Result<()> {
+    let mut image = auto().start()?;
+    create(&mut image.session()?, "t", TERMS)?;
+    image.stop(Shutdown::Fast)?;
+    let mut copy = image.copy()?;
+    copy.start_again()?;
+    let mut client = copy.connect("postgres")?;
+    assert_eq!((segments::next(&mut client, "t")?, warnings(&mut client)?), (1, 0));
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::host::Host;
 use super::shared::Issuer;
 use super::slot::Issuing;
 use crate::guard::{Guard, holds};
-use crate::server::state::{DataDirectory, FileIdentity, Here, Identity, State, StateError};
+use crate::server::state::{Copied, DataDirectory, FileIdentity, Here, Identity, State, StateError};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -80,6 +80,13 @@ impl<H: Host> Issuer<'_, H> {
         status.moving_to.store(state.source.moving().unwrap_or(0).into(), Relaxed);
         let origin = state.lease.as_ref().and_then(|lease| lease.origin.as_ref());
         self.host.show_origin(origin.map_or("", |origin| &origin.server));
+    }
+
+    /// Returns the last event that may have set the server's tables back. The result stays the same while the server runs.
+    /// Takes no lock, because each transaction that changes a tag asks.
+    pub fn copied(&self) -> Result<Option<Copied>, IssuerError> {
+        let here = self.here(&Issuing { opened: true, ..Issuing::default() })?;
+        Ok(self.read()?.and_then(|(state, file)| state.copied_in(&here.with_file(file))))
     }
 
     /// Returns true if a copy of the data directory may look like the original, so that both issue under one worker id.

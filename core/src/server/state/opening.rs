@@ -4,7 +4,7 @@ use super::error::StateError;
 use super::high_water_marks::{NodeHighWaterMarks, OF_ANOTHER, OtherLayout};
 use super::pairs::has_room;
 use super::source::WorkerIdSource;
-use super::stored::{Here, Identity, State};
+use super::stored::{Copied, Here, Identity, State};
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
@@ -50,6 +50,7 @@ impl State {
     /// # Errors
     /// [`StateError`], if this server could repeat ids.
     pub fn open(mut self, here: &Here) -> Result<Self, StateError> {
+        self.copied = self.copied_in(here);
         self.change_layout(here);
         if !self.is_of_cluster(here) {
             return Err(StateError::Foreign { stored: self.system_identifier, ours: here.system_identifier });
@@ -200,6 +201,21 @@ impl State {
         }
     }
 
+    /// Returns the last event after which this server's tables may lack ids of tags that were reserved elsewhere or later.
+    /// The result is the same before and after the state is opened and written here, and if it cannot be opened. A
+    /// promotion is no such event, because rows record timelines. Neither is a directory that may only have been moved.
+    pub fn copied_in(&self, here: &Here) -> Option<Copied> {
+        let (home, now) = (&self.home, &here.home);
+        let is_here = self.timeline != here.timeline || home.is(now) || home.may_be_moved(now);
+        let is_image = !self.has_reserved && self.is_unused() && !home.is_in(now);
+        if is_here || is_image || !self.is_of_cluster(here) {
+            return self.copied;
+        }
+        let before = self.copied.map_or(0, |copied| copied.number);
+        let text = format!("{} {} {before} {}", home.told_apart(), now.told_apart(), self.seen.0);
+        Some(Copied { number: crc32fast::hash(text.as_bytes()).into(), at: here.clock.wall })
+    }
+
     /// Returns true if the state is from another data directory, or was restored from a copy. Returns false after
     /// [`State::adopt`] was called.
     pub fn is_copy(&self, here: &Here) -> bool {
@@ -208,6 +224,7 @@ impl State {
 
     /// Returns a copied state as this server's own state. The original server must have been removed for good.
     pub fn adopt(mut self, here: &Here) -> Result<Self, StateError> {
+        self.copied = self.copied_in(here);
         self.change_layout(here);
         self.home = here.home.clone();
         self.copy_of = None;
@@ -223,6 +240,8 @@ impl State {
     pub fn anew(here: &Here, above: Position, former: Option<&Self>) -> Self {
         let mut state = Self {
             own: NodeHighWaterMarks { minimum: above, ..NodeHighWaterMarks::default() },
+            copied: former.and_then(|former| former.copied_in(here)),
+            has_reserved: former.is_none_or(|former| former.has_reserved),
             ..Self::fresh(here)
         };
         // Ids above all recorded positions may have been issued under the previous state's worker ids. Each of these

@@ -25,6 +25,11 @@ pub struct State {
     pub home: DataDirectory,
     /// The data directory from which this directory was copied; None if this directory is no copy.
     pub copy_of: Option<DataDirectory>,
+    /// The last time that the directory was found to be a copy or put back; None if it never was, or only as an unused
+    /// image.
+    pub copied: Option<Copied>,
+    /// True if ids of tags may have been reserved on this server. Then a copy of the directory is not an unused image.
+    pub has_reserved: bool,
     /// The server's own layout.
     pub layout: Layout,
     /// The server's own layout after the next restart, if an administrator has allowed a change.
@@ -74,6 +79,15 @@ pub struct DataDirectory {
     pub host: String,
     /// The directory's path, for messages.
     pub directory: String,
+}
+
+/// An event that may have set a server's tables back: its data directory was copied, or put back from a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copied {
+    /// A number that differs between all such events. Each row of a tag records the last event before its last change.
+    pub number: i64,
+    /// The time at which the server found it.
+    pub at: UnixMicros,
 }
 
 /// The identity of a file. A copy has another identity; a move within the file system keeps the identity.

@@ -174,6 +174,7 @@ pub const CALLS: &[(&str, Call)] = &[
     ("snowflake_ids_internal.audit_time(bigint)", Reads("snowflake_ids_internal.audit_time(k)")),
     ("snowflake_ids_internal.base_type(oid)", Reads("snowflake_ids_internal.base_type(20)")),
     ("snowflake_ids_internal.check_manages_tags(text)", MANAGES),
+    ("snowflake_ids_internal.copied_at()", Reads("snowflake_ids_internal.copied_at()")),
     ("snowflake_ids_internal.copies_look_alike()", Reads("snowflake_ids_internal.copies_look_alike()")),
     ("snowflake_ids_internal.failed_calls()", Reads("snowflake_ids_internal.failed_calls()")),
     (
@@ -217,9 +218,10 @@ pub const CALLS: &[(&str, Call)] = &[
     ),
     ("snowflake_ids_internal.safe_id_holders()", Reads("snowflake_ids_internal.safe_id_holders()")),
     ("snowflake_ids_internal.segment_check_tag(text)", Reads("snowflake_ids_internal.segment_check_tag(t)")),
+    ("snowflake_ids_internal.segment_copied()", Reads("snowflake_ids_internal.segment_copied()")),
     (
-        "snowflake_ids_internal.segment_promotions(bigint,integer)",
-        Reads("snowflake_ids_internal.segment_promotions(1, 1)"),
+        "snowflake_ids_internal.segment_promotions(bigint,integer,bigint)",
+        Reads("snowflake_ids_internal.segment_promotions(1, 1, 1)"),
     ),
     ("snowflake_ids_internal.segment_slots(boolean)", Reads("snowflake_ids_internal.segment_slots(false)")),
     ("snowflake_ids_internal.segment_timeline()", Reads("snowflake_ids_internal.segment_timeline()")),

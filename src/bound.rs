@@ -65,7 +65,7 @@ pub fn nextval(sequence: Oid, is_identity: bool) -> Result<i64, SequenceError> {
     // A sequence without terms was dropped, but its binding still exists. The server's function reports the error.
     let Some(terms) = sequence::terms(sequence) else { return Ok(sequence::nextval(sequence, true)) };
     confirm(sequence);
-    let increment = Increment::new(terms.increment)?;
+    let increment = Increment::new(terms.increment)?.of_tag(cache::is_single(sequence));
     let number = match binding {
         Binding::Snowflake(generator) => {
             let of = generator.map(|name| named::look_up(name.as_bytes())).transpose();
@@ -134,7 +134,7 @@ pub fn setval(sequence: Oid, value: i64, is_called: bool) -> Result<i64, Sequenc
         Binding::Segment(tag) => {
             // A number of the sequence stands for a block of `increment` ids of the tag. All ids of the block count as
             // issued.
-            let reach = Increment::new(increment)?.reach(value);
+            let reach = Increment::new(increment)?.of_tag(cache::is_single(sequence)).reach(value);
             raise_tag(sequence, &tag, if is_called { reach } else { value.saturating_sub(1) }, value)?;
         }
     }

@@ -5,3 +5,4 @@
 pub mod changes;
 pub mod facts;
 pub mod steps;
+pub mod tags;

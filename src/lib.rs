@@ -63,6 +63,8 @@ pub extern "C-unwind" fn _PG_init() {
         sequence_altered: bound::changes::altered,
         identities_restarted: bound::changes::identities_restarted,
         session_discarded,
+        has_dropped: bound::changes::has_dropped,
+        objects_dropped: bound::changes::objects_dropped,
         watches_columns: || settings::new_columns().is_some(),
         columns_created: bound::changes::columns_created,
         column_altered: column::changes::column_altered,

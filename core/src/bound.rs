@@ -41,10 +41,10 @@ pub enum BoundSequenceError {
     )]
     Layout(u32),
     /// In every attempt, other sessions took ids between the ids of this call.
-    #[error("could not reserve {} consecutive ids", ids_of(.0.0))]
+    #[error("could not reserve {} consecutive ids", ids_of(.0.by))]
     #[explain(WaitedTooLong, hint = "Raise the tag's step with snowflake_ids.segment_alter.")]
     #[explain(detail = "The sequence has increment {}, so clients may also use the ids just below or above each returned number.",
-              _0.0)]
+              _0.by)]
     Interrupted(Increment),
 }
 
@@ -60,7 +60,12 @@ pub const fn is_sentinel(value: i64, is_called: bool, max: i64) -> bool {
 
 /// The increment of a bound sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Increment(u32);
+pub struct Increment {
+    by: u32,
+    /// True if the tag has the same increment. The ids between two ids of the tag belong to nobody, so that a number stands for
+    /// one id, as a number of the server's sequence does.
+    is_of_tag: bool,
+}
 
 impl Increment {
     /// Returns the increment with this value.
@@ -69,35 +74,46 @@ impl Increment {
     /// [`BoundSequenceError::Increment`] if the number is not 1 to [`MAX_INCREMENT`].
     pub fn new(increment: i64) -> Result<Self, BoundSequenceError> {
         let fits = u32::try_from(increment).ok().filter(|n| (1..=MAX_INCREMENT).contains(n));
-        fits.map(Self).ok_or(BoundSequenceError::Increment(increment))
+        fits.map(|by| Self { by, is_of_tag: false }).ok_or(BoundSequenceError::Increment(increment))
     }
 
-    /// Returns true if each returned number stands for a single id, and not for a block of ids.
+    /// Returns the same increment, of a sequence whose tag has it too if `is_of_tag` is true.
+    #[must_use]
+    pub const fn of_tag(self, is_of_tag: bool) -> Self {
+        Self { is_of_tag, ..self }
+    }
+
+    /// Returns true if the sequence counts by 1.
     #[inline]
     pub const fn is_one(self) -> bool {
-        self.0 == 1
+        self.by == 1
+    }
+
+    /// Returns true if a number stands for a single id, and not for a block of ids.
+    const fn is_single(self) -> bool {
+        self.is_one() || self.is_of_tag
     }
 
     /// Returns the number of consecutive ids that a call takes.
     pub fn ids(self) -> NonZeroU32 {
-        NonZeroU32::MIN.saturating_add(ids_of(self.0) - 1)
+        NonZeroU32::MIN.saturating_add(if self.is_single() { 0 } else { ids_of(self.by) - 1 })
     }
 
     /// Returns the number that a call returns for consecutive ids that begin with `first`.
     pub const fn number(self, first: i64) -> i64 {
-        if self.0 == 1 { first } else { first.wrapping_add(self.0 as i64) }
+        if self.is_single() { first } else { first.wrapping_add(self.by as i64) }
     }
 
     /// Returns the highest id that an application may use for `number`, which the sequence returned before it was
     /// bound.
     pub const fn reach(self, number: i64) -> i64 {
-        number.saturating_add(self.0 as i64 - 1)
+        if self.is_single() { number } else { number.saturating_add(self.by as i64 - 1) }
     }
 
     /// Returns the number above which an unbound sequence must continue, so that the application uses only ids above
     /// `highest`. An application's block of ids may begin below the number that the sequence returned.
     pub const fn resume_above(self, highest: i64) -> i64 {
-        if self.0 == 1 { highest } else { highest.saturating_add(self.0 as i64) }
+        if self.is_single() { highest } else { highest.saturating_add(self.by as i64) }
     }
 
     /// Checks that a layout has enough consecutive ids. A call may need at most half of a tick's ids. Even a call in
@@ -108,7 +124,7 @@ impl Increment {
     pub fn check_layout(self, layout: &Layout) -> Result<(), BoundSequenceError> {
         let room = 1_u64 << layout.sequence_bits();
         let in_a_row = layout.sequence_shift() == 0 && u64::from(self.ids().get()) * 2 <= room;
-        if self.is_one() || in_a_row { Ok(()) } else { Err(BoundSequenceError::Layout(self.0)) }
+        if self.is_one() || in_a_row { Ok(()) } else { Err(BoundSequenceError::Layout(self.by)) }
     }
 
     /// Returns the number that a call returns for a generator's positions; None if their ids are too few or not
@@ -160,8 +176,11 @@ impl BoundRun {
         if self.increment.is_one() {
             return Ok(Some(taken.first));
         }
-        if taken.increment != 1 {
-            return Err(BoundSequenceError::Apart { increment: self.increment.0, step: taken.increment });
+        let Increment { by, is_of_tag } = self.increment;
+        if is_of_tag && taken.increment == i64::from(by) {
+            return Ok(Some(taken.first));
+        } else if is_of_tag || taken.increment != 1 {
+            return Err(BoundSequenceError::Apart { increment: by, step: taken.increment });
         }
         self.ids = match self.ids {
             None => Some(taken),

@@ -10,4 +10,5 @@ pub mod notice;
 pub mod other_layout;
 pub mod plan;
 pub mod steps;
+pub mod tag;
 pub mod verdict;

@@ -55,6 +55,20 @@ fn a_tag_with_gaps_gives_no_blocks() {
 }
 
 #[test]
+fn a_tag_with_the_increment_of_its_sequence_gives_single_ids() {
+    let ten = Increment::new(10).unwrap().of_tag(true);
+    assert_eq!(
+        (ten.ids().get(), ten.number(1_000), ten.reach(1_000), ten.resume_above(1_000)),
+        (1, 1_000, 1_000, 1_000)
+    );
+    let taken = |increment| BoundRun::new(ten).add(Range { first: 1_000, count: 1, increment });
+    assert_eq!(taken(10), Ok(Some(1_000)));
+    for step in [1, 5] {
+        assert_eq!(taken(step), Err(BoundSequenceError::Apart { increment: 10, step }));
+    }
+}
+
+#[test]
 fn a_call_gives_up_where_others_are_always_in_between() {
     let mut run = BoundRun::new(Increment::new(5).unwrap());
     let error = (0..10_000).find_map(|turn| run.add(range(turn * 10, 4)).err());

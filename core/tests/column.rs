@@ -10,6 +10,7 @@ use snowflake_ids_core::column::notice::Notice;
 use snowflake_ids_core::column::other_layout::{hint, preset_of};
 use snowflake_ids_core::column::plan::{Attached, Found, Tags, attached, plan};
 use snowflake_ids_core::column::steps::{self, Source, Step};
+use snowflake_ids_core::column::tag::{Course, KnownTag, LeftTag, Need, TagStep, provide};
 use snowflake_ids_core::column::verdict::{
     Action, Former, Wish, check_others, ids_of, judge, judge_sequence, most_of_users, new_limit, notices,
     obstacle,
@@ -68,10 +69,15 @@ fn sequence() -> Sequence {
         tag,
         is_owned: true,
         persistence: 'p',
+        start: 1,
         increment: 1,
         users: vec![user(TABLE)],
         ..Sequence::default()
     }
+}
+
+fn raise(highest: i64, most: i64) -> Step {
+    Step::RaiseTag { highest, most, course: Course::DENSE }
 }
 
 fn reference(base: Base) -> Reference {
@@ -435,7 +441,7 @@ fn a_column_is_attached_in_steps() {
         (Former::Drop, i64::MAX, Some(Step::DropSequences)),
     ] {
         let keeps = former != Former::Drop;
-        let raise = Step::RaiseTag { highest: 7, most };
+        let raise = raise(7, most);
         let dense: Vec<_> = first(keeps).into_iter().chain([raise]).chain(last.clone()).collect();
         assert_eq!(steps_of(serial(), sequence(), (IdKind::Segment, former), 7), Ok(dense));
         let take = [Step::TakeAbove(7)];
@@ -448,7 +454,7 @@ fn a_column_is_attached_in_steps() {
     let narrow = Sequence { base: Base::Integer, max: i32::MAX.into(), ..sequence() };
     for sequence in [wide, narrow] {
         let steps = steps_of(serial(), sequence, (IdKind::Segment, Former::Redirect), 7).unwrap();
-        assert!(steps.contains(&Step::RaiseTag { highest: 7, most: i64::MAX }));
+        assert!(steps.contains(&raise(7, i64::MAX)));
     }
 }
 
@@ -502,7 +508,7 @@ fn nodes_of_a_cluster_learn_of_a_tag_one_after_another() {
         (OF_TAG, of_worker, of_worker),
     ] {
         let steps = on_nodes(former, highest);
-        assert!(steps.contains(&Step::RaiseTag { highest: above, most: i64::MAX }), "{former} {highest}");
+        assert!(steps.contains(&raise(above, i64::MAX)), "{former} {highest}");
         assert!(steps.contains(&Step::CheckWorkers((former != OF_TAG).then_some(highest))));
         assert!(steps.contains(&Step::UnbindOnNode(None)));
     }
@@ -518,7 +524,7 @@ fn a_shared_sequence_is_bound_once() {
     let first = |bound| steps::bind(&serial(), &Sequence { bound, ..sequence() }, 7).swap_remove(0);
     let binding = |tag: Option<&str>| Some(Binding { tag: tag.map(str::to_owned), generator: None });
     assert_eq!(first(None), Step::BindShared { highest: 7, most: i64::MAX });
-    assert_eq!(first(binding(Some("t"))), Step::RaiseTag { highest: 7, most: i64::MAX });
+    assert_eq!(first(binding(Some("t"))), raise(7, i64::MAX));
     assert_eq!(first(binding(None)), Step::TakeAbove(7));
 }
 
@@ -614,4 +620,77 @@ fn a_dropped_identity_gives_no_ids_and_an_added_one_goes_on() {
     assert_eq!(of(Altered::Added, false), (true, true, true));
     assert_eq!(of(Altered::Added, true), (false, true, false), "after DROP IDENTITY it is a new identity");
     assert_eq!(of(Altered::Set, false), (false, false, false));
+}
+
+fn known() -> KnownTag {
+    KnownTag { max_value: i64::MAX, increment: 1, is_made: true, most: i64::MAX, ..KnownTag::default() }
+}
+
+#[test]
+fn a_tag_gets_fit_for_a_column() {
+    const INT: i64 = i32::MAX as i64;
+    let course = Course { start: 1_003, increment: 10 };
+    let need = Need { tag: "t", highest: 7, most: Some(INT), course, is_new: true };
+    let create = |max_value| TagStep::Create { max_value, increment: 10, remainder: 3 };
+    let given = |known: KnownTag, need: &Need<'_>| provide(Some(&known), need).unwrap();
+    assert_eq!(provide(None, &need), Ok(vec![create(INT), TagStep::Raise(7)]));
+    // A tag that was left when its table was dropped begins anew with a new table, and gets the limit of a column that is not new.
+    assert_eq!(given(known(), &need), [TagStep::Drop, create(INT), TagStep::Raise(7)]);
+    let old = Need { is_new: false, ..need.clone() };
+    assert_eq!(given(known(), &old), [TagStep::Limit(INT), TagStep::Raise(7)]);
+    // Others may need the ids of a tag that is used, or that a user has made or changed.
+    for kept in [KnownTag { is_used: true, ..known() }, KnownTag { is_made: false, ..known() }] {
+        let limit = i64::MAX;
+        let error = ColumnError::TagExceeds { tag: "t".to_owned(), limit, most: INT };
+        assert_eq!([&need, &old].map(|need| provide(Some(&kept), need)), [Err(error.clone()), Err(error)]);
+        let wide = Need { most: Some(i64::MAX), ..need.clone() };
+        assert_eq!(given(kept, &wide), [TagStep::Raise(7)]);
+    }
+    // The limit of a narrower type follows, as far as all columns can hold the ids.
+    let narrow = KnownTag { max_value: 32_767, is_used: true, ..known() };
+    assert_eq!(given(narrow.clone(), &need), [TagStep::Limit(INT), TagStep::Raise(7)]);
+    assert_eq!(given(KnownTag { most: 32_767, ..narrow.clone() }, &need), [TagStep::Raise(7)]);
+    // The limit of the tag itself counts when no column is attached.
+    let restored = Need { most: None, ..need.clone() };
+    assert_eq!(given(narrow, &restored), [TagStep::Raise(7)]);
+    assert_eq!(provide(None, &restored), Ok(vec![TagStep::Raise(7)]));
+    let high = Need { highest: INT, ..need.clone() };
+    assert!(matches!(provide(None, &high), Err(ColumnError::TagFull { .. })));
+    let ends = KnownTag { max_value: 7, is_used: true, ..known() };
+    assert!(matches!(provide(Some(&ends), &need), Err(ColumnError::TagEnds { limit: 7, .. })));
+    let resets = KnownTag { reset: Some("day".to_owned()), is_used: true, ..known() };
+    assert!(matches!(provide(Some(&resets), &need), Err(ColumnError::TagResets { .. })));
+}
+
+#[test]
+fn a_new_tag_counts_as_the_columns_sequences() {
+    let course = |increments: &[i64]| {
+        let sequences = increments.iter().zip(SEQUENCE..);
+        let sequences: Vec<_> =
+            sequences.map(|(by, oid)| Sequence { oid, start: 5, increment: *by, ..sequence() }).collect();
+        let owned = sequences.iter().map(|sequence| sequence.oid).collect();
+        let facts = Facts::new(vec![Column { owned, ..serial() }], &[], sequences, Vec::new());
+        Course::of(&facts, &facts.members(facts.column(TABLE, "id").unwrap()))
+    };
+    assert_eq!([course(&[10]), course(&[10, 10])], [Course { start: 5, increment: 10 }; 2]);
+    for unfit in [&[][..], &[10, 1], &[-1], &[1 << 40]] {
+        assert_eq!(course(unfit), Course::DENSE);
+    }
+    let counts = |increment| KnownTag { increment: 10, ..known() }.counts_as(increment);
+    assert_eq!([counts(10), counts(1), counts(5), known().counts_as(1)], [true, false, false, false]);
+    assert!(!KnownTag { increment: 10, is_made: false, ..known() }.counts_as(10));
+}
+
+#[test]
+fn only_a_tag_that_nobody_else_needs_goes_with_its_column() {
+    let left = LeftTag { is_made: true, ..LeftTag::default() };
+    assert!(left.goes());
+    for kept in [
+        LeftTag { is_made: false, ..left.clone() },
+        LeftTag { is_restricted: true, ..left.clone() },
+        LeftTag { is_used: true, ..left.clone() },
+        LeftTag { is_elsewhere: true, ..left },
+    ] {
+        assert!(!kept.goes(), "{kept:?}");
+    }
 }

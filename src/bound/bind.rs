@@ -8,6 +8,7 @@ use crate::pg::report::{raise, spi};
 use crate::pg::sequence;
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
+use crate::pg::text::TextOut;
 use crate::pg::{server, transaction};
 use crate::settings;
 use crate::shared::generator::SHARED;
@@ -17,16 +18,21 @@ use crate::tag::error::SegmentError;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::SpiError;
 use snowflake_ids_core::bound::Increment;
+use snowflake_ids_core::column::tag::LeftTag;
 
 static FORGET_DROPPED: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_forget_dropped()");
+static LEFT: Statement = Statement::new(
+    "SELECT l.tag FROM snowflake_ids_internal.tags_left(ARRAY(SELECT f.tag FROM snowflake_ids_internal.sequence_forget_dropped() AS f)) AS l (tag)",
+);
+static DROP_TAG: Statement = Statement::new("SELECT snowflake_ids_internal.segment_drop($1)");
 static COUNT: Statement = Statement::new(
     "SELECT count(*) FROM (SELECT FROM snowflake_ids.sequence_binding AS b
          WHERE b.sequence OPERATOR(pg_catalog.<>) $1 LIMIT $2) AS b",
 );
 static RECORD: Statement = Statement::new(
-    "INSERT INTO snowflake_ids.sequence_binding AS b (sequence, tag, last_number, generator) VALUES ($1, $2, $3, $4)
+    "INSERT INTO snowflake_ids.sequence_binding AS b (sequence, tag, last_number, generator, single) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT (sequence) DO UPDATE SET tag = excluded.tag, last_number = excluded.last_number,
-         generator = excluded.generator, bound_at = excluded.bound_at, checked = true",
+         generator = excluded.generator, bound_at = excluded.bound_at, single = excluded.single, checked = true",
 );
 static REMEMBER: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET type = $2, cycles = $3, unlogged = $4, identity = $5
@@ -48,12 +54,14 @@ static CONFIRM: Statement = Statement::new(
          WHERE r.sequence OPERATOR(pg_catalog.=) $1 AND NOT r.checked FOR UPDATE SKIP LOCKED)",
 );
 
-/// Records that a sequence is bound. The sequence must stand at its end (its maximum).
+/// Records that a sequence is bound. The sequence must stand at its end (its maximum). `is_single` is true if a call takes one id
+/// of the tag, which has the sequence's increment.
 pub fn record(
     of: Oid,
     tag: Option<&TagText>,
     last_number: i64,
     generator: Option<&TagText>,
+    is_single: bool,
 ) -> Result<(), SequenceError> {
     if !cache::stands_at_end(of) {
         return Err(SequenceError::NotAtEnd(sequence::name(of)));
@@ -66,7 +74,7 @@ pub fn record(
             return Err(SequenceError::TooMany(most));
         }
         let (tag, generator) = (tag.copied(), generator.copied());
-        Ok(RECORD.run(&[of.into(), tag.into(), last_number.into(), generator.into()])?)
+        Ok(RECORD.run(&[of.into(), tag.into(), last_number.into(), generator.into(), is_single.into()])?)
     })
 }
 
@@ -116,6 +124,21 @@ pub fn forget_dropped_at_once() {
     at_once(|| FORGET_DROPPED.run(&[]));
 }
 
+/// Removes the rows of dropped sequences, and the tags that go with them. Returns false if that would need a wait for a lock on
+/// the table.
+pub fn drop_left() -> bool {
+    at_once(|| {
+        let left = LEFT.all(&[], |row| row.get::<TextOut>(1))?;
+        for tag in left.into_iter().flatten() {
+            let read: Result<LeftTag, _> = serde_json::from_str(&tag.to_utf8_lossy());
+            if let Some(tag) = read.ok().filter(LeftTag::goes).and_then(|left| TextOut::of(left.tag)) {
+                DROP_TAG.run(&[tag.into()])?;
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Marks a sequence's row as checked if the sequence stands at its end. A restored row may be unchecked at first, because a
 /// dump may load the row before it sets the sequence to its end. A restart of the sequence restarts its tag only if the row
 /// is checked. Does not wait for locks.
@@ -130,9 +153,7 @@ pub fn confirm(of: Oid) {
     }
 }
 
-fn at_once(work: impl FnOnce() -> Result<(), SpiError>) {
+fn at_once(work: impl FnOnce() -> Result<(), SpiError>) -> bool {
     let done = SEQUENCE_BINDING.find().and_then(|table| table.as_owner_at_once(|| cache::tidy(work)));
-    if let Some(Err(error)) = done {
-        raise(spi(error));
-    }
+    done.map(|done| done.unwrap_or_else(|error| raise(spi(error)))).is_some()
 }

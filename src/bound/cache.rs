@@ -226,6 +226,13 @@ pub fn locked_binding_of(sequence: Oid) -> Option<Binding> {
     found
 }
 
+/// Returns whether each number of a bound sequence stands for one id of its tag. Needs a transaction.
+pub fn is_single(sequence: Oid) -> bool {
+    of_cached(sequence, |cached| cached.row.as_ref().is_some_and(|row| row.is_single)).unwrap_or_else(|| {
+        store::of_sequence(sequence, Wait::Yes(None)).ok().flatten().is_some_and(|row| row.is_single)
+    })
+}
+
 /// Returns whether the current role may call nextval of a sequence. Needs a transaction.
 pub fn allows_next(sequence: Oid) -> bool {
     role::watch();

@@ -49,10 +49,24 @@ static AT_COMMIT: Hooks = Hooks {
     ..Hooks::none()
 };
 
-/// Records that a sequence is dropped. The row of the sequence's binding, if there is one, is removed at commit.
+/// Records that a sequence is dropped. The row of the sequence's binding, if there is one, is removed after the statement, or at
+/// commit.
 pub fn sequence_dropped(of: Oid) {
     if !matches!(cache::row_at_once(of), Ok(None)) {
         DROPS.set(true);
+    }
+}
+
+/// Returns whether the transaction has dropped a sequence that may have been bound, and the row of its binding may remain.
+pub fn has_dropped() -> bool {
+    DROPS.get()
+}
+
+/// Removes the rows of dropped sequences, and the tags that were made for their columns, so that a table that is made again
+/// begins anew. Leaves both if the table of bindings is locked, or if the transaction would not see that others have moved a tag.
+pub fn objects_dropped() {
+    if transaction::sees_new_commits() && bind::drop_left() {
+        DROPS.set(false);
     }
 }
 

@@ -14,6 +14,7 @@ use snowflake_ids_core::column::default::IdKind;
 use snowflake_ids_core::column::error::ColumnError;
 use snowflake_ids_core::column::facts::{Column, Facts, Reference, Sequence, Table, TagLimit};
 use snowflake_ids_core::column::notice::Notice;
+use snowflake_ids_core::column::tag::KnownTag;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The functions of this extension that are column defaults.
@@ -195,7 +196,7 @@ macro_rules! sequences {
              SELECT c.oid::bigint AS oid, c.oid::regclass::text AS name, pg_get_userbyid(c.relowner)::text AS owner,
                 pg_has_role(c.relowner, 'USAGE') AS is_owned, c.relpersistence AS persistence, q.seqtypid::regtype::text AS type_name, ",
             base!(),
-            ", q.seqincrement AS increment, q.seqmax AS max, q.seqcycle AS cycles,
+            ", q.seqstart AS start, q.seqincrement AS increment, q.seqmax AS max, q.seqcycle AS cycles,
                 (SELECT json_build_object('tag', b.tag, 'generator', b.generator) FROM snowflake_ids.sequence_binding AS b
                     WHERE b.sequence = c.oid AND (b.checked OR snowflake_ids_internal.sequence_stands_at_end(b.sequence))) AS bound,
                 n.tag, n.tag IS NOT NULL AND EXISTS (SELECT FROM snowflake_ids.segment AS g
@@ -315,6 +316,17 @@ static LIMIT_OF_TAG: Statement = Statement::new(
      FROM snowflake_ids.segment AS s, pg_class AS c WHERE s.tag = $2 COLLATE \"C\" AND c.oid = $1",
 );
 
+/// A tag, for the column that owns a sequence. Its users are looked up only if the tag may have been left.
+static KNOWN_TAG: Statement = Statement::new(
+    "SELECT json_build_object('max_value', s.max_value, 'reset', s.reset, 'increment', s.increment, 'is_made', s.is_made,
+            'is_used', CASE WHEN s.is_made AND $2 IS NOT NULL THEN snowflake_ids_internal.has_workers()
+                OR snowflake_ids_internal.sequence_tag_is_shared($2, s.tag) ELSE true END,
+            'most', coalesce(CASE WHEN s.max_value IN (32767, 2147483647) THEN (SELECT min(
+                snowflake_ids_internal.column_maximum(t.relation, t.attribute)) FROM snowflake_ids_internal.columns_of_tag($1) AS t) END,
+                9223372036854775807))::text
+     FROM snowflake_ids.segment AS s WHERE s.tag = $1 COLLATE \"C\"",
+);
+
 /// Reads the facts of a schema, or of all schemas, and the names by which sequences are used.
 pub fn of_schema(schema: Option<Oid>, kind: IdKind) -> Result<Facts, ErrorReport> {
     let is_segment = kind == IdKind::Segment;
@@ -378,6 +390,16 @@ pub fn of_tables(relation: Oid) -> Result<Vec<Table>, ErrorReport> {
 /// Returns the name of a relation, and whether a tag exists that its owner may not move; None if there is no such relation.
 pub fn right_to_tag(relation: Oid, tag: &TextOut) -> Result<Option<(String, bool)>, ErrorReport> {
     Ok(rows(&RIGHT_TO_TAG, &[relation.into(), tag.clone().into()])?.pop())
+}
+
+/// Reads a tag for the column that owns this sequence, if any; None if this database has no such tag.
+pub fn known_tag(tag: &TextOut, sequence: Option<Oid>) -> Result<Option<KnownTag>, ErrorReport> {
+    Ok(rows(&KNOWN_TAG, &[tag.clone().into(), sequence.into()])?.pop())
+}
+
+/// Returns the name of a sequence with its schema; empty if it is gone.
+pub fn name_of(sequence: Oid) -> Result<String, ErrorReport> {
+    Ok(of_sequences([sequence.to_u32()].into_iter())?.pop().map(|found| found.name).unwrap_or_default())
 }
 
 /// Reads the limit of a tag for a table; None if this database has no such tag.

@@ -9,6 +9,7 @@
 //! - What was checked before a lock was acquired is checked again under the lock, by oid.
 
 use super::facts::{self, with_column};
+use super::tags::{self, Place};
 use crate::bound::bind;
 use crate::pg::clock::SystemClock;
 use crate::pg::relation::Relation;
@@ -57,14 +58,12 @@ static UNBIND_ON_NODE: Statement = internal!("unbind_own($1, $2, $3)");
 static DROP_IDENTITIES: Statement = internal!("drop_identities($1, $2, $3)");
 static SET_DEFAULT: Statement = internal!("set_default($1, $2, 'SET DEFAULT ' || $3)");
 static DROP_DEFAULT: Statement = internal!("set_default($1, $2, 'DROP DEFAULT')");
-static RAISE_TAG: Statement = internal!("seed_tag($1, $2, $3, $4)");
 static BIND: Statement = internal!("bind_sequences($1, $2, $3, $4, $5, $6::jsonb)");
 static DROP_SEQUENCES: Statement = internal!("drop_sequences($1, $2)");
 static ADVANCE: Statement = internal!("advance_sequence($1, $2)");
 static MAKE_FIT: Statement = Statement::new(
     "SELECT m.type::oid, m.cycles, m.unlogged FROM snowflake_ids_internal.sequence_make_fit($1) AS m",
 );
-static BIND_SHARED: Statement = internal!("sequence_bind($1, $2, $3, $4, $5)");
 static RESTORE_SEQUENCE: Statement = internal!("restore_sequence($1, $2, $3)");
 static RESTORE_IDENTITIES: Statement = internal!("restore_identities($1, $2, $3, $4::jsonb)");
 
@@ -343,11 +342,19 @@ impl Target {
             }
             Step::SetDefault => self.run(&SET_DEFAULT, [self.written()?.into()])?,
             Step::DropDefault => self.run(&DROP_DEFAULT, [])?,
-            Step::RaiseTag { highest, most } => {
+            Step::RaiseTag { highest, most, course } => {
                 self.enter(Phase::RaisingTag);
+                let Some(tag) = tag else { return Ok(()) };
                 let owner = Relation::find(of).map(|relation| relation.owner());
-                let arguments = [tag.clone().into(), highest.into(), most.into(), owner.into()];
-                RAISE_TAG.run(&arguments).map_err(spi)?;
+                let (is_named, is_new) = (self.wish.tag.is_some(), sequence::is_new(self.relation));
+                let sequence = column.owned.first().map(|owned| (*owned).into());
+                tags::raise_tag(
+                    tag,
+                    highest,
+                    Some(most),
+                    owner,
+                    Place { sequence, course, is_named, is_new },
+                )?;
             }
             Step::Bind => {
                 let (tag, generator) = (tag.clone().into(), self.generator.clone().into());
@@ -361,8 +368,9 @@ impl Target {
                 });
                 let (former_type, cycles, unlogged) = former.map_err(spi)?.unwrap_or_default();
                 ADVANCE.run(&[of.into(), highest.into()]).map_err(spi)?;
-                let (tag, generator) = (tag.clone().into(), self.generator.clone().into());
-                BIND_SHARED.run(&[of.into(), kind.into(), tag, generator, most.into()]).map_err(spi)?;
+                let (tag, generator, is_named) =
+                    (tag.as_ref(), self.generator.as_ref(), self.wish.tag.is_some());
+                tags::bind(of, self.wish.kind, tag, generator, Some(most), is_named)?;
                 bind::remember(of, former_type, cycles, unlogged, None).map_err(report)?;
             }
             Step::RestoreSequence(highest) => self.run(&RESTORE_SEQUENCE, [highest.into()])?,
@@ -376,8 +384,8 @@ impl Target {
     fn tell_holders(&self, sequence: Oid) -> Result<(), ErrorReport> {
         let Some(tag) = &self.tag else { return Ok(()) };
         let holders = HOLDERS.first(&[sequence.into(), tag.clone().into()], |row| row.get::<TextOut>(1));
-        let name = facts::of_sequences([sequence.to_u32()].into_iter())?.pop().map(|found| found.name);
-        if let (Some(holders), Some(sequence)) = (holders.map_err(spi)?.flatten(), name) {
+        if let Some(holders) = holders.map_err(spi)?.flatten() {
+            let sequence = facts::name_of(sequence)?;
             let (tag, holders) = (tag.to_utf8_lossy(), holders.to_utf8_lossy());
             tell(Notice::Holders { sequence, tag, holders });
         }

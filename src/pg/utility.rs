@@ -56,6 +56,10 @@ pub struct Watch {
     pub database_dropped: fn(u32),
     /// Called when a sequence is being dropped. A rollback may still undo the drop.
     pub sequence_dropped: fn(pg_sys::Oid),
+    /// Returns whether dropped sequences may have left something. Must not fail.
+    pub has_dropped: fn() -> bool,
+    /// A statement has dropped sequences.
+    pub objects_dropped: fn(),
     /// Called before each call of the server's own `setval`.
     pub setval_called: fn(),
     /// ALTER SEQUENCE has run, or ALTER TABLE has altered the sequence of an identity column.
@@ -253,6 +257,22 @@ unsafe extern "C-unwind" fn on_utility(
     forget_planned();
     if after != After::Nothing {
         follow(after, first_changed, first_later);
+    }
+    // An identity that is added in place of another one takes over what the other one leaves.
+    let is_whole = context != pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND;
+    if is_whole && identity::later() == 0 && WATCH.get().is_some_and(|watch| (watch.has_dropped)()) {
+        follow_drop();
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn follow_drop() {
+    // ROLLBACK is a statement, too.
+    if let Some(watch) = WATCH.get()
+        && transaction::is_open()
+    {
+        transaction::see_own_changes();
+        guc::without_query_ids(watch.objects_dropped);
     }
 }
 

@@ -14,7 +14,6 @@ use crate::store::tables::SEQUENCE_BINDING;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::bound::Increment;
-use snowflake_ids_core::generator::named::MAX_NAME_BYTES;
 use snowflake_ids_core::tag::definition::MAX_TAG_BYTES;
 use snowflake_ids_core::tag::directory::Tag;
 
@@ -56,7 +55,7 @@ fn sequence_record(
     };
     let tag = tag.map(|tag| read(tag, "tag")).transpose()?;
     let generator = generator.map(|name| read(name, "generator")).transpose()?;
-    bind::record(of, tag.as_ref(), last_number, generator.as_ref()).map_err(report)
+    bind::record(of, tag.as_ref(), last_number, generator.as_ref(), false).map_err(report)
 }
 
 /// Stores properties that the caller's sequence had before the binding: type, cycle, persistence, identity.
@@ -86,7 +85,7 @@ fn sequence_erase(of: pg_sys::Oid) -> Result<(), ErrorReport> {
 }
 
 /// Returns a sequence if the caller may SET ROLE to its owner.
-fn own(of: pg_sys::Oid) -> Result<Relation, ErrorReport> {
+pub fn own(of: pg_sys::Oid) -> Result<Relation, ErrorReport> {
     let relation = Relation::find(of).ok_or(CallError::SequenceDropped)?;
     if relation.may_act_as_owner() {
         return Ok(relation);
@@ -102,22 +101,10 @@ fn sequence_reach(number: i64, increment: i64) -> Result<i64, ErrorReport> {
 }
 
 /// Returns the number above which a sequence with this increment must continue. Applications then use no id up to `highest`
-/// again.
+/// again. `single` is true if the sequence's tag has the same increment.
 #[pg_extern(schema = "snowflake_ids_internal", immutable, parallel_safe, strict)]
-fn sequence_resume_above(highest: i64, increment: i64) -> Result<i64, ErrorReport> {
-    Ok(Increment::new(increment).map_err(report)?.resume_above(highest))
-}
-
-/// Fails if a sequence with this increment cannot give snowflake ids.
-#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
-fn sequence_check_layout(
-    of: Option<pg_sys::Oid>,
-    increment: Option<i64>,
-    generator: Option<Text<'_>>,
-) -> Result<(), ErrorReport> {
-    let (Some(of), Some(increment)) = (of, increment) else { return Ok(()) };
-    let generator = generator.as_ref().map(|name| name.bytes(MAX_NAME_BYTES, "generator")).transpose()?;
-    bind::check_layout(of, increment, generator).map_err(report)
+fn sequence_resume_above(highest: i64, increment: i64, single: bool) -> Result<i64, ErrorReport> {
+    Ok(Increment::new(increment).map_err(report)?.of_tag(single).resume_above(highest))
 }
 
 /// Makes all sessions look up bound sequences again, and plan their statements again.

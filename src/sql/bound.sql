@@ -7,6 +7,7 @@ CREATE TABLE snowflake_ids.sequence_binding (
     bound_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
     generator   text COLLATE "C",
     checked     boolean NOT NULL DEFAULT false,
+    single      boolean NOT NULL DEFAULT false,
     type        regtype,
     cycles      boolean,
     unlogged    boolean,
@@ -18,6 +19,8 @@ COMMENT ON COLUMN snowflake_ids.sequence_binding.generator IS 'the named generat
 COMMENT ON COLUMN snowflake_ids.sequence_binding.last_number IS 'the highest number that the sequence gave before it was bound';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.checked IS
     'true if the sequence was seen at its maximum, where a bound sequence is kept; if false, it counts as bound only while it is at its maximum';
+COMMENT ON COLUMN snowflake_ids.sequence_binding.single IS
+    'true if a number stands for one id of the tag, which has the increment of the sequence; if false, for as many consecutive ids';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.type IS 'the type before the binding, which unbinding restores; null: the type of its column';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.cycles IS 'true if the sequence had CYCLE before the binding; unbinding restores this';
 COMMENT ON COLUMN snowflake_ids.sequence_binding.unlogged IS 'true if the sequence was unlogged before the binding; unbinding restores this';
@@ -160,6 +163,9 @@ BEGIN
         others := 'Others take ids of segment tag "%s", too.';
         way := 'To restart the tag for all of them: SELECT snowflake_ids.segment_set(%L, 0, true).';
     ELSE
+        -- Numbers of a column with gaps go on from the new number.
+        UPDATE snowflake_ids.segment AS s SET remainder = (highest + 1) % s.increment
+        WHERE s.tag = sequence_restart.tag AND s.is_made AND s.remainder <> (highest + 1) % s.increment;
         PERFORM snowflake_ids_internal.segment_set(tag, highest, true);
         RETURN;
     END IF;
@@ -170,12 +176,13 @@ BEGIN
 END
 $$;
 
-/* Removes the bindings of dropped sequences. Skips rows that other transactions have locked. */
-CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS void
+/* Removes the bindings of dropped sequences, and returns their tags. Skips rows that other transactions have locked. */
+CREATE FUNCTION snowflake_ids_internal.sequence_forget_dropped() RETURNS TABLE (tag text)
 LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     DELETE FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = ANY (ARRAY(
         SELECT g.sequence FROM snowflake_ids.sequence_binding AS g
         WHERE NOT EXISTS (SELECT FROM pg_sequence AS s WHERE s.seqrelid = g.sequence) FOR UPDATE SKIP LOCKED))
+    RETURNING b.tag
 $$;
 
 /* Removes those obstacles to binding whose removal can be undone later. Returns the sequence's previous properties. */
@@ -228,46 +235,6 @@ BEGIN
 END
 $$;
 
-/* Binds a sequence that is locked and has no obstacle to binding. Raises the tag above the sequence's numbers, or fails if
-   the next snowflake id is not above these numbers. */
-CREATE FUNCTION snowflake_ids_internal.sequence_bind(sequence regclass, kind text, tag text, generator text,
-    most bigint DEFAULT 9223372036854775807) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-#variable_conflict use_variable
-DECLARE
-    terms pg_sequence;
-    highest bigint := snowflake_ids_internal.highest_number(sequence);
-    following bigint;
-    expression text;
-BEGIN
-    SELECT * INTO terms FROM pg_sequence AS s WHERE s.seqrelid = sequence;
-    highest := snowflake_ids_internal.sequence_reach(highest, terms.seqincrement);
-    IF highest = 9223372036854775807 THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('sequence "%s" is at the maximum of type bigint', sequence),
-            DETAIL = 'No higher ids are left for the sequence. DROP EXTENSION, or a dump of a part of the database, leaves a bound sequence at this maximum.',
-            HINT = format('If DROP EXTENSION or a dump caused this, SELECT setval(%L, number) with the highest number in use. Then bind the sequence again.',
-                sequence);
-    END IF;
-    IF kind COLLATE "C" = 'segment' THEN
-        PERFORM snowflake_ids_internal.seed_tag(tag, greatest(highest, 0), least(most, terms.seqmax),
-            (SELECT c.relowner FROM pg_class AS c WHERE c.oid = sequence));
-    ELSE
-        PERFORM snowflake_ids_internal.sequence_check_layout(sequence, terms.seqincrement, generator);
-        expression := snowflake_ids_internal.id_default('snowflake', NULL, generator);
-        EXECUTE format('SELECT %s', expression) INTO following;
-        IF following <= highest THEN
-            RAISE object_not_in_prerequisite_state USING
-                MESSAGE = format('sequence "%s" has issued numbers above the next snowflake id', sequence),
-                DETAIL = format('The highest value is %s; %s returned %s.', highest, replace(expression COLLATE "C", '::text', ''), following),
-                HINT = 'Bind the sequence with kind => ''segment''.';
-        END IF;
-    END IF;
-    PERFORM snowflake_ids_internal.sequence_put(sequence, terms.seqmax, true);
-    PERFORM snowflake_ids_internal.sequence_record(sequence, CASE WHEN kind COLLATE "C" = 'segment' THEN tag END, highest, generator);
-END
-$$;
-
 /* Unbinds a sequence, which then counts again by itself, above all issued numbers and above the id `above`. */
 CREATE FUNCTION snowflake_ids_internal.sequence_unbind(sequence regclass, above bigint) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -283,7 +250,7 @@ BEGIN
     PERFORM snowflake_ids_internal.sequence_erase(sequence);
     -- The sequence continues at a number that it would have reached by its own increment. For example, a sequence of odd
     -- numbers stays odd.
-    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement)::numeric
+    number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(highest, terms.seqincrement, former.single)::numeric
         + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
     IF number > terms.seqmax THEN
         RAISE sequence_generator_limit_exceeded USING
@@ -307,6 +274,8 @@ CREATE FUNCTION snowflake_ids.bind_sequence(sequence regclass, kind text DEFAULT
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on
 SET quote_all_identifiers = off SET citus.enable_ddl_propagation = off AS $$
 #variable_conflict use_variable
+DECLARE
+    is_named boolean;
 BEGIN
     PERFORM pg_catalog.snowflake_extension_keep();
     PERFORM snowflake_ids_internal.check_manages_tags('bind_sequence');
@@ -338,12 +307,13 @@ BEGIN
             HINT = format('To bind the sequence to other ids, first SELECT snowflake_ids.unbind_sequence(%L);', sequence);
     END IF;
     PERFORM snowflake_ids_internal.sequence_verdict(sequence, kind);
-    IF kind COLLATE "C" = 'segment' AND tag IS NULL THEN
+    is_named := tag IS NOT NULL;
+    IF kind COLLATE "C" = 'segment' AND NOT is_named THEN
         tag := snowflake_ids_internal.default_tag(sequence);
         PERFORM snowflake_ids_internal.check_unnamed_tag(sequence, tag);
     END IF;
     PERFORM snowflake_ids_internal.sequence_bind(sequence, kind, tag, generator,
-        CASE kind COLLATE "C" WHEN 'segment' THEN snowflake_ids_internal.sequence_most(sequence) END);
+        snowflake_ids_internal.sequence_most(sequence), is_named);
     -- Without a type, unbind_sequence would give the sequence the type of its column, which may be narrower.
     PERFORM snowflake_ids_internal.sequence_remember(b.sequence, 'bigint'::regtype, b.cycles, b.unlogged, b.identity::text)
     FROM snowflake_ids.sequence_binding AS b WHERE b.sequence = bind_sequence.sequence AND b.type IS NULL;

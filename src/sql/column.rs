@@ -3,11 +3,14 @@
 
 use crate::column::facts::{self, with_column};
 use crate::column::steps::{self, Target};
+use crate::column::tags;
 use crate::pg::relation::Relation;
 use crate::pg::report::{report, tell};
 use crate::pg::text::{Text, TextOut};
 use crate::pg::{role, sequence};
 use crate::settings;
+use crate::sql::bound::own;
+use crate::sql::error::CallError;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -268,6 +271,30 @@ fn sequence_check_owned(of: Oid) -> Result<(), ErrorReport> {
         return Ok(());
     }
     verdict::check_sequence_owner(&sequence_of(of)?).map_err(report)
+}
+
+/// Binds a sequence of the caller that is locked and has no obstacle to binding. `is_named` is true if the caller named the tag.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe)]
+#[search_path(pg_catalog, pg_temp)]
+fn sequence_bind(
+    of: Option<Oid>,
+    kind: Text<'_>,
+    tag: Option<Text<'_>>,
+    generator: Option<Text<'_>>,
+    most: Option<i64>,
+    is_named: bool,
+) -> Result<(), ErrorReport> {
+    let of = of.ok_or(CallError::NoSequence)?;
+    own(of)?;
+    let (tag, generator) = (given(tag.as_ref(), "tag")?, given(generator.as_ref(), "generator")?);
+    tags::bind(of, kind_of(&kind)?, tag.as_ref(), generator.as_ref(), most, is_named)
+}
+
+/// Raises a tag above ids that a column holds.
+#[pg_extern(schema = "snowflake_ids_internal", volatile, parallel_unsafe, strict)]
+#[search_path(pg_catalog, pg_temp)]
+fn seed_tag(tag: Text<'_>, highest: i64) -> Result<(), ErrorReport> {
+    tags::raise_restored(&text(&tag, "tag")?, highest)
 }
 
 /// Returns the first property that keeps a sequence from being bound; no row if there is none.

@@ -20,11 +20,11 @@ BEGIN
             lock_relation lock_table may_move_tag may_take_ids node_group numbers_of_group places_of_tags progress_end
             progress_enter progress_tables qualified_name registries_in_use registry_identity registry_seed
             restore_identities restore_identity restore_sequence resume_sequences schema_plan seed_tag sequence_bind
-            sequence_check_layout sequence_check_owned sequence_check_redirects sequence_course sequence_erase
+            sequence_check_owned sequence_check_redirects sequence_course sequence_erase
             sequence_is_bound sequence_make_fit sequence_make_former sequence_most sequence_move sequence_obstacle
             sequence_position sequence_put sequence_reach sequence_record sequence_remember sequence_resume_above
-            sequence_unbind sequence_verdict sequences_of set_default set_rights set_sequence stored_id table_and_below
-            tag_of_default tell_done tell_not_raised tell_reserved type_maximum
+            sequence_tag_is_shared sequence_unbind sequence_verdict sequences_of set_default set_rights set_sequence stored_id table_and_below
+            tag_of_default tell_done tell_not_raised type_maximum
             unbind_own unbind_sequences', '[[:space:]]+') AS f), 'EXECUTE'),
         ('tags', 'TABLE snowflake_ids.received, snowflake_ids.sequence_binding', 'SELECT'),
         ('tags', 'TABLE snowflake_ids.segment, snowflake_ids.segment_restricted, snowflake_ids.segment_privilege',

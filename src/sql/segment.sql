@@ -19,7 +19,8 @@ CREATE TABLE snowflake_ids.segment (
     version     bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     generation  bigint      NOT NULL DEFAULT snowflake_ids_internal.random_number(),
     system_identifier bigint DEFAULT snowflake_ids_internal.system_identifier(),
-    copied      bigint DEFAULT snowflake_ids_internal.segment_copied()
+    copied      bigint DEFAULT snowflake_ids_internal.segment_copied(),
+    is_made     boolean     NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);  -- a reservation writes the new row version to the same page, and the index does not change
 COMMENT ON TABLE snowflake_ids.segment IS 'segment tags, and the highest reserved id of each';
 COMMENT ON COLUMN snowflake_ids.segment.max_id IS 'the highest id reserved; if the tag has a reset, the highest of its period';
@@ -35,6 +36,8 @@ COMMENT ON COLUMN snowflake_ids.segment.timeline IS
 COMMENT ON COLUMN snowflake_ids.segment.system_identifier IS 'the cluster of this timeline, as pg_control_system() shows it';
 COMMENT ON COLUMN snowflake_ids.segment.copied IS
     'the number of the last copy of the data directory before the last reservation or move; if it changes, the tag skips ids, too';
+COMMENT ON COLUMN snowflake_ids.segment.is_made IS
+    'true if attach made the tag and named it after its table or sequence, and no function for tags has changed it since';
 SELECT pg_catalog.pg_extension_config_dump('snowflake_ids.segment', '');
 
 /* Tags that only roles with privileges on the tag may use. The tags have a table of their own, because the dumped rows of the
@@ -270,6 +273,12 @@ $$;
 COMMENT ON FUNCTION snowflake_ids.segment_create IS 'creates a segment tag; with an owner, only that role may use it until the owner grants rights';
 
 /* These functions run with the rights of the tables' owner, after src/sql/tag.rs has checked the caller's rights. */
+
+/* Keeps a tag that a user changes, when the column that it was made for is dropped. */
+CREATE FUNCTION snowflake_ids_internal.segment_adopted(tag text) RETURNS void
+LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE snowflake_ids.segment AS s SET is_made = false WHERE s.tag = $1 COLLATE "C" AND s.is_made
+$$;
 CREATE FUNCTION snowflake_ids_internal.segment_alter(
     tag         text,
     step        bigint,

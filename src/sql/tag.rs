@@ -92,7 +92,8 @@ fn segment_alter(
         handed_on(format.as_ref(), "format", MAX_NAME_BYTES)?,
         handed_on(owner.as_ref(), "owner", MAX_NAME_BYTES)?,
     ];
-    let sql = "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name)";
+    let sql = "SELECT snowflake_ids_internal.segment_alter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::name),
+            snowflake_ids_internal.segment_adopted($1)";
     ChangedTag::checked(tag, Action::Own)?.run(sql, numbers.into_iter().chain(rest))
 }
 
@@ -108,7 +109,8 @@ fn segment_set(
     value: Option<AnyNumeric>,
     force: default!(Option<bool>, false),
 ) -> Result<(), ErrorReport> {
-    let sql = "SELECT snowflake_ids_internal.segment_set($1, $2, $3)";
+    let sql =
+        "SELECT snowflake_ids_internal.segment_set($1, $2, $3), snowflake_ids_internal.segment_adopted($1)";
     ChangedTag::checked(tag, Action::Move)?.run(sql, [value.into(), force.into()])
 }
 

@@ -28,6 +28,8 @@ pub struct Bound {
     /// True if the sequence was seen at its end (its maximum), where `bind_sequence` puts the sequence. An unchecked row
     /// counts only while the sequence stands at its end.
     pub is_checked: bool,
+    /// True if a call takes one id of the tag, which has the sequence's increment.
+    pub is_single: bool,
     /// The kind of identity that the sequence's column was.
     pub identity: Option<Identity>,
 }
@@ -45,7 +47,8 @@ impl Bound {
             _ => Binding::Unreadable,
         };
         let identity = row.letter(c"identity").and_then(Identity::of);
-        Self { binding, is_checked: row.boolean(c"checked").unwrap_or(true), identity }
+        let is_single = row.boolean(c"single").unwrap_or(false);
+        Self { binding, is_checked: row.boolean(c"checked").unwrap_or(true), is_single, identity }
     }
 }
 

@@ -100,6 +100,7 @@ pub static SEQUENCE_BINDING: Table = Table::new(
         (c"tag", Type::Text),
         (c"generator", Type::Text),
         (c"checked", Type::Boolean),
+        (c"single", Type::Boolean),
         (c"identity", Type::Letter),
     ],
 );

@@ -212,6 +212,48 @@ pub enum ColumnError {
         hint = "Leave the column out, or set it to DEFAULT."
     )]
     GivenUpdate(String),
+    #[error("no ids are left for segment tag \"{tag}\"")]
+    #[explain(
+        Exhausted,
+        detail = "The column and its sequence can hold ids up to {most}; the highest id in use is {highest}."
+    )]
+    #[explain(
+        hint = "Raise MAXVALUE of the sequence, if there is one, or change the column to a wider type."
+    )]
+    TagFull { tag: String, most: i64, highest: i64 },
+    #[error("segment tag \"{tag}\" starts again every {reset}")]
+    #[explain(
+        BadArgument,
+        detail = "The ids of the column would repeat.",
+        hint = "Attach with a tag that has no reset, or omit the argument tag to create a new tag."
+    )]
+    TagResets { tag: String, reset: String },
+    #[error("max_value of segment tag \"{tag}\" is below the highest id of the column")]
+    #[explain(Exhausted, detail = "Its max_value is {limit}; the highest id of the column is {highest}.")]
+    #[explain(hint = "Raise max_value with snowflake_ids.segment_alter, or attach with another tag.")]
+    TagEnds { tag: String, limit: i64, highest: i64 },
+    #[error("max_value of segment tag \"{tag}\" is above the maximum of the column or its sequence")]
+    #[explain(
+        BadArgument,
+        detail = "Its max_value is {limit}; the column and its sequence end at {most}.",
+        hint = "Lower it with SELECT snowflake_ids.segment_alter({}, max_value => {most}), or name another tag.",
+        quoted(tag)
+    )]
+    TagExceeds { tag: String, limit: i64, most: i64 },
+    #[error("sequence \"{0}\" is at the maximum of type bigint")]
+    #[explain(
+        Exhausted,
+        detail = "No higher ids are left for the sequence. DROP EXTENSION, or a dump of a part of the database, leaves a bound \
+                  sequence at this maximum.",
+        hint = "If DROP EXTENSION or a dump caused this, SELECT setval({}, number) with the highest number in use. Then bind \
+                the sequence again.",
+        quoted(_0)
+    )]
+    AtMaximum(String),
+    #[error("sequence \"{sequence}\" has issued numbers above the next snowflake id")]
+    #[explain(NotReady, detail = "The highest value is {highest}; {} returned {next}.", written.replace("::text", ""))]
+    #[explain(hint = "Bind the sequence with kind => 'segment'.")]
+    SequenceAbove { sequence: String, highest: i64, written: String, next: i64 },
     #[error("the schema of the column's sequence was renamed meanwhile")]
     #[explain(NotReady, hint = "Try again.")]
     OtherSequence,

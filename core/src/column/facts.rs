@@ -186,6 +186,8 @@ pub struct Sequence {
     pub type_name: String,
     /// The type.
     pub base: Base,
+    /// The first number.
+    pub start: i64,
     /// The increment.
     pub increment: i64,
     /// The highest number.

@@ -53,6 +53,16 @@ pub enum Notice {
     #[error("default {expression} of column \"{attribute}\" of relation \"{table}\" is replaced")]
     #[explain(Notice)]
     Replaced { expression: String, attribute: String, table: String },
+    #[error("other servers may still give ids of segment tag \"{tag}\" up to {highest}")]
+    #[explain(
+        Notice,
+        detail = "They reserved these ids before the registry learned of the ids of the column."
+    )]
+    #[explain(
+        hint = "On each other server that uses the registry: SELECT snowflake_ids.segment_discard({});",
+        quoted(tag)
+    )]
+    Reserved { tag: String, highest: i64 },
     #[error("segment tag \"{tag}\" is kept")]
     #[explain(Notice, hint = "If nothing else uses it: SELECT snowflake_ids.segment_drop({});", quoted(tag))]
     TagKept { tag: String },

@@ -5,6 +5,7 @@ use super::error::ColumnError;
 use super::facts::{Column, Facts, Sequence};
 use super::notice::Notice;
 use super::other_layout;
+use super::tag::Course;
 use super::verdict::{Former, Wish, most_of_users, shown};
 use crate::clock::UnixMicros;
 use crate::named_enum::named_enum;
@@ -61,6 +62,8 @@ pub enum Step {
         highest: i64,
         /// The highest id that the tag may give.
         most: i64,
+        /// The numbers that a new tag counts.
+        course: Course,
     },
     /// Binds the column's sequences.
     Bind,
@@ -111,7 +114,8 @@ pub fn attach(
     // all steps that may fail here, and before any node gives ids of the tag.
     if wish.kind == IdKind::Segment {
         let most = most_of_tag(facts, column, &members, wish.former);
-        steps.push(Step::RaiseTag { highest: highest_of_tag, most });
+        let course = if is_distributed { Course::DENSE } else { Course::of(facts, &members) };
+        steps.push(Step::RaiseTag { highest: highest_of_tag, most, course });
     }
     match wish.former {
         Former::Redirect => steps.push(Step::Bind),
@@ -127,7 +131,7 @@ pub fn bind(column: &Column, sequence: &Sequence, highest: i64) -> Vec<Step> {
     let most = most_of_users(sequence);
     let first = match &sequence.bound {
         None => Step::BindShared { highest, most },
-        Some(bound) if bound.tag.is_some() => Step::RaiseTag { highest, most },
+        Some(bound) if bound.tag.is_some() => Step::RaiseTag { highest, most, course: Course::DENSE },
         Some(_) => Step::TakeAbove(highest),
     };
     let (attribute, table) = (column.attribute.clone(), column.table.name.clone());

@@ -249,7 +249,9 @@ impl<T, S: Copy + PartialOrd> TransactionTag<T, S> {
 
     fn add(&mut self, at: S, change: Change) {
         self.row = None;
-        let before = if change == Change::Forced { self.issued.take() } else { None };
+        // A tag that is made again begins anew.
+        let is_new = matches!(change, Change::Forced | Change::Created);
+        let before = if is_new { self.issued.take() } else { None };
         self.changes.push(Made { at, change, before });
     }
 

@@ -1,74 +1,5 @@
 -- Changes that attach and detach make.
 
-CREATE FUNCTION snowflake_ids_internal.tell_reserved(tag text, highest bigint) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    RAISE NOTICE USING
-        MESSAGE = format('other servers may still give ids of segment tag "%s" up to %s', tag, highest),
-        DETAIL = 'They reserved these ids before the registry learned of the ids of the column.',
-        HINT = format('On each other server that uses the registry: SELECT snowflake_ids.segment_discard(%L);', tag);
-END
-$$;
-
--- Creates or raises a tag. Grants the column's owner the right to move a new tag, so that the owner can still use setval and
--- TRUNCATE ... RESTART IDENTITY.
-CREATE FUNCTION snowflake_ids_internal.seed_tag(tag text, highest bigint, most bigint, owner oid) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    known snowflake_ids.segment;
-    widest bigint;
-BEGIN
-    -- registry_seed asks again under a lock, because the registries may be given up after this check.
-    IF EXISTS (SELECT FROM snowflake_ids.registry_server) THEN
-        IF snowflake_ids_internal.registry_seed(tag, highest) THEN
-            PERFORM snowflake_ids_internal.tell_reserved(tag, highest) WHERE highest > 0;
-            RETURN;
-        END IF;
-    END IF;
-    SELECT * INTO known FROM snowflake_ids.segment s WHERE s.tag = seed_tag.tag COLLATE "C";
-    -- A limit equal to the maximum of a narrower type was set by attach, when the column had that type.
-    IF known.max_value IN (32767, 2147483647) AND known.max_value < most THEN
-        SELECT least(most, min(snowflake_ids_internal.column_maximum(c.relation, c.attribute))) INTO widest
-        FROM snowflake_ids_internal.columns_of_tag(tag) AS c;
-        IF widest > known.max_value THEN
-            PERFORM snowflake_ids.segment_alter(tag, max_value => widest);
-            known.max_value := widest;
-        END IF;
-    END IF;
-    IF known.tag IS NULL AND highest >= most THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('no ids are left for segment tag "%s"', left(tag, 128)),
-            DETAIL = format('The column and its sequence can hold ids up to %s; the highest id in use is %s.', most, highest),
-            HINT = 'Raise MAXVALUE of the sequence, if there is one, or change the column to a wider type.';
-    ELSIF known.tag IS NULL THEN
-        -- The tag starts at 1, because a RESTART of a bound sequence returns to the tag's start.
-        PERFORM snowflake_ids.segment_create(tag, max_value => most);
-        PERFORM snowflake_ids.segment_raise(tag, highest);
-        IF NOT has_table_privilege(owner, 'snowflake_ids.segment', 'UPDATE') THEN
-            INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges) VALUES (seed_tag.tag, owner, 'UPDATE')
-            ON CONFLICT DO NOTHING;
-        END IF;
-    ELSIF known.reset IS NOT NULL THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('segment tag "%s" starts again every %s', tag, known.reset),
-            DETAIL = 'The ids of the column would repeat.',
-            HINT = 'Attach with a tag that has no reset, or omit the argument tag to create a new tag.';
-    ELSIF known.max_value <= highest THEN
-        RAISE sequence_generator_limit_exceeded USING
-            MESSAGE = format('max_value of segment tag "%s" is below the highest id of the column', tag),
-            DETAIL = format('Its max_value is %s; the highest id of the column is %s.', known.max_value, highest),
-            HINT = 'Raise max_value with snowflake_ids.segment_alter, or attach with another tag.';
-    ELSIF known.max_value > most THEN
-        RAISE invalid_parameter_value USING
-            MESSAGE = format('max_value of segment tag "%s" is above the maximum of the column or its sequence', tag),
-            DETAIL = format('Its max_value is %s; the column and its sequence end at %s.', known.max_value, most),
-            HINT = format('Lower it with SELECT snowflake_ids.segment_alter(%L, max_value => %s), or name another tag.', tag, most);
-    ELSE
-        PERFORM snowflake_ids.segment_raise(tag, highest);
-    END IF;
-END
-$$;
-
 -- Changes a column's default in a table, its partitions and its children. A row that is inserted directly into a partition
 -- gets the partition's default.
 CREATE FUNCTION snowflake_ids_internal.set_default(relation regclass, attribute name, change text) RETURNS void
@@ -204,7 +135,7 @@ BEGIN
         IF obstacle.message IS NULL THEN
             PERFORM snowflake_ids_internal.lock_relation(owned);
             PERFORM snowflake_ids_internal.check_others_of_sequence(owned, relation, attribute, most);
-            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator, most);
+            PERFORM snowflake_ids_internal.sequence_bind(owned, kind, tag, generator, most, true);
             PERFORM snowflake_ids_internal.sequence_remember(owned, former.type, former.cycles, former.unlogged,
                 identities ->> owner::oid::text);
         ELSE

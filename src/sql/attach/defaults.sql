@@ -74,6 +74,29 @@ LANGUAGE sql SET search_path = pg_catalog, pg_temp AS $$
     ORDER BY 1 LIMIT 1
 $$;
 
+-- Returns what the core needs to know about tags of dropped sequences, as JSON. A default that names other objects, too, may name
+-- any tag: another session may drop these objects meanwhile, so that the default cannot be printed.
+CREATE FUNCTION snowflake_ids_internal.tags_left(tags text[]) RETURNS SETOF text
+LANGUAGE sql SET search_path = pg_catalog, pg_temp SET standard_conforming_strings = on SET quote_all_identifiers = off AS $$
+    WITH calls AS MATERIALIZED (
+        SELECT d.classid, d.objid FROM pg_depend AS d WHERE d.refclassid = 'pg_proc'::regclass
+            AND d.refobjid IN (SELECT to_regprocedure(f) FROM unnest(ARRAY['segment_nextval(text)', 'segment_id(text)', 'segment_nextval_text(text)']) AS f)
+    ), written AS MATERIALIZED (
+        SELECT CASE WHEN NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = c.classid AND d.objid = c.objid
+                AND d.refclassid NOT IN ('pg_type'::regclass, 'pg_proc'::regclass) AND d.refobjid <> f.adrelid)
+            THEN pg_get_expr(f.adbin, 0) END AS expression
+        FROM calls AS c JOIN pg_attrdef AS f ON c.classid = 'pg_attrdef'::regclass AND f.oid = c.objid
+            JOIN pg_class AS t ON t.oid = f.adrelid AND NOT pg_is_other_temp_schema(t.relnamespace)
+        UNION ALL SELECT pg_get_expr(t.typdefaultbin, 0) FROM calls AS c JOIN pg_type AS t ON c.classid = 'pg_type'::regclass AND t.oid = c.objid
+    )
+    SELECT json_build_object('tag', s.tag, 'is_made', s.is_made,
+        'is_restricted', EXISTS (SELECT FROM snowflake_ids.segment_restricted AS r WHERE r.tag = s.tag),
+        'is_used', EXISTS (SELECT FROM snowflake_ids.sequence_binding AS b WHERE b.tag = s.tag) OR EXISTS (SELECT FROM written AS w
+            WHERE w.expression IS NULL OR strpos(w.expression, snowflake_ids_internal.call_with('', s.tag) COLLATE "C") > 0),
+        'is_elsewhere', snowflake_ids_internal.has_workers() OR EXISTS (SELECT FROM snowflake_ids.registry_server))::text
+    FROM snowflake_ids.segment AS s WHERE s.tag = ANY (tags)
+$$;
+
 -- Returns a column's default in the form that attach writes. A call by a synonym, such as snowflake_id, is replaced.
 CREATE FUNCTION snowflake_ids_internal.default_of(relation regclass, attribute name) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

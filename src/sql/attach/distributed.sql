@@ -363,7 +363,7 @@ BEGIN
         PERFORM snowflake_ids_internal.sequence_erase(bound.sequence);
         number := terms.seqstart;
         IF reached IS NOT NULL THEN
-            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement)::numeric
+            number := terms.seqstart + greatest(0, ceil((snowflake_ids_internal.sequence_resume_above(reached, terms.seqincrement, bound.single)::numeric
                 + 1 - terms.seqstart) / terms.seqincrement)) * terms.seqincrement;
         END IF;
         IF number > least(terms.seqmax, numbers.last + 1) THEN

@@ -85,8 +85,7 @@ BEGIN
         ORDER BY f.tag COLLATE "C"
     LOOP
         BEGIN
-            PERFORM snowflake_ids_internal.seed_tag(raise_all.tag, raise_all.highest_id, NULL, NULL);
-            PERFORM snowflake_ids_internal.tell_reserved(raise_all.tag, raise_all.highest_id) WHERE snowflake_ids_internal.has_workers();
+            PERFORM snowflake_ids_internal.seed_tag(raise_all.tag, raise_all.highest_id);
             RETURN NEXT;
         EXCEPTION WHEN OTHERS THEN
             GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;

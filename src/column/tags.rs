@@ -1,0 +1,164 @@
+//! Tags of columns and sequences. The core decides how a tag gets fit; this module makes the changes with the rights of the
+//! caller. A registry decides for its tags itself.
+
+use super::facts;
+use crate::bound::bind as binding;
+use crate::pg::relation::Relation;
+use crate::pg::report::{report, spi, tell};
+use crate::pg::sequence;
+use crate::pg::statement::{self, Statement};
+use crate::pg::tag_text::TagText;
+use crate::pg::text::TextOut;
+use pgrx::pg_sys::Oid;
+use pgrx::pg_sys::panic::ErrorReport;
+use snowflake_ids_core::bound::Increment;
+use snowflake_ids_core::column::default::IdKind;
+use snowflake_ids_core::column::error::ColumnError;
+use snowflake_ids_core::column::notice::Notice;
+use snowflake_ids_core::column::tag::{Course, KnownTag, Need, TagStep, provide};
+use snowflake_ids_core::tag::directory::Tag;
+use std::ffi::CString;
+
+/// Tells the registry, if the database uses one. `registry_seed` asks again under a lock, because the registries may be given
+/// up after this check.
+static SEED: Statement = Statement::new(
+    "SELECT CASE WHEN EXISTS (SELECT FROM snowflake_ids.registry_server)
+        THEN snowflake_ids_internal.registry_seed($1, $2) ELSE false END",
+);
+static DROP: Statement = Statement::new("SELECT snowflake_ids.segment_drop($1)");
+static CREATE: Statement = Statement::new(
+    "SELECT snowflake_ids.segment_create($1, max_value => $2, increment => $3, remainder => $4)",
+);
+static KEEP_MADE: Statement =
+    Statement::new("UPDATE snowflake_ids.segment AS s SET is_made = true WHERE s.tag = $1 COLLATE \"C\"");
+static LIMIT: Statement = Statement::new("SELECT snowflake_ids.segment_alter($1, max_value => $2)");
+static RAISE: Statement = Statement::new("SELECT snowflake_ids.segment_raise($1, $2)");
+
+static HAS_WORKERS: Statement = Statement::new("SELECT snowflake_ids_internal.has_workers()");
+
+/// Lets the owner of a column move a new tag, so that setval and TRUNCATE ... RESTART IDENTITY still work.
+static GRANT: Statement = Statement::new(
+    "INSERT INTO snowflake_ids.segment_privilege AS p (tag, grantee, privileges)
+     SELECT $1, $2, 'UPDATE' WHERE NOT has_table_privilege($2, 'snowflake_ids.segment', 'UPDATE') ON CONFLICT DO NOTHING",
+);
+
+static HIGHEST: Statement = Statement::new("SELECT snowflake_ids_internal.highest_number($1)");
+static WRITTEN: Statement = Statement::new("SELECT snowflake_ids_internal.id_default('snowflake', NULL, $1)");
+static PUT: Statement = Statement::new("SELECT snowflake_ids_internal.sequence_put($1, $2, true)");
+
+/// The column that a tag is for.
+#[derive(Clone, Copy)]
+pub struct Place {
+    /// A sequence that the column owns.
+    pub sequence: Option<Oid>,
+    /// The numbers that a new tag counts.
+    pub course: Course,
+    /// True if the caller named the tag.
+    pub is_named: bool,
+    /// True if this transaction has created the table.
+    pub is_new: bool,
+}
+
+impl Place {
+    /// A place of which nothing is known.
+    pub const ANY: Self = Self { sequence: None, course: Course::DENSE, is_named: true, is_new: false };
+}
+
+/// Creates a tag or raises it, above `highest`. `owner` may move a new tag.
+pub fn raise_tag(
+    tag: &TextOut,
+    highest: i64,
+    most: Option<i64>,
+    owner: Option<Oid>,
+    place: Place,
+) -> Result<(), ErrorReport> {
+    let name = tag.to_utf8_lossy();
+    let seeded = SEED.first(&[tag.clone().into(), highest.into()], |row| row.get::<bool>(1));
+    if seeded.map_err(spi)?.flatten() == Some(true) {
+        if highest > 0 {
+            tell(Notice::Reserved { tag: name, highest });
+        }
+        return Ok(());
+    }
+    let known = facts::known_tag(tag, place.sequence)?;
+    let is_new = place.is_new && !place.is_named;
+    let need = Need { tag: &name, highest, most, course: place.course, is_new };
+    for step in provide(known.as_ref(), &need).map_err(report)? {
+        let tag = || tag.clone().into();
+        match step {
+            TagStep::Drop => DROP.run(&[tag()]),
+            TagStep::Create { max_value, increment, remainder } => {
+                CREATE.run(&[tag(), max_value.into(), increment.into(), remainder.into()]).map_err(spi)?;
+                if !place.is_named {
+                    KEEP_MADE.run(&[tag()]).map_err(spi)?;
+                }
+                GRANT.run(&[tag(), owner.into()])
+            }
+            TagStep::Limit(limit) => {
+                LIMIT.run(&[tag(), limit.into()]).map_err(spi)?;
+                if known.as_ref().is_some_and(|known| known.is_made) {
+                    KEEP_MADE.run(&[tag()])
+                } else {
+                    Ok(())
+                }
+            }
+            TagStep::Raise(highest) => RAISE.run(&[tag(), highest.into()]),
+        }
+        .map_err(spi)?;
+    }
+    Ok(())
+}
+
+/// Raises a tag above ids that columns hold, as after a restore.
+pub fn raise_restored(tag: &TextOut, highest: i64) -> Result<(), ErrorReport> {
+    raise_tag(tag, highest, None, None, Place::ANY)?;
+    if HAS_WORKERS.first(&[], |row| row.get::<bool>(1)).map_err(spi)?.flatten() == Some(true) {
+        tell(Notice::Reserved { tag: tag.to_utf8_lossy(), highest });
+    }
+    Ok(())
+}
+
+/// Binds a sequence that is locked and has no obstacle to binding. Raises the tag above the sequence's numbers, or fails if the
+/// next snowflake id is not above these numbers. A new tag ends at `most` at the latest.
+pub fn bind(
+    of: Oid,
+    kind: IdKind,
+    tag: Option<&TextOut>,
+    generator: Option<&TextOut>,
+    most: Option<i64>,
+    is_named: bool,
+) -> Result<(), ErrorReport> {
+    let Some(terms) = sequence::terms(of) else { return Ok(()) };
+    let increment = Increment::new(terms.increment).map_err(report)?;
+    let tag = tag.filter(|_| kind == IdKind::Segment);
+    let known = tag.map(|tag| facts::known_tag(tag, None)).transpose()?.flatten();
+    let is_single = known.is_some_and(|known: KnownTag| known.counts_as(terms.increment));
+    let number = HIGHEST.first(&[of.into()], |row| row.get::<i64>(1)).map_err(spi)?.flatten();
+    let highest = increment.of_tag(is_single).reach(number.unwrap_or_default());
+    let name = || facts::name_of(of);
+    if highest == i64::MAX {
+        return Err(report(ColumnError::AtMaximum(name()?)));
+    }
+    let bytes = |text: &TextOut| Tag::new(text.as_bytes()).map(TagText);
+    let generator_name = generator.and_then(bytes);
+    if let Some(tag) = tag {
+        let most = Some(most.map_or(terms.max, |most| most.min(terms.max)));
+        let owner = Relation::find(of).map(|relation| relation.owner());
+        let place = Place { is_named, ..Place::ANY };
+        raise_tag(tag, highest.max(0), most, owner, place)?;
+    } else {
+        binding::check_layout(of, terms.increment, generator.map(TextOut::as_bytes)).map_err(report)?;
+        let written =
+            WRITTEN.first(&[generator.cloned().into()], |row| row.get::<TextOut>(1)).map_err(spi)?;
+        let written = written.flatten().unwrap_or_else(|| TextOut::of_bytes(b""));
+        let sql = CString::new([b"SELECT ", written.as_bytes()].concat()).unwrap_or_default();
+        let next = statement::number(&sql).map_err(spi)?.unwrap_or_default();
+        if next <= highest {
+            let (sequence, written) = (name()?, written.to_utf8_lossy());
+            return Err(report(ColumnError::SequenceAbove { sequence, highest, written, next }));
+        }
+    }
+    PUT.run(&[of.into(), terms.max.into()]).map_err(spi)?;
+    let tag = tag.and_then(bytes);
+    binding::record(of, tag.as_ref(), highest, generator_name.as_ref(), is_single).map_err(report)
+}

@@ -31,12 +31,21 @@ use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::privilege::Action;
 use std::cell::{Cell, RefCell};
 
-/// The session's last number of each bound sequence, from nextval or setval.
-static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, i64>>>> = PerProcess::new(RefCell::new(None));
+/// The session's last number of each bound sequence, from nextval or setval. COPY writes the numbers of its rows here, so that they
+/// stay where they are until the process ends.
+static NUMBERS: PerProcess<RefCell<Option<FxHashMap<u32, &'static Number>>>> =
+    PerProcess::new(RefCell::new(None));
 static LAST: PerProcess<Cell<Last>> = PerProcess::new(Cell::new(Last::Unbound));
 /// Sequences of columns that the session inserted into while the table of bindings was locked. `lastval` finds out which of
 /// these sequences are bound. The last bound sequence in this list is the sequence that the session used last.
 static LATER: PerProcess<RefCell<Vec<Oid>>> = PerProcess::new(RefCell::new(Vec::new()));
+
+/// The session's last number of a sequence.
+#[derive(Debug)]
+pub struct Number {
+    sequence: Oid,
+    last: Cell<Option<i64>>,
+}
 
 /// The sequence that the session used last.
 #[derive(Clone, Copy)]
@@ -181,24 +190,45 @@ pub fn recorded_of_column(sequence: Oid, number: i64) -> i64 {
     number
 }
 
+/// Returns where COPY records ids of a column, for `currval` of the column's sequence; None if the column has no bound sequence.
+pub fn number_of_column(table: Oid, column: i16) -> Option<&'static Number> {
+    let sequence = cache::of_column(table, column)?;
+    cache::called_binding_at_once(sequence).ok()??;
+    confirm(sequence);
+    Some(number_of(sequence))
+}
+
+/// Records an id of a row that COPY inserts.
+#[inline]
+pub fn copied(number: &Number, id: i64) {
+    number.last.set(Some(id));
+    used(Last::Bound(number.sequence));
+}
+
+#[inline]
 fn used(last: Last) {
     LATER.borrow_mut().clear();
     LAST.set(last);
 }
 
 pub fn forget_numbers() {
-    NUMBERS.borrow_mut().take();
+    NUMBERS.borrow().iter().flat_map(FxHashMap::values).for_each(|number| number.last.set(None));
     if matches!(LAST.get(), Last::Bound(_)) || !LATER.borrow().is_empty() {
         used(Last::Forgotten);
     }
 }
 
 fn record(sequence: Oid, number: i64) {
-    NUMBERS.borrow_mut().get_or_insert_default().insert(sequence.to_u32(), number);
+    number_of(sequence).last.set(Some(number));
+}
+
+fn number_of(sequence: Oid) -> &'static Number {
+    let new = || Box::leak(Box::new(Number { sequence, last: Cell::new(None) }));
+    NUMBERS.borrow_mut().get_or_insert_default().entry(sequence.to_u32()).or_insert_with(|| new())
 }
 
 fn recorded(sequence: Oid) -> Option<i64> {
-    NUMBERS.borrow().as_ref()?.get(&sequence.to_u32()).copied()
+    NUMBERS.borrow().as_ref()?.get(&sequence.to_u32())?.last.get()
 }
 
 fn check(sequence: Oid, usage: SequenceUse) -> Result<(), SequenceError> {

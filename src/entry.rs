@@ -25,7 +25,7 @@ macro_rules! entry {
         info!($info);
 
         #[unsafe(no_mangle)]
-        extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+        pub(super) extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
             let given = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let $call = call;
                 $at_once

@@ -74,6 +74,10 @@ pub extern "C-unwind" fn _PG_init() {
             set: bound::changes::identity_set,
             added: bound::changes::identity_added,
         },
+        copies: pg::copying::Watch {
+            redirects: || bound::cache::targets_at_once().is_some(),
+            left_out: column::changes::copied,
+        },
     });
     if !pg::server::upgrading() {
         pg::process::register_launcher();

@@ -8,6 +8,7 @@ pub mod backtrace;
 pub mod catalog;
 pub mod clock;
 pub mod cluster;
+pub mod copying;
 pub mod database;
 pub mod encoding;
 pub mod error;

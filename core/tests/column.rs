@@ -694,3 +694,27 @@ fn only_a_tag_that_nobody_else_needs_goes_with_its_column() {
         assert!(!kept.goes(), "{kept:?}");
     }
 }
+
+#[test]
+fn a_copy_is_told_a_way() {
+    let told = |column: &Column, bound: Binding, is_plain| {
+        let sequence = Sequence { bound: Some(bound), ..sequence() };
+        ColumnError::not_copied(column, &sequence, is_plain).hint().unwrap()
+    };
+    let of = |tag: Option<&str>, generator: Option<&str>| {
+        let [tag, generator] = [tag, generator].map(|name| name.map(str::to_owned));
+        Binding { tag, generator }
+    };
+    let identity = Column { is_identity: true, ..column(TABLE) };
+    for (bound, default, attach) in [
+        (of(Some("t"), None), "segment_nextval('t'::text);", "'id', kind => 'segment', tag => 't');"),
+        (of(None, Some("g")), "snowflake_nextval('g'::text);", "'id', generator => 'g');"),
+        (of(None, None), "snowflake_nextval();", "'id');"),
+    ] {
+        assert!(
+            told(&serial(), bound.clone(), true).ends_with(&format!("ALTER COLUMN id SET DEFAULT {default}"))
+        );
+        assert!(told(&identity, bound.clone(), true).ends_with(attach));
+        assert!(told(&serial(), bound, false).contains("temporary table"));
+    }
+}

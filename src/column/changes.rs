@@ -6,6 +6,7 @@ use crate::bound::cache;
 use crate::pg::report::{raise, report, spi};
 use crate::pg::statement::Statement;
 use crate::pg::text::TextOut;
+use crate::pg::{redirect, relation};
 use crate::store::tables::SEGMENT;
 use pgrx::pg_sys::Oid;
 use pgrx::pg_sys::panic::ErrorReport;
@@ -42,6 +43,28 @@ pub fn column_altered(relation: Oid, number: c_int) {
     if let (Some(tags), Ok(number)) = (SEGMENT.find(), i16::try_from(number)) {
         tags.as_owner(|| follow(relation, number)).unwrap_or_else(|error| raise(error));
     }
+}
+
+/// Refuses a COPY that leaves out a column whose default takes ids from a bound sequence. The server would call the sequence
+/// itself, which stands at its end, and fail at the first row.
+pub fn copied(relation: Oid, columns: &[i16]) {
+    let is_bound = |sequence: &Oid| matches!(cache::called_binding_at_once(*sequence), Ok(Some(_)));
+    for column in columns {
+        let (sequences, is_plain) = redirect::sequences_of_default(relation, *column);
+        if let (Some(sequence), Some(tables)) = (sequences.into_iter().find(is_bound), SEGMENT.find()) {
+            let error = tables.as_owner(|| not_copied(relation, *column, sequence, is_plain));
+            raise(error.unwrap_or_else(|error| error));
+        }
+    }
+}
+
+fn not_copied(relation: Oid, number: i16, sequence: Oid, is_plain: bool) -> Result<ErrorReport, ErrorReport> {
+    let name = relation::column_name(relation, number);
+    let facts = facts::of_column(relation, &name)?;
+    let column = facts.columns().iter().find(|column| column.table.oid == relation.to_u32());
+    let sequence = facts::of_sequences([sequence.to_u32()].into_iter())?.pop().unwrap_or_default();
+    let column = column.cloned().unwrap_or_default();
+    Ok(report(ColumnError::not_copied(&column, &sequence, is_plain)))
 }
 
 fn follow(relation: Oid, number: i16) -> Result<(), ErrorReport> {

@@ -2,8 +2,57 @@
 //! defaults and its WHERE clause, and replaces each call of an id function by a call of the COPY variant: a STABLE function
 //! with the same entry point. `docs/architecture.md` says why the id functions themselves are VOLATILE.
 
-use crate::pg::{catalog, extension, role, utility};
+use super::snowflake::{snowflake_nextval_of_generator_wrapper, snowflake_nextval_wrapper};
+use super::tag::segment_nextval_wrapper;
+use crate::bound::{self, Number};
+use crate::pg::{catalog, copying, extension, role, utility};
 use pgrx::{extension_sql, pg_guard, pg_sys};
+
+/// The key of a COPY variant whose ids are not recorded.
+const NOT_RECORDED: usize = 1;
+
+/// Defines the COPY variant of an entry point. The argument at this place is the key.
+macro_rules! copy_variant {
+    ($entry:ident, $info:ident, $of:path, $place:literal) => {
+        info!($info);
+
+        #[unsafe(no_mangle)]
+        extern "C-unwind" fn $entry(call: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+            let id = $of(call);
+            // SAFETY: the planner support function below has made this call, because SQL has no value of type `internal`. The
+            // number that the key points to stays until the process ends.
+            unsafe {
+                let key = (*call).args.as_ptr().add($place).read().value.value();
+                if key != NOT_RECORDED {
+                    bound::copied(
+                        &*std::ptr::with_exposed_provenance::<Number>(key),
+                        id.value().cast_signed() as i64,
+                    );
+                }
+            }
+            id
+        }
+    };
+}
+
+copy_variant!(
+    snowflake_nextval_in_copy_wrapper,
+    pg_finfo_snowflake_nextval_in_copy_wrapper,
+    snowflake_nextval_wrapper,
+    0
+);
+copy_variant!(
+    snowflake_nextval_of_generator_in_copy_wrapper,
+    pg_finfo_snowflake_nextval_of_generator_in_copy_wrapper,
+    snowflake_nextval_of_generator_wrapper,
+    1
+);
+copy_variant!(
+    segment_nextval_in_copy_wrapper,
+    pg_finfo_segment_nextval_in_copy_wrapper,
+    segment_nextval_wrapper,
+    1
+);
 
 info!(pg_finfo_nextval_support_wrapper);
 
@@ -58,13 +107,17 @@ unsafe extern "C-unwind" fn copy_variant_of(call: *mut pg_sys::FuncExpr) -> pg_s
             return NONE;
         }
         utility::record_planned();
+        // The key is where the ids are recorded; 1 if they are not.
+        let of_column = copying::column_of(call);
+        let number = of_column.and_then(|(table, column)| bound::number_of_column(table, column));
+        let key = number.map_or(NOT_RECORDED, |number| std::ptr::from_ref(number).expose_provenance());
         let size = i32::try_from(size_of::<pg_sys::Datum>()).unwrap_or_default();
         let key = pg_sys::makeConst(
             pg_sys::INTERNALOID,
             -1,
             pg_sys::InvalidOid,
             size,
-            pg_sys::Datum::from(1),
+            pg_sys::Datum::from(key),
             false,
             true,
         );
@@ -83,13 +136,13 @@ COMMENT ON FUNCTION nextval_support IS 'planner support function for ids as colu
 
 /* SQL cannot call these functions, because it has no value of type internal. */
 CREATE FUNCTION snowflake_nextval_in_copy(internal) RETURNS bigint
-STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
+STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_in_copy_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(internal) IS 'called by COPY FROM in place of snowflake_nextval()';
 CREATE FUNCTION snowflake_nextval_in_copy(generator text, internal) RETURNS bigint
-STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_wrapper';
+STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_nextval_of_generator_in_copy_wrapper';
 COMMENT ON FUNCTION snowflake_nextval_in_copy(text, internal) IS 'called by COPY FROM in place of snowflake_nextval(generator)';
 CREATE FUNCTION segment_nextval_in_copy(tag text, internal) RETURNS bigint
-STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_wrapper';
+STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'segment_nextval_in_copy_wrapper';
 COMMENT ON FUNCTION segment_nextval_in_copy IS 'called by COPY FROM in place of segment_nextval(tag)';
 ",
     name = "nextval_support"

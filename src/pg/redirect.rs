@@ -5,8 +5,9 @@
 
 use super::report::{raise, report};
 use super::{relation, relcache, role, sequence};
-use pgrx::{pg_guard, pg_sys};
+use pgrx::{FromDatum, pg_guard, pg_sys};
 use snowflake_ids_core::column::change::{Identity, Stored, Write, stored};
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -369,6 +370,92 @@ unsafe fn default_of(table: pg_sys::Oid, column: i16) -> *mut pg_sys::Node {
         unsafe { pg_sys::build_column_default(std::ptr::from_ref(entry).cast_mut(), column.into()) }
     };
     relcache::with_entry(table, build).unwrap_or(std::ptr::null_mut())
+}
+
+/// Returns the columns of a table that have a default or an identity. Call only within a transaction, with a lock on the table.
+pub(super) fn columns_with_defaults(table: pg_sys::Oid) -> BTreeSet<i16> {
+    let read = |entry: &pg_sys::RelationData| {
+        // SAFETY: an entry has a descriptor, whose constraints are null, or hold as many defaults as they say.
+        unsafe {
+            let Some(constraints) = (*entry.rd_att).constr.as_ref() else { return Vec::new() };
+            (0..usize::from(constraints.num_defval))
+                .map(|place| (*constraints.defval.add(place)).adnum)
+                .collect()
+        }
+    };
+    let defaults: Vec<i16> = relcache::with_entry(table, read).unwrap_or_default();
+    // SAFETY: the caller is within a transaction. A generated column has no default.
+    let is_default = |column: &i16| unsafe { pg_sys::get_attgenerated(table, *column) } == 0;
+    let owned = sequence::owned_by(table).into_iter().map(|(column, _)| column);
+    defaults.into_iter().filter(is_default).chain(owned).collect()
+}
+
+/// Returns the text of a String node.
+///
+/// # Safety
+/// The node is a String.
+pub(super) unsafe fn string(node: *const pg_sys::Node) -> *const c_char {
+    // SAFETY: the caller passes a String.
+    unsafe {
+        #[cfg(feature = "pg14")]
+        let text = (*node.cast::<pg_sys::Value>()).val.str_;
+        #[cfg(not(feature = "pg14"))]
+        let text = (*node.cast::<pg_sys::String>()).sval;
+        text
+    }
+}
+
+/// Returns whether a default is nothing but this call.
+///
+/// # Safety
+/// The call is a node. The caller is within a transaction, and has locked the table.
+pub(super) unsafe fn default_is(table: pg_sys::Oid, column: i16, call: *const pg_sys::FuncExpr) -> bool {
+    // SAFETY: the default is a node or null; the tag of a node names its struct.
+    unsafe {
+        let mut default: *mut c_void = default_of(table, column).cast();
+        let value = *unconverted(&raw mut default);
+        let same = |of: *const pg_sys::FuncExpr| {
+            (*of).funcid == (*call).funcid && pg_sys::equal((*of).args.cast(), (*call).args.cast())
+        };
+        is_node(value, pg_sys::NodeTag::T_FuncExpr) && same(value.cast())
+    }
+}
+
+/// Returns the sequences from which the default of a column takes its next numbers, and whether the default is nothing else. Call
+/// only within a transaction, with a lock on the table.
+pub fn sequences_of_default(table: pg_sys::Oid, column: i16) -> (Vec<pg_sys::Oid>, bool) {
+    let mut found: Vec<pg_sys::Oid> = Vec::new();
+    // SAFETY: the default is a node or null; the walker gets the list that it adds to.
+    unsafe {
+        let mut default: *mut c_void = default_of(table, column).cast();
+        find_next(default.cast(), (&raw mut found).cast());
+        let value = *unconverted(&raw mut default);
+        let is_call = is_node(value, pg_sys::NodeTag::T_FuncExpr)
+            && (*value.cast::<pg_sys::FuncExpr>()).funcid == Called::Nextval.oid();
+        (found, is_call || is_node(value, pg_sys::NodeTag::T_NextValueExpr))
+    }
+}
+
+/// Adds the sequences of calls of `nextval` to a list.
+#[pg_guard]
+unsafe extern "C-unwind" fn find_next(node: *mut pg_sys::Node, found: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: the context is the list; the tag of a node names its struct.
+    unsafe {
+        let list: &mut Vec<pg_sys::Oid> = &mut *found.cast();
+        if (*node).type_ == pg_sys::NodeTag::T_NextValueExpr {
+            list.push((*node.cast::<pg_sys::NextValueExpr>()).seqid);
+        } else if (*node).type_ == pg_sys::NodeTag::T_FuncExpr
+            && (*node.cast::<pg_sys::FuncExpr>()).funcid == Called::Nextval.oid()
+            && let Some(argument) = nodes::<pg_sys::Const>((*node.cast::<pg_sys::FuncExpr>()).args).first()
+            && is_node((*argument).cast(), pg_sys::NodeTag::T_Const)
+        {
+            list.extend(pg_sys::Oid::from_datum((**argument).constvalue, (**argument).constisnull));
+        }
+        walk_expression(node, find_next, found)
+    }
 }
 
 /// Returns whether the default of a column creates ids. Call only within a transaction, with a lock on the table.

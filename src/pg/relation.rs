@@ -1,6 +1,7 @@
 //! Users' tables and sequences, identified by OID. After a wait for a lock, a name may refer to another relation.
 
 use super::role::{self, RoleSettings};
+use super::text::TextOut;
 use super::{extension, relcache, tuple};
 use pgrx::{FromDatum, PgList, pg_sys};
 use std::ffi::CStr;
@@ -183,6 +184,15 @@ pub fn has_defaults(table: pg_sys::Oid) -> bool {
         constraints.is_some_and(|constraints| constraints.num_defval > 0)
     };
     relcache::with_entry(table, has_defaults).unwrap_or(false)
+}
+
+/// Returns the name of a column; empty if there is none. Call only within a transaction.
+pub fn column_name(table: pg_sys::Oid, column: i16) -> TextOut {
+    // SAFETY: the caller is within a transaction; the result is null, or a copy in the current memory context.
+    unsafe {
+        let name = pg_sys::get_attname(table, column, true);
+        TextOut::of_bytes(if name.is_null() { b"" } else { CStr::from_ptr(name).to_bytes() })
+    }
 }
 
 /// OIDs of `pg_inherits`, and of its index on the child table.

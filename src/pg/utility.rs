@@ -3,7 +3,7 @@
 
 use super::per_process::PerProcess;
 use super::transaction::{self, Hooks};
-use super::{extension, guc, identity, server};
+use super::{copying, extension, guc, identity, server};
 use pgrx::{pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_char, c_int, c_void};
@@ -76,6 +76,7 @@ pub struct Watch {
     /// ALTER TABLE has altered this column of the relation.
     pub column_altered: fn(pg_sys::Oid, c_int),
     pub identities: identity::Watch,
+    pub copies: copying::Watch,
 }
 
 pub(super) static WATCH: OnceLock<Watch> = OnceLock::new();
@@ -182,6 +183,7 @@ fn watches_columns() -> bool {
 
 fn end_after_error() {
     COPIES_IN.set(false);
+    copying::ended();
     forget_planned();
 }
 
@@ -233,6 +235,7 @@ unsafe extern "C-unwind" fn on_utility(
         ALTERS_COLUMNS.set(alters_columns);
         let statement = match WATCH.get() {
             Some(watch) if alters_columns => identity::rewritten(statement, &watch.identities),
+            Some(watch) if copies_in => copying::begun(statement, &watch.copies),
             _ => statement,
         };
         PREVIOUS.unwrap_or(standard_ProcessUtility)(

@@ -1,7 +1,7 @@
 //! The reasons why a column cannot take ids, or a sequence cannot be bound.
 
-use super::default::quoted;
-use super::facts::Column;
+use super::default::{literal, of_tag, quoted};
+use super::facts::{Binding, Column, Sequence};
 use crate::error::Explain;
 
 /// Reason why a column is refused. Each message names what it is about.
@@ -254,6 +254,13 @@ pub enum ColumnError {
     #[explain(NotReady, detail = "The highest value is {highest}; {} returned {next}.", written.replace("::text", ""))]
     #[explain(hint = "Bind the sequence with kind => 'segment'.")]
     SequenceAbove { sequence: String, highest: i64, written: String, next: i64 },
+    #[error("COPY cannot fill column \"{attribute}\" of relation \"{table}\"")]
+    #[explain(
+        Unsupported,
+        detail = "Its default takes ids from bound sequence \"{sequence}\", and COPY calls the sequence without this extension.",
+        hint = "{way}"
+    )]
+    NotCopied { attribute: String, table: String, sequence: String, way: String },
     #[error("the schema of the column's sequence was renamed meanwhile")]
     #[explain(NotReady, hint = "Try again.")]
     OtherSequence,
@@ -262,11 +269,46 @@ pub enum ColumnError {
 }
 
 impl ColumnError {
+    /// Returns the error for a COPY that leaves out a column whose default takes ids from a bound sequence. `is_plain` is true if
+    /// the default is nothing but `nextval` of the sequence.
+    pub fn not_copied(column: &Column, sequence: &Sequence, is_plain: bool) -> Self {
+        let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
+        let bound = sequence.bound.as_ref().filter(|_| is_plain);
+        let written = bound.map(|bound| match (&bound.tag, &bound.generator) {
+            (Some(tag), _) => of_tag(tag),
+            (None, Some(generator)) => format!("snowflake_nextval({}::text)", literal(generator)),
+            (None, None) => "snowflake_nextval()".to_owned(),
+        });
+        let way = match written {
+            Some(_) if column.is_identity => format!(
+                "Attach the column: SELECT snowflake_ids.attach({}, {}{});",
+                quoted(&table),
+                quoted(&attribute),
+                bound.map_or_else(String::new, |bound| arguments_of(bound))
+            ),
+            Some(written) => format!(
+                "Give it a default that COPY can call: ALTER TABLE {table} ALTER COLUMN {} SET DEFAULT {written};",
+                column.ident
+            ),
+            None => "COPY into a temporary table without the column, then INSERT ... SELECT.".to_owned(),
+        };
+        Self::NotCopied { attribute, table, sequence: sequence.name.clone(), way }
+    }
+
     /// Returns the error for a column whose new type cannot hold its ids.
     pub fn narrowed(column: &Column) -> Self {
         let (attribute, table) = (column.attribute.clone(), column.table.name.clone());
         let (type_name, most) = (column.type_name.clone(), column.base.maximum());
         Self::Narrowed { attribute, table, type_name, most }
+    }
+}
+
+/// Returns the arguments by which `attach` takes the ids of a binding.
+fn arguments_of(bound: &Binding) -> String {
+    match (&bound.tag, &bound.generator) {
+        (Some(tag), _) => format!(", kind => 'segment', tag => {}", quoted(tag)),
+        (None, Some(generator)) => format!(", generator => {}", quoted(generator)),
+        (None, None) => String::new(),
     }
 }
 

@@ -74,7 +74,11 @@ pub enum Notice {
     #[error(
         "sequence \"{sequence}\" gives the ids, and column \"{attribute}\" of relation \"{table}\" keeps its default"
     )]
-    #[explain(Notice, detail = "The column is not its only user.")]
+    #[explain(
+        Notice,
+        detail = "The column is not its only user.",
+        hint = "COPY must list the column, because it calls nextval without this extension."
+    )]
     KeepsDefault { sequence: String, attribute: String, table: String },
     #[error("roles that may use sequence \"{sequence}\" may need privileges on segment tag \"{tag}\"")]
     #[explain(Notice, detail = "The tag is restricted. These roles have rights on the sequence: {holders}.")]

@@ -136,7 +136,8 @@ impl<'a> Plan<'a> {
         } else {
             match self.judge(column, found) {
                 Ok(action) => {
-                    let reason = self.remarks(column, incomplete);
+                    let binds = matches!(action, Action::Bind(_));
+                    let reason = self.remarks(column, incomplete, binds);
                     Row { column, found, action: Some(action), reason }
                 }
                 Err(reason) => skipped(reason),
@@ -211,7 +212,7 @@ impl<'a> Plan<'a> {
         self.groups.get(&oid).cloned().flatten().map_or(Ok(()), Err)
     }
 
-    fn remarks(&self, column: &Column, incomplete: Option<&Column>) -> Option<String> {
+    fn remarks(&self, column: &Column, incomplete: Option<&Column>, binds: bool) -> Option<String> {
         const MOST_NAMED: usize = 3;
         let mut remarks = Vec::new();
         if let Some(below) = incomplete {
@@ -229,6 +230,9 @@ impl<'a> Plan<'a> {
             if !users.is_empty() {
                 remarks.push(format!("ids also go to {}", users.join(", ")));
             }
+        }
+        if binds {
+            remarks.push("COPY must list the column".to_owned());
         }
         let most = column.base.maximum();
         if most < i64::MAX {

@@ -88,6 +88,39 @@ ALTER TABLE stumbled ADD COLUMN id bigserial;
 DROP EVENT TRIGGER stumble;
 DROP EVENT TRIGGER log_rewrite;
 SELECT * FROM columns WHERE relname ~ '^(stumbled|rewritten)';
+-- Event triggers see what the user wrote, with what stock Postgres makes of it.
+CREATE TABLE log (command text, by_stock boolean DEFAULT false);
+CREATE FUNCTION log_command() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO fresh.log (command) SELECT format('%s of %s in %s', command_tag, object_type, tg_tag) FROM pg_event_trigger_ddl_commands();
+END
+$$;
+CREATE FUNCTION log_start() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO fresh.log (command) VALUES (tg_event || ' ' || tg_tag); END $$;
+CREATE FUNCTION log_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO fresh.log (command) SELECT format('drop of %s %s', object_type, object_name) FROM pg_event_trigger_dropped_objects() WHERE original;
+END
+$$;
+CREATE EVENT TRIGGER log_command ON ddl_command_end EXECUTE FUNCTION log_command();
+CREATE EVENT TRIGGER log_start ON ddl_command_start EXECUTE FUNCTION log_start();
+CREATE EVENT TRIGGER log_drop ON sql_drop EXECUTE FUNCTION log_drop();
+SET snowflake_ids.new_columns = off;
+CREATE TABLE seen (id bigint GENERATED ALWAYS AS IDENTITY);
+CREATE SCHEMA seen_1 CREATE TABLE seen (id serial8);
+ALTER TABLE seen ADD COLUMN id_2 bigserial;
+INSERT INTO log SELECT command, true FROM log;
+DELETE FROM log WHERE NOT by_stock;
+SET snowflake_ids.new_columns = 'segment';
+CREATE TABLE seen_2 (id bigint GENERATED ALWAYS AS IDENTITY);
+CREATE SCHEMA seen_3 CREATE TABLE seen (id serial8);
+ALTER TABLE seen_2 ADD COLUMN id_2 bigserial;
+DROP EVENT TRIGGER log_command;
+DROP EVENT TRIGGER log_start;
+DROP EVENT TRIGGER log_drop;
+SELECT string_agg(command, ', ' ORDER BY ctid) FILTER (WHERE by_stock) AS by_stock,
+    string_agg(command, ', ' ORDER BY ctid) FILTER (WHERE NOT by_stock) AS by_ours FROM log;
+DROP SCHEMA seen_1, seen_3 CASCADE;
+DROP TABLE seen, seen_2, log;
 -- The sequences are bound, and the columns stay as written.
 SET snowflake_ids.new_columns = 'bound';
 CREATE TABLE bound (id bigserial, id_2 bigint GENERATED ALWAYS AS IDENTITY, id_3 serial, note text);

@@ -1,4 +1,4 @@
-//! The utility hook for COPY FROM, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, CREATE and ALTER DOMAIN, CREATE TYPE ... AS RANGE,
+//! The utility hook for COPY FROM, DROP, ALTER SEQUENCE, CREATE TABLE, ALTER TABLE, CREATE and ALTER DOMAIN, CREATE TYPE ... AS RANGE,
 //! RESTART IDENTITY, DISCARD and RESET ALL.
 
 use super::per_process::PerProcess;
@@ -6,7 +6,7 @@ use super::transaction::{self, Hooks};
 use super::{copying, extension, guc, identity, server};
 use pgrx::{pg_guard, pg_sys};
 use std::cell::{Cell, RefCell};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 /// True if the innermost utility statement is COPY FROM.
@@ -37,6 +37,11 @@ pub(super) enum Change {
     Created,
     Altered,
 }
+
+/// True while this extension does what follows a statement of the user.
+static FOLLOWS: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
+/// The text of a statement that follows a statement of the user. Event triggers see only the user's statement.
+static UNSEEN: PerProcess<RefCell<Option<CString>>> = PerProcess::new(RefCell::new(None));
 
 /// True if the innermost utility statement may create or alter a domain, or create a range type.
 pub(super) static TYPES: PerProcess<Cell<bool>> = PerProcess::new(Cell::new(false));
@@ -162,6 +167,50 @@ pub(super) fn record_type(class: pg_sys::Oid, object: pg_sys::Oid) {
     }
 }
 
+/// Runs this statement by `work`. Event triggers do not see it if it follows a statement of the user. They see statements of code
+/// that it runs.
+pub fn unseen<T>(statement: &CStr, work: impl FnOnce() -> T) -> T {
+    struct Seen;
+    impl Drop for Seen {
+        fn drop(&mut self) {
+            UNSEEN.take();
+            // SAFETY: resets a flag of the running event trigger query, if there is one.
+            unsafe { pg_sys::EventTriggerUndoInhibitCommandCollection() };
+        }
+    }
+    if !FOLLOWS.get() {
+        return work();
+    }
+    UNSEEN.replace(Some(statement.to_owned()));
+    // SAFETY: sets a flag of the running event trigger query, if there is one.
+    unsafe { pg_sys::EventTriggerInhibitCommandCollection() };
+    // Also after an error, because the session may continue after a rollback to a savepoint.
+    let _seen = Seen;
+    work()
+}
+
+/// Returns whether event triggers do not see a statement with this text.
+///
+/// # Safety
+/// The text is null, or ends with a zero byte.
+unsafe fn is_unseen(text: *const c_char) -> bool {
+    // SAFETY: the caller passes a valid text.
+    let is = |unseen: &CString| !text.is_null() && unsafe { CStr::from_ptr(text) } == unseen.as_c_str();
+    FOLLOWS.get() && UNSEEN.try_borrow().is_ok_and(|unseen| unseen.as_ref().is_some_and(is))
+}
+
+/// Does what follows a statement of the user.
+fn following(work: impl FnOnce()) {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            FOLLOWS.set(self.0);
+        }
+    }
+    let _before = Before(FOLLOWS.replace(true));
+    guc::without_query_ids(work);
+}
+
 fn forget_changes() {
     ALTERS.set(false);
     ALTERED.take();
@@ -238,11 +287,12 @@ unsafe extern "C-unwind" fn on_utility(
             Some(watch) if copies_in => copying::begun(statement, &watch.copies),
             _ => statement,
         };
+        let subcommand = pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND;
         PREVIOUS.unwrap_or(standard_ProcessUtility)(
             statement,
             query,
             is_read_only,
-            context,
+            if is_unseen(query) { subcommand } else { context },
             parameters,
             environment,
             receiver,
@@ -275,7 +325,7 @@ extern "C-unwind" fn follow_drop() {
         && transaction::is_open()
     {
         transaction::see_own_changes();
-        guc::without_query_ids(watch.objects_dropped);
+        following(watch.objects_dropped);
     }
 }
 
@@ -328,7 +378,7 @@ impl After {
 #[pg_guard]
 extern "C-unwind" fn follow(after: After, first_changed: usize, first_later: usize) {
     let Some(watch) = WATCH.get() else { return };
-    guc::without_query_ids(|| follow_with(watch, after, first_changed, first_later));
+    following(|| follow_with(watch, after, first_changed, first_later));
 }
 
 fn follow_with(watch: &Watch, after: After, first_changed: usize, first_later: usize) {

@@ -6,7 +6,7 @@ use crate::pg::relation::{self, Relation};
 use crate::pg::report::report;
 use crate::pg::tag_text::TagText;
 use crate::pg::text::Text;
-use crate::pg::{extension, role, statement};
+use crate::pg::{extension, role, statement, utility};
 use crate::shared::generator::SHARED;
 use crate::sql::error::CallError;
 use crate::tag::error::SegmentError;
@@ -46,7 +46,7 @@ fn as_owner(relation: pg_sys::Oid, statement: Text<'_>) -> Result<Option<i64>, E
         return Err(CallError::CannotActAsOwner.into());
     }
     let sql = statement.sql()?;
-    let number = relation.as_owner(|| statement::number(&sql));
+    let number = relation.as_owner(|| utility::unseen(&sql, || statement::number(&sql)));
     Ok(number.map_err(|error| CallError::NoNumber { error: error.to_string() })?)
 }
 
@@ -58,7 +58,8 @@ fn create_sequence_for(relation: pg_sys::Oid, statement: Text<'_>) -> Result<pg_
     if !role::has_privileges_of(owner) {
         return Err(CallError::NotOwner.into());
     }
-    let made = relation::create_sequence(&statement.sql()?, owner);
+    let sql = statement.sql()?;
+    let made = utility::unseen(&sql, || relation::create_sequence(&sql, owner));
     Ok(made.ok_or(CallError::NotCreateSequence)?)
 }
 

@@ -63,6 +63,7 @@ pub extern "C-unwind" fn _PG_init() {
         sequence_altered: bound::changes::altered,
         identities_restarted: bound::changes::identities_restarted,
         session_discarded,
+        persistence_set: bound::changes::persistence_set,
         has_dropped: bound::changes::has_dropped,
         objects_dropped: bound::changes::objects_dropped,
         watches_columns: || settings::new_columns().is_some(),

@@ -41,6 +41,9 @@ static REMEMBER: Statement = Statement::new(
 static SET_IDENTITY: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET identity = $2 WHERE b.sequence OPERATOR(pg_catalog.=) $1",
 );
+static SET_UNLOGGED: Statement = Statement::new(
+    "UPDATE snowflake_ids.sequence_binding AS b SET unlogged = $2 WHERE b.sequence OPERATOR(pg_catalog.=) $1",
+);
 static REBIND: Statement = Statement::new(
     "UPDATE snowflake_ids.sequence_binding AS b SET sequence = $2, identity = NULL
      WHERE b.sequence OPERATOR(pg_catalog.=) $1",
@@ -102,6 +105,11 @@ pub fn remember(
 /// Stores the kind of identity that the column of a bound sequence was.
 pub fn set_identity(of: Oid, letter: i8) -> Result<(), SequenceError> {
     with_table(of, || Ok(SET_IDENTITY.run(&[of.into(), letter.into()])?))
+}
+
+/// Stores whether a sequence is unlogged after it is unbound.
+pub fn set_unlogged(of: Oid, unlogged: bool) -> Result<(), SequenceError> {
+    with_table(of, || Ok(SET_UNLOGGED.run(&[of.into(), unlogged.into()])?))
 }
 
 /// Binds a sequence in place of another one, which is dropped.

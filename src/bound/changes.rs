@@ -22,6 +22,7 @@ use crate::tag::error::SegmentError;
 use crate::tag::privilege;
 use pgrx::pg_sys::Oid;
 use snowflake_ids_core::bound::{Increment, is_sentinel};
+use snowflake_ids_core::column::error::Obstacle;
 use snowflake_ids_core::tag::privilege::Action;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -166,6 +167,26 @@ fn take_over(former: Oid, new: Oid) -> Result<(), SequenceError> {
     bind::rebind(former, new)?;
     transaction::see_own_changes();
     settle(new, false).map(drop)
+}
+
+/// Keeps bound sequences durable whose table became unlogged: a crash would set them back to numbers that they gave before. They
+/// become unlogged when they are unbound. Refuses the change of a sequence by itself.
+pub fn persistence_set(of_sequence: bool) {
+    for of in cache::bound() {
+        // This transaction cannot have changed a sequence that another transaction has locked.
+        let Some(lock) = Lock::take(of, Wait::No) else { continue };
+        if !sequence::has_new_file(of) {
+            lock.release();
+            continue;
+        }
+        let unlogged = sequence::is_unlogged(of);
+        if unlogged && of_sequence {
+            raise(report(Obstacle::Unlogged(sequence::name(of))));
+        } else if unlogged {
+            sequence::make_logged(of);
+        }
+        bind::set_unlogged(of, unlogged).unwrap_or_else(|error| raise(report(error)));
+    }
 }
 
 fn check_terms(of: Oid, terms: SequenceTerms) -> Result<(), SequenceError> {

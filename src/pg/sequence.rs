@@ -4,7 +4,7 @@ use super::per_process::PerProcess;
 use super::{relcache, role, tuple};
 use pgrx::{IntoDatum, pg_sys};
 use std::cell::Cell;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::sync::Once;
 
 // pg_sys does not declare this function.
@@ -121,6 +121,27 @@ pub fn owned_by(table: pg_sys::Oid) -> Vec<(i16, pg_sys::Oid)> {
     let column_of =
         |sequence| owner(sequence).filter(|(of, _)| *of == table).map(|(_, column)| (column, sequence));
     owned.into_iter().filter_map(column_of).collect()
+}
+
+/// Returns whether a sequence is unlogged. Call only within a transaction.
+pub fn is_unlogged(sequence: pg_sys::Oid) -> bool {
+    // SAFETY: the caller is within a transaction. C's `char` is signed on some machines only, so the bytes are compared.
+    unsafe { pg_sys::get_rel_persistence(sequence) }.to_ne_bytes() == [pg_sys::RELPERSISTENCE_UNLOGGED]
+}
+
+/// Makes a sequence durable that this transaction has made unlogged, and locked.
+pub fn make_logged(sequence: pg_sys::Oid) {
+    // Before Postgres 15 no sequence is unlogged.
+    #[cfg(not(feature = "pg14"))]
+    // SAFETY: the caller has locked the sequence.
+    unsafe {
+        pg_sys::SequenceChangePersistence(
+            sequence,
+            c_char::from_ne_bytes([pg_sys::RELPERSISTENCE_PERMANENT]),
+        );
+    }
+    #[cfg(feature = "pg14")]
+    let _ = sequence;
 }
 
 /// Returns whether a relation is a sequence. Call only within a transaction.

@@ -69,6 +69,8 @@ pub struct Watch {
     pub setval_called: fn(),
     /// ALTER SEQUENCE has run, or ALTER TABLE has altered the sequence of an identity column.
     pub sequence_altered: fn(pg_sys::Oid),
+    /// SET LOGGED or SET UNLOGGED has run: for a sequence if the argument is true, otherwise for a table and its sequences.
+    pub persistence_set: fn(bool),
     /// TRUNCATE ... RESTART IDENTITY has run.
     pub identities_restarted: fn(),
     /// DISCARD ALL, DISCARD SEQUENCES or RESET ALL has run.
@@ -264,7 +266,7 @@ unsafe extern "C-unwind" fn on_utility(
     let first_changed = CHANGED.try_borrow().map_or(0, |changed| changed.len());
     let first_later = identity::later();
     // SAFETY: the next function is called once, with the server's arguments. The statement is a valid node.
-    let after = unsafe {
+    let (after, persistence) = unsafe {
         let node: *const c_void = (*statement).utilityStmt.cast();
         let copy: *const pg_sys::CopyStmt = node.cast();
         let copies_in = !copy.is_null() && (*copy).type_ == pg_sys::NodeTag::T_CopyStmt && (*copy).is_from;
@@ -277,6 +279,7 @@ unsafe extern "C-unwind" fn on_utility(
         if copies_in || alters || creates || types || alters_columns {
             transaction::watch(&AFTER_ERRORS);
         }
+        let persistence = if alters_columns { Persistence::of(node.cast()) } else { Persistence::Stays };
         COPIES_IN.set(copies_in);
         ALTERS.set(alters);
         CREATES.set(creates);
@@ -300,7 +303,7 @@ unsafe extern "C-unwind" fn on_utility(
         );
         let changes = CHANGED.try_borrow().is_ok_and(|changed| changed.len() > first_changed)
             || identity::later() > first_later;
-        if after == After::CreateColumns && !changes { After::Nothing } else { after }
+        (if after == After::CreateColumns && !changes { After::Nothing } else { after }, persistence)
     };
     COPIES_IN.set(outside.0);
     ALTERS.set(outside.1);
@@ -311,10 +314,53 @@ unsafe extern "C-unwind" fn on_utility(
     if after != After::Nothing {
         follow(after, first_changed, first_later);
     }
+    if persistence != Persistence::Stays {
+        follow_persistence(persistence == Persistence::OfSequence);
+    }
     // An identity that is added in place of another one takes over what the other one leaves.
     let is_whole = context != pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND;
     if is_whole && identity::later() == 0 && WATCH.get().is_some_and(|watch| (watch.has_dropped)()) {
         follow_drop();
+    }
+}
+
+/// What SET LOGGED or SET UNLOGGED changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+enum Persistence {
+    Stays,
+    OfTable,
+    OfSequence,
+}
+
+impl Persistence {
+    /// # Safety
+    /// The statement is valid.
+    unsafe fn of(alter: *const pg_sys::AlterTableStmt) -> Self {
+        // SAFETY: the list of a valid statement holds subcommands. It is read without a call of the server.
+        unsafe {
+            let Some(list) = (*alter).cmds.as_ref() else { return Self::Stays };
+            let sets = (0..usize::try_from(list.length).unwrap_or_default()).any(|place| {
+                let command: *const pg_sys::AlterTableCmd = (*list.elements.add(place)).ptr_value.cast();
+                matches!(
+                    (*command).subtype,
+                    pg_sys::AlterTableType::AT_SetLogged | pg_sys::AlterTableType::AT_SetUnLogged
+                )
+            });
+            match (*alter).objtype {
+                _ if !sets => Self::Stays,
+                pg_sys::ObjectType::OBJECT_SEQUENCE => Self::OfSequence,
+                _ => Self::OfTable,
+            }
+        }
+    }
+}
+
+#[pg_guard]
+extern "C-unwind" fn follow_persistence(of_sequence: bool) {
+    if let Some(watch) = WATCH.get() {
+        transaction::see_own_changes();
+        following(|| (watch.persistence_set)(of_sequence));
     }
 }
 

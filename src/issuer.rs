@@ -13,13 +13,13 @@ use crate::shared::leases::LEASES;
 use crate::shared::segments;
 use crate::store::{durable, replayed};
 use pgrx::check_for_interrupts;
-use snowflake_ids_core::generator::session::Caller;
-use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
+use snowflake_ids_core::server::lease::LeaseError;
 use snowflake_ids_core::server::state::{
     Copied, DataDirectory, FILE, FileIdentity, Here, Identity, Machine, State,
 };
+use snowflake_ids_core::session::Caller;
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};

@@ -8,7 +8,7 @@ use crate::shared::generator::Shared;
 use crate::shared::leases::{LEASES, Leases};
 use crate::shared::segments::SEGMENTS;
 use snowflake_ids_core::registry::lease_worker::LeaseSettings;
-use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::lease::LeaseError;
 use snowflake_ids_core::tag::tickets::Answer;
 use std::time::Duration;
 

@@ -12,8 +12,8 @@ use crate::snowflake;
 use crate::store::citus;
 use snowflake_ids_core::error::Explain;
 use snowflake_ids_core::generator::safe_position::{Answers, SnapshotTooOld, SnapshotXids};
-use snowflake_ids_core::generator::session::SessionError;
 use snowflake_ids_core::ids::position::Position;
+use snowflake_ids_core::session::SessionError;
 use snowflake_ids_core::{Clock, ClockRollback, UnixMicros};
 use std::cell::RefCell;
 

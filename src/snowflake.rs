@@ -15,8 +15,8 @@ use crate::shared::generator::{self, SHARED, Shared};
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::bound::{BoundSequenceError, Increment};
 use snowflake_ids_core::generator::named::{Named, NamedError};
-use snowflake_ids_core::generator::session::{self, Session, SessionError, Waited};
 use snowflake_ids_core::server::issuer::{self as core_issuer, LayoutGenerator, SlotRef};
+use snowflake_ids_core::session::{self, Session, SessionError, Waited};
 use snowflake_ids_core::{
     Clock, Filler, GeneratorError, Issued, Layout, NodeBits, Position, PositionRange, Rules, Shard,
     ShardError, TakenPositions, Uuid, UuidError,

@@ -5,5 +5,4 @@ pub mod drift;
 pub mod named;
 pub mod rules;
 pub mod safe_position;
-pub mod session;
 pub mod snowflake;

@@ -4,5 +4,6 @@ pub mod encode;
 pub mod id;
 pub mod layout;
 pub mod position;
+pub(crate) mod scatter;
 pub mod shard;
 pub mod uuid;

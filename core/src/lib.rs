@@ -10,6 +10,7 @@
 // this crate.
 extern crate self as snowflake_ids_core;
 
+pub mod backoff;
 pub mod bound;
 pub mod clock;
 pub mod column;
@@ -23,6 +24,7 @@ pub mod registry;
 pub mod report;
 pub mod series;
 pub mod server;
+pub mod session;
 mod sync;
 pub mod tag;
 

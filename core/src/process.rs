@@ -1,6 +1,5 @@
-//! Background work: the order of tags and databases, time slices, and pauses after errors.
+//! Background work: the refill of tags, the order of databases, and time slices.
 
-pub mod backoff;
 pub mod locked;
 pub mod log_limit;
 pub mod refill;

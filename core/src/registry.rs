@@ -16,7 +16,6 @@
 //! | [`citus`] | the coordinator of a Citus cluster, and the problems of its nodes |
 //! | [`handover`] | hand-over of tags when a database starts or stops using registries |
 //! | [`setup`] | the steps by which a server joins a registry in one call |
-//! | [`lease`] | leases of worker ids |
 //! | [`lease_worker`] | the worker that acquires and renews the lease |
 //! | [`lease_launch`] | the start of a lease worker, and the choice of its database |
 
@@ -28,7 +27,6 @@ pub mod failover;
 pub mod forks;
 pub mod handover;
 pub mod hosts;
-pub mod lease;
 pub mod lease_launch;
 pub mod lease_worker;
 pub mod link;

@@ -9,7 +9,6 @@ mod kind;
 mod limits;
 pub mod monotonic;
 mod recent;
-pub mod serial;
 
 pub use error::SeriesError;
 pub use key::{Key, KeyType};
@@ -20,7 +19,7 @@ pub use limits::{
 pub use recent::Recent;
 
 use crate::error::excerpt;
-use crate::series::serial::{NumberFormat, Reset};
+use crate::tag::serial::{NumberFormat, Reset};
 use std::borrow::Cow;
 
 /// The servers among which the numbers of one key form a single sequence.

@@ -3,6 +3,7 @@
 pub mod clock_reference;
 pub mod form;
 pub mod issuer;
+pub mod lease;
 pub mod saved_range_file;
 pub mod saved_ranges;
 pub mod state;

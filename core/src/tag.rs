@@ -10,6 +10,7 @@ pub mod rate;
 pub mod request_bitmap;
 pub mod reservation;
 pub mod segment;
+pub mod serial;
 pub mod slot;
 pub mod step;
 pub mod tag_rows;

@@ -1,6 +1,6 @@
 //! Pauses between attempts.
 
-use snowflake_ids_core::process::backoff::{Backoff, Retries};
+use snowflake_ids_core::backoff::{Backoff, Retries};
 use std::time::Duration;
 
 #[test]

@@ -1,7 +1,7 @@
 //! The worker id of a server without a registry.
 
-use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::clock_reference::Reading;
+use snowflake_ids_core::server::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::state::{
     Chosen, DataDirectory, FileIdentity, First, Here, Identity, Machine, NodeHighWaterMark, State,
     StateError, WorkerIdSource,

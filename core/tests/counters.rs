@@ -2,15 +2,14 @@
 
 use super::memory::{Machine, Server};
 use super::rules::needs::needs;
-use snowflake_ids_core::generator::session::{Session, SessionError, take, wait_and_take};
 use snowflake_ids_core::guard::Guard;
-use snowflake_ids_core::registry::lease::{Lease, Policy};
-use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{
     GeneratorSlot, IssuerError, LayoutGenerator, PositionSource, SlotRef,
 };
+use snowflake_ids_core::server::lease::{Lease, LeaseError, Policy};
 use snowflake_ids_core::server::state::{DataDirectory, Here, Identity, State, StateError};
+use snowflake_ids_core::session::{Session, SessionError, take, wait_and_take};
 use snowflake_ids_core::{
     Clock, Explain, GeneratorError, Kind, Layout, Node, NodeBits, Position, Rules, SequenceStart, UnixMicros,
 };

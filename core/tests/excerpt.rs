@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use snowflake_ids_core::error::{EXCERPT_CHARS, excerpt};
 use snowflake_ids_core::error::{TooLong, check_length};
-use snowflake_ids_core::series::serial::{self, Reset};
 use snowflake_ids_core::server::state::State;
 use snowflake_ids_core::tag::definition::TagError;
+use snowflake_ids_core::tag::serial::{self, Reset};
 use snowflake_ids_core::{Explain, Format, Kind, Layout};
 
 /// An upper bound on the bytes of a message with two excerpts, at four bytes a letter.

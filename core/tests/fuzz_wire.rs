@@ -4,10 +4,10 @@
 mod mutate;
 
 use mutate::{Mutator, QUESTIONS};
-use snowflake_ids_core::registry::lease::{Choice, LeaseRow as Worker, Preferred, Search};
 use snowflake_ids_core::registry::wire::{
-    LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
+    LeaseRequest, Leased, MAX_EXCEPT, MAX_WANTS, Request, RequestBody, Response, ResponseBody,
 };
+use snowflake_ids_core::server::lease::{Choice, LeaseError, LeaseRow as Worker, Preferred, Search};
 use snowflake_ids_core::tag::definition::{Definition, MAX_STEP};
 use snowflake_ids_core::tag::reservation::{Demand, Outcome, TagRow};
 use snowflake_ids_core::tag::segment::Period;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::forks::{Fork, Forks};
-use snowflake_ids_core::registry::lease::{
+use snowflake_ids_core::server::lease::{
     Choice, LeaseRow, Policy, Preferred, RENEWAL_PAUSE, Search, Skew, check_clock, until_renewal,
 };
 use std::collections::BTreeSet;

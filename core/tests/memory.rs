@@ -1,13 +1,12 @@
 //! A server in memory, with one process.
 
-use snowflake_ids_core::generator::session::Caller;
-use snowflake_ids_core::registry::lease::{Lease, Policy};
-use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{
     Cluster, GeneratorSlot, Host, Issuer, IssuerMemory, Issuing, Occupancy, Settings, StateStore,
 };
+use snowflake_ids_core::server::lease::{Lease, LeaseError, Policy};
 use snowflake_ids_core::server::state::{DataDirectory, FileIdentity, Identity, State};
+use snowflake_ids_core::session::Caller;
 use snowflake_ids_core::{ClockRollback, Layout, Rules, SequenceStart, UnixMicros};
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -2,8 +2,8 @@
 
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::ids::layout::Layout;
-use snowflake_ids_core::registry::lease::{Policy, Preferred, capacity};
 use snowflake_ids_core::server::clock_reference::Reading;
+use snowflake_ids_core::server::lease::{Policy, Preferred, capacity};
 use snowflake_ids_core::server::state::{DataDirectory, Here, Identity, State};
 use std::collections::HashSet;
 use std::time::Duration;

@@ -4,13 +4,13 @@
 pub mod needs;
 
 use needs::needs;
-use snowflake_ids_core::generator::session::{self, Session};
 use snowflake_ids_core::guard::Guard;
-use snowflake_ids_core::registry::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::registry::wire::{Entry, LeaseRequest, Leased, RegistryName};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, WorkerIdRows};
 use snowflake_ids_core::server::issuer::IssuerMemory;
+use snowflake_ids_core::server::lease::{Holder, LeaseRow, Policy};
 use snowflake_ids_core::server::state::{Identity, time_to_replicate};
+use snowflake_ids_core::session::{self, Session};
 use snowflake_ids_core::tag::tag_rows::present;
 use snowflake_ids_core::{
     Clock, Generator, Issued, Layout, NodeBits, Position, Rules, SequenceStart, TakenPositions, UnixMicros,

@@ -1,7 +1,7 @@
 //! Numbers as dated text: templates are accepted or refused, and rendered keys never repeat.
 
 use proptest::prelude::*;
-use snowflake_ids_core::series::serial::{FormatError, MAX_FORMAT_BYTES, NumberFormat, Reset};
+use snowflake_ids_core::tag::serial::{FormatError, MAX_FORMAT_BYTES, NumberFormat, Reset};
 use snowflake_ids_core::{Explain, Kind};
 use std::collections::HashSet;
 

@@ -1,9 +1,9 @@
 //! The state that a server keeps: opening it, reserving in it, switching worker ids, and its text.
 
 use proptest::prelude::*;
-use snowflake_ids_core::registry::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::form::{Head, RELEASE};
+use snowflake_ids_core::server::lease::{Lease, Origin, Policy};
 use snowflake_ids_core::server::state::{
     Copied, DataDirectory, FileIdentity, Here, Identity, Machine, NodeHighWaterMark, State, StateError,
 };

@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
 use snowflake_ids_core::registry::accept::RequestError;
 use snowflake_ids_core::registry::forks::{Fork, Forks};
-use snowflake_ids_core::registry::lease::{Choice, Holder, LeaseRow, Policy, Preferred};
 use snowflake_ids_core::registry::wire::{
-    Entry, LeaseError, LeaseRequest, Leased, MAX_EXCEPT, MAX_FORKS, MAX_WANTS, ReceivedTag, RegistryName,
-    Request, RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
+    Entry, LeaseRequest, Leased, MAX_EXCEPT, MAX_FORKS, MAX_WANTS, ReceivedTag, RegistryName, Request,
+    RequestBody, ReserveRequest, Response, ResponseBody, Stranger, VERSION,
 };
+use snowflake_ids_core::server::lease::{Choice, Holder, LeaseError, LeaseRow, Policy, Preferred};
 use snowflake_ids_core::tag::definition::{Exhausted, Range};
 use snowflake_ids_core::tag::reservation::{Demand, Outcome, Reserved, SavedRange, Share, Unfit};
 use snowflake_ids_core::tag::segment::{Period, Supply};

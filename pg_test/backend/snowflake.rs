@@ -9,8 +9,8 @@ mod tests {
     use crate::shared::generator::SHARED;
     use crate::{settings, snowflake};
     use pgrx::prelude::*;
-    use snowflake_ids_core::generator::session::SessionError;
     use snowflake_ids_core::server::state::Identity;
+    use snowflake_ids_core::session::SessionError;
     use snowflake_ids_core::{Cause, Clock, ClockRollback, Drift, GeneratorError, Layout, SequenceStart};
     use std::collections::HashSet;
     use std::time::{Duration, Instant};

@@ -7,7 +7,7 @@ use pgrx::spi::SpiError;
 use snowflake_ids_core::Explain;
 use snowflake_ids_core::bound::BoundSequenceError;
 use snowflake_ids_core::error::END_IT_WITH_COMMIT;
-use snowflake_ids_core::generator::session::SessionError;
+use snowflake_ids_core::session::SessionError;
 
 /// The reason why a bound sequence gave no number or was not moved. The fields name sequences as the server does.
 #[derive(Debug, thiserror::Error, Explain)]

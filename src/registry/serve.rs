@@ -22,9 +22,10 @@ use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegis
 use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
 use snowflake_ids_core::registry::setup::{AllowError, JoinError};
 use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
-use snowflake_ids_core::registry::wire::{self, LeaseError, RequestBody, Response, ResponseBody};
+use snowflake_ids_core::registry::wire::{self, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::server::issuer::IssuerError;
+use snowflake_ids_core::server::lease::LeaseError;
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::HighWaterMark;
 use snowflake_ids_core::{Explain, Layout, UnixMicros};

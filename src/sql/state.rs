@@ -10,8 +10,8 @@ use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_ids_core::error::sentence;
-use snowflake_ids_core::registry::wire::LeaseError;
 use snowflake_ids_core::server::issuer::{Accepted, Renewed};
+use snowflake_ids_core::server::lease::LeaseError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 

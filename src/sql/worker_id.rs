@@ -13,7 +13,7 @@ use crate::store::tables::{WORKER_CHOSEN, WORKER_LEASE};
 use crate::store::worker_id::record_chosen;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_ids_core::registry::lease::Lease;
+use snowflake_ids_core::server::lease::Lease;
 use snowflake_ids_core::server::state::{Chosen, Identity, WorkerIdSource};
 
 /// Fails if worker ids are leased from another database.

@@ -13,10 +13,10 @@ use crate::pg::text::TextOut;
 use pgrx::datum::DatumWithOid;
 use pgrx::pg_sys::Oid;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
-use snowflake_ids_core::series::serial::Reset;
 use snowflake_ids_core::series::{Key, KeyType, Series, SeriesError, SeriesRow};
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::privilege::Privileges;
+use snowflake_ids_core::tag::serial::Reset;
 use std::time::Duration;
 
 /// The RETURNING clause: the last value, and the first day of its period in days since 1970.

@@ -13,11 +13,11 @@ use crate::pg::tag_text::TagText;
 use crate::store::tables::SEGMENT;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use snowflake_ids_core::tag::definition::Definition;
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::{Share, TagRow};
 use snowflake_ids_core::tag::segment::Period;
+use snowflake_ids_core::tag::serial::{NumberFormat, Reset};
 use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use std::collections::BTreeSet;
 

@@ -9,9 +9,9 @@ use crate::store::fork;
 use pgrx::datum::{DatumWithOid, TimestampWithTimeZone};
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::Entry;
 use snowflake_ids_core::registry::worker_ids::{HeldWorkerId, WorkerIdRows};
+use snowflake_ids_core::server::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::server::state::{Chosen, First};
 
 static INSERT: Statement = Statement::new(

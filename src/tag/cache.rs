@@ -5,9 +5,9 @@ use crate::pg::role;
 use crate::shared::slot::Slot;
 use pgrx::pg_sys::Oid;
 use rustc_hash::FxHashMap;
-use snowflake_ids_core::series::serial::{NumberFormat, Reset};
 use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::segment::{Miss, TakenIds};
+use snowflake_ids_core::tag::serial::{NumberFormat, Reset};
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroU32;
 

@@ -4,10 +4,10 @@
 use snowflake_ids_core::error::EXCERPT_CHARS;
 use snowflake_ids_core::registry::hosts;
 use snowflake_ids_core::registry::wire::{Request, Response};
-use snowflake_ids_core::series::serial::{self, Reset};
 use snowflake_ids_core::server::saved_ranges;
 use snowflake_ids_core::server::state::State;
 use snowflake_ids_core::tag::directory::Tag;
+use snowflake_ids_core::tag::serial::{self, Reset};
 use snowflake_ids_core::{Explain, Format, Layout, PrefixedFormat};
 
 /// A parser of foreign bytes.

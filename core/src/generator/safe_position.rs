@@ -36,7 +36,7 @@
 //! same before and after. A number for the whole ring would starve readers on a busy server.
 //!
 //! *Other nodes.* The term of another node begins in a later tick than all published positions, also after a restart:
-//! see [`Issuer::admit_readers`](crate::server::issuer::Issuer::admit_readers).
+//! see `Issuer::admit_readers`.
 
 use crate::error::Explain;
 use crate::generator::snowflake::{Generator, NextPosition};

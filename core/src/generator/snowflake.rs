@@ -10,6 +10,7 @@ use crate::generator::rules::{Rules, SequenceStart};
 use crate::guard::{Guard, holds};
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{NodeBits, Position, PositionRange, Tick};
+use crate::ids::scatter::scatter;
 use crate::ids::shard::Shard;
 use crate::sync::{AtomicU64, CacheLine, Ordering};
 use std::num::NonZeroU32;
@@ -545,11 +546,4 @@ impl Generator {
             last_step_back: (steps_back > 0).then_some(StepBack { from, to }),
         }
     }
-}
-
-/// Mixes the bits of a number: the finaliser of `SplitMix64` (Steele, Lea, Flood 2014).
-pub(crate) const fn scatter(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

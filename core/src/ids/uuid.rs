@@ -21,11 +21,11 @@
 
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
-use crate::generator::snowflake::scatter;
 use crate::ids::encode::TextError;
 use crate::ids::id::Decoded;
 use crate::ids::layout::{Field, Layout, TickError};
 use crate::ids::position::{Issued, NodeBits, Position, Tick};
+use crate::ids::scatter::scatter;
 use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;

@@ -9,7 +9,7 @@
 //! block the other databases. A database pauses after a time slice without success. The pause grows with each
 //! consecutive failure.
 
-use crate::process::backoff::Backoff;
+use crate::backoff::Backoff;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

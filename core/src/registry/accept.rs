@@ -5,11 +5,11 @@ use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt};
 use crate::ids::layout::{Field, Layout};
 use crate::registry::forks::Forks;
-use crate::registry::lease::{Holder, capacity};
 use crate::registry::wire::{
-    Entry, LeaseError, LeaseRequest, Leased, MAX_REGISTRIES, MAX_TEXT_CHARS, MAX_TIMEOUT, RegistryName,
-    Request, RequestBody, ReserveRequest, Response, ResponseBody, VERSION, cut, said,
+    Entry, LeaseRequest, Leased, MAX_REGISTRIES, MAX_TEXT_CHARS, MAX_TIMEOUT, RegistryName, Request,
+    RequestBody, ReserveRequest, Response, ResponseBody, VERSION, cut, said,
 };
+use crate::server::lease::{Holder, LeaseError, capacity};
 use crate::tag::definition::check_tag;
 use crate::tag::reservation::{Demand, Share};
 use std::time::Duration;

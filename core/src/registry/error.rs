@@ -2,9 +2,9 @@
 
 use crate::clock::{human, micros};
 use crate::error::Explain;
-use crate::registry::lease::Skew;
 use crate::registry::wire::{self, Stranger};
 use crate::server::form::RELEASE;
+use crate::server::lease::Skew;
 use crate::tag::reservation::Unfit;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! TDDL. A retry may take the whole time limit of a request, so healthy registries are asked first while a session waits for
 //! ids.
 
-use crate::process::backoff::Backoff;
+use crate::backoff::Backoff;
 use std::time::Duration;
 
 /// The pauses before a failed registry is asked again.

@@ -6,8 +6,8 @@
 //! reserved there. It records the fork, and counts the fork as one more promotion, after which each tag skips ids.
 
 use crate::guard::{Guard, holds};
-use crate::registry::lease::Preferred;
 use crate::registry::wire::{MAX_FORKS, RegistryName, Stranger};
+use crate::server::lease::Preferred;
 use std::collections::BTreeSet;
 
 /// A fork in the table of a registry.

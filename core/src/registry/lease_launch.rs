@@ -8,7 +8,7 @@ mod renewal;
 
 pub use renewal::{Lapse, Renewal, RenewalRound};
 
-use crate::process::backoff::Backoff;
+use crate::backoff::Backoff;
 use crate::registry::lease_worker::LeaseRequests;
 use crate::server::issuer::IssuerStatus;
 use crate::server::state::{Here, State};

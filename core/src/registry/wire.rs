@@ -15,7 +15,7 @@ pub use bounded::{
 use crate::clock::UnixMicros;
 use crate::error::Explain;
 use crate::guard::{Guard, holds};
-use crate::registry::lease::{Choice, Holder, Policy, Preferred};
+use crate::server::lease::{Choice, Holder, LeaseError, Policy, Preferred};
 use crate::tag::reservation::{Demand, Outcome, Reached, Share, Unfit};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -262,39 +262,6 @@ pub enum Leased {
     Missed,
     /// No worker id is available.
     None(LeaseError),
-}
-
-/// The reason why a server has no worker id.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
-#[error("{message}")]
-#[explain(NotReady, detail = "{}", format!("{detail} {holders}").trim_end(), hint = "{hint}", message = "{NONE_FREE}")]
-#[explain(for_others = (!holders.is_empty()).then(|| (message.clone(), detail.clone())))]
-pub struct LeaseError {
-    /// The message.
-    pub message: String,
-    /// The DETAIL.
-    pub detail: String,
-    /// The HINT.
-    pub hint: String,
-    /// The holders of the worker ids, only for users that may see other servers. Empty if the error has another reason.
-    pub holders: String,
-}
-
-/// The message if all worker ids of a datacenter are in use.
-pub const NONE_FREE: &str = "no worker id is free";
-
-impl LeaseError {
-    /// Returns the error for sessions of a server that has no worker id yet.
-    pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        let message = "this server has no worker id yet".to_owned();
-        Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
-    }
-
-    /// Returns an error with the same texts as another error.
-    pub fn of(error: &(impl Explain + ?Sized)) -> Self {
-        let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
-        Self { message: error.to_string(), detail, hint, holders: String::new() }
-    }
 }
 
 /// A response as it is sent: common fields and the body.

@@ -6,14 +6,15 @@
 use crate::clock::UnixMicros;
 use crate::error::{Explain, excerpt, sentence};
 use crate::guard::{Guard, holds};
-use crate::registry::lease::{Choice, LeaseRow, Policy, Preferred, Search, check_clock};
-use crate::registry::wire::{Entry, LeaseError, LeaseRequest, Leased, MAX_LEASE, NONE_FREE, RequestBody};
+use crate::registry::wire::{Entry, LeaseRequest, Leased, MAX_LEASE, RequestBody};
+use crate::server::lease::{
+    Choice, LISTED, LeaseError, LeaseRow, NONE_FREE, NOT_DISPOSABLE, Policy, Preferred, Search, check_clock,
+    listed,
+};
 use std::time::Duration;
 
 /// The largest number of attempts to lease a worker id, if other servers take the chosen worker ids at the same time.
 const CROWD: usize = 64;
-/// The largest number of holders that an error message lists.
-const LISTED: usize = 20;
 /// The largest number of worker ids that one server may hold at the same time, including unused worker ids whose leases
 /// have not expired. A server needs one worker id, and another worker id after a failover or if its clock is behind.
 const MAX_HELD: u64 = 64;
@@ -291,17 +292,6 @@ pub fn release<R: WorkerIdRows>(
         }
         None => Ok(()),
     }
-}
-
-/// The hint if all worker ids are used up under the policy `disposable`.
-pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue, and reload the configuration; or use a \
-                                         snowflake_ids.layout with more worker bits.";
-
-/// Returns the first items of a list, for a message.
-pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
-    let shown: Vec<String> = all.into_iter().take(LISTED).map(|item| item.to_string()).collect();
-    let more = if shown.len() < LISTED { "" } else { ", ..." };
-    shown.join(", ") + more
 }
 
 fn none_free<R: WorkerIdRows>(

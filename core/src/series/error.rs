@@ -4,8 +4,8 @@ use super::key::KeyType;
 use super::limits::{MAX_NAME_BYTES, MAX_NAME_CHARS, MAX_SECTIONS, MAX_STEP};
 use super::recent::Recent;
 use crate::error::{EXCERPT_CHARS, Explain};
-use crate::series::serial::FormatError;
 use crate::tag::privilege::Action;
+use crate::tag::serial::FormatError;
 
 /// The error for a series that does not exist or is invalid, or that gives no number.
 #[expect(missing_docs, reason = "each message names its figures")]

@@ -5,9 +5,9 @@
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
-use crate::series::serial::{NumberFormat, Reset};
 use crate::tag::definition::{Definition, Exhausted, MAX_STEP, Range};
 use crate::tag::segment::{Period, Supply};
+use crate::tag::serial::{NumberFormat, Reset};
 use crate::tag::step::Pace;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -6,8 +6,8 @@ use super::model::{model, model_with};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::thread;
-use snowflake_ids_core::generator::session::take;
 use snowflake_ids_core::server::issuer::{GeneratorSlot, LayoutGenerator};
+use snowflake_ids_core::session::take;
 use snowflake_ids_core::{
     Clock, Generator, GeneratorError, Layout, NodeBits, Position, Rules, SequenceStart, TakenPositions, Tick,
     UnixMicros,

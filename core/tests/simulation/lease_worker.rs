@@ -15,11 +15,10 @@ use snowflake_ids_core::registry::lease_worker::{
     LeaseEvent, LeaseHost, LeaseSettings, LeaseWorker, RegistryLocation, Round,
 };
 use snowflake_ids_core::registry::link::Endpoint;
-use snowflake_ids_core::registry::wire::{
-    self, LeaseError, RegistryName as Name, Request, RequestBody, Response,
-};
+use snowflake_ids_core::registry::wire::{self, RegistryName as Name, Request, RequestBody, Response};
 use snowflake_ids_core::registry::worker_ids::{LeaseLimits, bound_request};
 use snowflake_ids_core::server::issuer::Issuer;
+use snowflake_ids_core::server::lease::LeaseError;
 use snowflake_ids_core::tag::tickets;
 use std::cell::Cell;
 use std::rc::Rc;

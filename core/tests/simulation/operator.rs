@@ -3,7 +3,7 @@
 use super::event::{Event, Scope};
 use super::server::{EXPIRY, MAX_DRIFT, MAX_SKEW, SECOND, Server};
 use super::world::World;
-use snowflake_ids_core::registry::lease::Policy;
+use snowflake_ids_core::server::lease::Policy;
 use snowflake_ids_core::server::state::StateError;
 use snowflake_ids_core::{ClockRollback, Position, UnixMicros};
 use std::rc::Rc;

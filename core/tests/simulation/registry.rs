@@ -3,9 +3,9 @@
 //! back.
 
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::registry::lease::{Holder, Lease, LeaseRow};
 use snowflake_ids_core::registry::wire::{Entry, RegistryName as Name, RequestBody, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, HeldWorkerId, LeaseLimits, WorkerIdRows};
+use snowflake_ids_core::server::lease::{Holder, Lease, LeaseRow};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -3,10 +3,10 @@
 use super::databases::{Database, LeaseSlot};
 use super::disk::{Disk, File};
 use super::faults::Backup;
-use snowflake_ids_core::registry::lease::Policy;
 use snowflake_ids_core::registry::lease_worker::LeaseRequests;
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{GeneratorSlot, IssuerMemory, Issuing, Occupancy};
+use snowflake_ids_core::server::lease::Policy;
 use snowflake_ids_core::server::state::{Chosen, Identity, StateError};
 use snowflake_ids_core::{ClockRollback, Layout, Node, Position, Rules, SequenceStart, Tick, UnixMicros};
 use std::cell::{Cell, RefCell};

@@ -8,7 +8,7 @@ use super::server::{SECOND, Server};
 use super::world::World;
 use snowflake_ids_core::ClockRollback;
 use snowflake_ids_core::guard::Guard;
-use snowflake_ids_core::registry::lease::Policy;
+use snowflake_ids_core::server::lease::Policy;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 

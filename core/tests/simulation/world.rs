@@ -10,7 +10,7 @@ use super::registry::Registry;
 use super::server::{Clocks, EXPIRY, MAX_SKEW, SECOND, Server};
 use super::sessions::{launcher, session};
 use super::sim::Sim;
-use snowflake_ids_core::registry::lease::Policy;
+use snowflake_ids_core::server::lease::Policy;
 use snowflake_ids_core::server::state::Identity;
 use snowflake_ids_core::{ClockRollback, Layout, SequenceStart};
 use std::cell::{Cell, RefCell};

@@ -16,7 +16,7 @@ use snowflake_ids_core::registry::lease_launch::{
     self, BACKOFF, DatabaseUse, Databases, End, KnownRegistry, Lapse, Launch, LaunchAction, LeaseTask,
     RegistryChanges, Renewal, RenewalRound,
 };
-use snowflake_ids_core::registry::wire::LeaseError;
+use snowflake_ids_core::server::lease::LeaseError;
 use snowflake_ids_core::server::state::Identity;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::time::Duration;

@@ -11,7 +11,7 @@ use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
 use crate::tag::slot;
 use pgrx::bgworkers::{BackgroundWorkerStatus, DynamicBackgroundWorker};
-use snowflake_ids_core::process::backoff::Retries;
+use snowflake_ids_core::backoff::Retries;
 use snowflake_ids_core::process::time_slices::{SliceEnd, SlicePlan, TimeSlices, Urgency};
 use snowflake_ids_core::registry::failover;
 use snowflake_ids_core::server::state::Identity;

@@ -16,14 +16,14 @@ use crate::store::{citus, registry as store, worker_id as worker_id_rows};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use snowflake_ids_core::registry::error::RegistryError;
 use snowflake_ids_core::registry::failover::Health;
-use snowflake_ids_core::registry::lease::Lease;
 use snowflake_ids_core::registry::lease_launch::DatabaseUse;
 use snowflake_ids_core::registry::lease_worker::{
     LeaseEvent, LeaseHost, LeaseSettings, RegistryLocation, own_trouble,
 };
 use snowflake_ids_core::registry::link::{Endpoint, EndpointStatus as _};
-use snowflake_ids_core::registry::wire::{LeaseError, RegistryName, RequestBody, Response};
+use snowflake_ids_core::registry::wire::{RegistryName, RequestBody, Response};
 use snowflake_ids_core::server::issuer::Compared;
+use snowflake_ids_core::server::lease::{Lease, LeaseError};
 use snowflake_ids_core::{Explain, UnixMicros};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

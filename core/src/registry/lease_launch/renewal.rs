@@ -1,6 +1,6 @@
 //! The times of lease renewals, and of log messages about missing renewals.
 
-use crate::process::backoff::Backoff;
+use crate::backoff::Backoff;
 use std::time::Duration;
 
 /// The time from the launcher's first sight of a lease to the first renewal. This renewal reveals a copy of the server

@@ -4,11 +4,11 @@ use super::requests::LeaseRequests;
 use crate::clock::UnixMicros;
 use crate::registry::error::RegistryError;
 use crate::registry::failover::Health;
-use crate::registry::lease::{Lease, Policy};
 use crate::registry::link::Endpoint;
-use crate::registry::wire::{LeaseError, MAX_LEASE, RegistryName, RequestBody, Response};
+use crate::registry::wire::{MAX_LEASE, RegistryName, RequestBody, Response};
 use crate::server::issuer::Issuer;
 use crate::server::issuer::{Compared, IssuerError};
+use crate::server::lease::{Lease, LeaseError, Policy};
 use std::time::Duration;
 
 /// The server of a lease worker.

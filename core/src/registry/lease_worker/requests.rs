@@ -1,7 +1,7 @@
 //! Requests to the lease worker, and properties of the granted lease, in shared memory.
 
 use crate::clock::{UnixMicros, micros};
-use crate::registry::lease::until_renewal;
+use crate::server::lease::until_renewal;
 use crate::tag::tickets::Tickets;
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,

@@ -3,8 +3,8 @@
 use super::slot::Issuing;
 use crate::clock::UnixMicros;
 use crate::generator::rules::Rules;
-use crate::registry::lease::Policy;
 use crate::server::clock_reference::Reading;
+use crate::server::lease::Policy;
 use crate::server::state::{DataDirectory, FileIdentity};
 use std::io;
 use std::ops::DerefMut;

@@ -9,7 +9,7 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::registry::lease::{Skew, check_clock};
+use crate::server::lease::{Skew, check_clock};
 use crate::server::state::{FileIdentity, NodeHighWaterMarks, State, StateError};
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -11,9 +11,9 @@ use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
-use crate::registry::lease::{Lease, LeaseRow, Policy, Preferred, Search};
-use crate::registry::wire::{LeaseError, NONE_FREE};
-use crate::registry::worker_ids::{NOT_DISPOSABLE, listed};
+use crate::server::lease::{
+    Lease, LeaseError, LeaseRow, NONE_FREE, NOT_DISPOSABLE, Policy, Preferred, Search, listed,
+};
 use std::collections::BTreeMap;
 
 /// The instant from which this server may use another server's worker id: never.

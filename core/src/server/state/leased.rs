@@ -8,7 +8,7 @@ use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::{Field, Layout};
 use crate::ids::position::Position;
-use crate::registry::lease::{Lease, Origin};
+use crate::server::lease::{Lease, Origin};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::change::first_above;
 use crate::ids::position::Position;
-use crate::registry::lease::{Lease, Policy};
 use crate::server::clock_reference::Verdict;
+use crate::server::lease::{Lease, Policy};
 use std::time::Duration;
 
 /// Returns the time that a promoted server has to replicate with its commits: the time of the last commit that recovery

@@ -1,7 +1,7 @@
 //! The pairs of datacenter and worker id among which a server without a registry chooses.
 
 use crate::ids::layout::{Field, Layout};
-use crate::registry::lease::{MOST_NUMBERS, capacity};
+use crate::server::lease::{MOST_NUMBERS, capacity};
 
 /// The pairs of datacenter and worker id among which a server chooses. Each pair has a number.
 #[derive(Clone, Copy, Debug)]

@@ -9,8 +9,8 @@ use crate::guard::{Guard, holds};
 use crate::ids::id::Node;
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
-use crate::registry::lease::{Lease, Policy};
 use crate::server::clock_reference::Reading;
+use crate::server::lease::{Lease, Policy};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

@@ -6,10 +6,10 @@
 
 use crate::clock::{UnixMicros, human};
 use crate::error::Explain;
-use crate::generator::snowflake::scatter;
 use crate::ids::id::Node;
 use crate::ids::layout::{Field, Layout};
 use crate::ids::position::Position;
+use crate::ids::scatter::scatter;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -456,4 +456,51 @@ pub fn check_clock(
     }
     let behind = latest.map_or(Duration::ZERO, |latest| latest.since(local));
     if behind > max { Err(Skew::Peers { by: behind, max }) } else { Ok(()) }
+}
+
+/// The reason why a server has no worker id.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, Explain)]
+#[error("{message}")]
+#[explain(NotReady, detail = "{}", format!("{detail} {holders}").trim_end(), hint = "{hint}", message = "{NONE_FREE}")]
+#[explain(for_others = (!holders.is_empty()).then(|| (message.clone(), detail.clone())))]
+pub struct LeaseError {
+    /// The message.
+    pub message: String,
+    /// The DETAIL.
+    pub detail: String,
+    /// The HINT.
+    pub hint: String,
+    /// The holders of the worker ids, only for users that may see other servers. Empty if the error has another reason.
+    pub holders: String,
+}
+
+/// The message if all worker ids of a datacenter are in use.
+pub const NONE_FREE: &str = "no worker id is free";
+
+impl LeaseError {
+    /// Returns the error for sessions of a server that has no worker id yet.
+    pub fn yet(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        let message = "this server has no worker id yet".to_owned();
+        Self { message, detail: detail.into(), hint: hint.into(), holders: String::new() }
+    }
+
+    /// Returns an error with the same texts as another error.
+    pub fn of(error: &(impl Explain + ?Sized)) -> Self {
+        let (detail, hint) = (error.detail().unwrap_or_default(), error.hint().unwrap_or_default());
+        Self { message: error.to_string(), detail, hint, holders: String::new() }
+    }
+}
+
+/// The hint if all worker ids are used up under the policy `disposable`.
+pub(crate) const NOT_DISPOSABLE: &str = "Set snowflake_ids.worker_id_policy to reuse or queue, and reload the configuration; or use a \
+                                         snowflake_ids.layout with more worker bits.";
+
+/// The largest number of holders that an error message lists.
+pub(crate) const LISTED: usize = 20;
+
+/// Returns the first items of a list, for a message.
+pub(crate) fn listed(all: impl IntoIterator<Item = impl ToString>) -> String {
+    let shown: Vec<String> = all.into_iter().take(LISTED).map(|item| item.to_string()).collect();
+    let more = if shown.len() < LISTED { "" } else { ", ..." };
+    shown.join(", ") + more
 }

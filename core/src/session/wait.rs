@@ -6,8 +6,8 @@ use crate::generator::drift::{Cause, Drift, GeneratorError};
 use crate::generator::rules::{ClockRollback, Rules, SequenceStart};
 use crate::generator::snowflake::TakenPositions;
 use crate::ids::layout::Layout;
-use crate::registry::wire::LeaseError;
 use crate::server::issuer::{Host, Issuer, IssuerError, LayoutGenerator, PositionSource as _, SlotRef};
+use crate::server::lease::LeaseError;
 use crate::server::state::Identity;
 use std::time::Duration;
 

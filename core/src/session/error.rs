@@ -6,8 +6,8 @@ use crate::generator::drift::GeneratorError;
 use crate::generator::named::NamedError;
 use crate::ids::shard::{Shard, ShardError};
 use crate::ids::uuid::UuidError;
-use crate::registry::wire::LeaseError;
 use crate::server::issuer::IssuerError;
+use crate::server::lease::LeaseError;
 
 /// Reason why a session got no id.
 #[expect(missing_docs, reason = "each names its cause")]

@@ -14,7 +14,7 @@ use crate::shared::segments;
 use crate::store::{durable, replayed};
 use pgrx::check_for_interrupts;
 use snowflake_ids_core::server::clock_reference::Reading;
-use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings, StateStore};
+use snowflake_ids_core::server::issuer::{Cluster, Host, Issuer, IssuerError, Issuing, Settings};
 use snowflake_ids_core::server::lease::LeaseError;
 use snowflake_ids_core::server::state::{
     Copied, DataDirectory, FILE, FileIdentity, Here, Identity, Machine, State,
@@ -83,7 +83,42 @@ pub fn record_reserved() {
     });
 }
 
-impl StateStore for Server<'_> {
+/// Identifies the data directory by its creation time. A copy has a different creation time, but a moved directory keeps
+/// its creation time. If the file system stores no creation time, the inode identifies the directory, together with the
+/// machine if copies can have the same inode. The postmaster asks first, so all processes agree, even if an administrator
+/// renames the host later.
+pub fn identify_data_directory() -> io::Result<&'static DataDirectory> {
+    static HOME: OnceLock<DataDirectory> = OnceLock::new();
+    if let Some(home) = HOME.get() {
+        return Ok(home);
+    }
+    let FileIdentity { inode, at } = file_identity(&fs::metadata(".")?);
+    let machine = file_system::of_working_directory().filter(|_| at.is_none()).and_then(|file_system| {
+        Machine::of(file_system, &text_of("/etc/machine-id"), &text_of("/proc/self/mountinfo"))
+    });
+    let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));
+    let (host, directory) = (text_of("/proc/sys/kernel/hostname"), cluster::data_directory());
+    Ok(HOME.get_or_init(|| DataDirectory { identity, file: None, machine, host, directory }))
+}
+
+/// Returns the inode and the creation time of a file. A copy of the file has a different inode and creation time. In a
+/// file-system image, all files may have the creation time 0 (the start of 1970). This creation time is ignored.
+fn file_identity(of: &Metadata) -> FileIdentity {
+    let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+    let born = born.filter(|born| !born.is_zero());
+    let at = born.map(|born| format!("{}.{:09}", born.as_secs(), born.subsec_nanos()));
+    FileIdentity { inode: of.ino(), at }
+}
+
+/// Returns the text of a system file, up to a limit. Returns an empty text if the file cannot be read.
+fn text_of(path: &str) -> String {
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_TEXT).read_to_end(&mut text));
+    let text = read.map(|_| String::from_utf8_lossy(&text));
+    text.map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+impl Host for Server<'_> {
     type NewFile = File;
 
     fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>> {
@@ -142,44 +177,7 @@ impl StateStore for Server<'_> {
     fn data_directory(&self) -> io::Result<DataDirectory> {
         identify_data_directory().cloned()
     }
-}
 
-/// Identifies the data directory by its creation time. A copy has a different creation time, but a moved directory keeps
-/// its creation time. If the file system stores no creation time, the inode identifies the directory, together with the
-/// machine if copies can have the same inode. The postmaster asks first, so all processes agree, even if an administrator
-/// renames the host later.
-pub fn identify_data_directory() -> io::Result<&'static DataDirectory> {
-    static HOME: OnceLock<DataDirectory> = OnceLock::new();
-    if let Some(home) = HOME.get() {
-        return Ok(home);
-    }
-    let FileIdentity { inode, at } = file_identity(&fs::metadata(".")?);
-    let machine = file_system::of_working_directory().filter(|_| at.is_none()).and_then(|file_system| {
-        Machine::of(file_system, &text_of("/etc/machine-id"), &text_of("/proc/self/mountinfo"))
-    });
-    let identity = at.map_or_else(|| format!("inode {inode}"), |at| format!("born {at}"));
-    let (host, directory) = (text_of("/proc/sys/kernel/hostname"), cluster::data_directory());
-    Ok(HOME.get_or_init(|| DataDirectory { identity, file: None, machine, host, directory }))
-}
-
-/// Returns the inode and the creation time of a file. A copy of the file has a different inode and creation time. In a
-/// file-system image, all files may have the creation time 0 (the start of 1970). This creation time is ignored.
-fn file_identity(of: &Metadata) -> FileIdentity {
-    let born = of.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-    let born = born.filter(|born| !born.is_zero());
-    let at = born.map(|born| format!("{}.{:09}", born.as_secs(), born.subsec_nanos()));
-    FileIdentity { inode: of.ino(), at }
-}
-
-/// Returns the text of a system file, up to a limit. Returns an empty text if the file cannot be read.
-fn text_of(path: &str) -> String {
-    let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_TEXT).read_to_end(&mut text));
-    let text = read.map(|_| String::from_utf8_lossy(&text));
-    text.map(|text| text.trim().to_owned()).unwrap_or_default()
-}
-
-impl Host for Server<'_> {
     fn reading(&self) -> Reading {
         static BOOT: OnceLock<String> = OnceLock::new();
         let boot = BOOT.get_or_init(|| text_of("/proc/sys/kernel/random/boot_id"));

@@ -7,6 +7,7 @@
 //! | [`accept`] | checks of requests and responses, and the decision to serve a request |
 //! | [`forks`] | the promotions that a registry knows |
 //! | [`worker_ids`] | answers of a registry to requests for worker ids |
+//! | [`tables`] | the tables of a database, and the reservation of a tag's next ids |
 //! | [`tags`] | answers of a registry to requests for ids of tags |
 //! | [`link`] | the registries in use, and their status |
 //! | [`client`] | requests to other servers |
@@ -31,6 +32,7 @@ pub mod lease_launch;
 pub mod lease_worker;
 pub mod link;
 pub mod setup;
+pub mod tables;
 pub mod tags;
 pub mod wire;
 pub mod worker_ids;

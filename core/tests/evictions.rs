@@ -2,18 +2,18 @@
 //! tasks reserve ids, in any order. No tag gets another tag's ids, and no id comes twice.
 
 use super::clock_sweep::sweep;
+use super::refill_locks::Host;
 use super::refill_locks::slot::Slot;
 use proptest::prelude::*;
-use snowflake_ids_core::process::refill::{RefillSettings, RefillTask, SharedMemory};
+use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::process::refill::RefillTask;
 use snowflake_ids_core::tag::clock_sweep::SweptSlot;
 use snowflake_ids_core::tag::definition::{Definition, Range};
 use snowflake_ids_core::tag::directory::{DatabaseShare, Directory, DirectoryEntry, Tag, TagKey};
-use snowflake_ids_core::tag::reservation::{Demand, HighWaterMark, Outcome, Reached, Reserved, TagRow};
+use snowflake_ids_core::tag::reservation::{Demand, HighWaterMark, Outcome, Reserved, TagRow};
 use snowflake_ids_core::tag::segment::{Period, Supply};
 use snowflake_ids_core::tag::step::{Pace, SlowStart};
 use snowflake_ids_core::tag::tickets::Answer;
-use snowflake_ids_core::{Clock, UnixMicros};
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,46 +22,6 @@ use std::time::Duration;
 /// The number of ids in a tag's block. The blocks of two tags do not overlap.
 const BLOCK: i64 = 1_000_000;
 const STEP: i64 = 100;
-const SETTINGS: RefillSettings = RefillSettings {
-    target: Duration::from_mins(15),
-    prefetch: 50,
-    registry_timeout: Duration::from_secs(5),
-};
-
-struct Memory {
-    high_water_marks: RefCell<BTreeMap<Vec<u8>, HighWaterMark>>,
-}
-
-impl Clock for Memory {
-    fn now(&self) -> UnixMicros {
-        UnixMicros(1)
-    }
-}
-
-impl SharedMemory for Memory {
-    fn uptime(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T {
-        work()
-    }
-
-    fn high_water_mark(&self, _: u32, tag: &Tag) -> Option<HighWaterMark> {
-        self.high_water_marks.borrow().get(tag.as_bytes()).copied()
-    }
-
-    fn clear_high_water_mark(&self, _: u32, tag: &Tag, known: Option<Reached>) {
-        let mut high_water_marks = self.high_water_marks.borrow_mut();
-        if known.is_none_or(|known| {
-            high_water_marks
-                .get(tag.as_bytes())
-                .is_some_and(|high_water_mark| high_water_mark.reached() <= known)
-        }) {
-            high_water_marks.remove(tag.as_bytes());
-        }
-    }
-}
 
 fn tag(number: usize) -> Tag {
     Tag::new(number.to_string().as_bytes()).unwrap()
@@ -88,14 +48,14 @@ struct World<'s> {
     owners: Vec<Option<usize>>,
     hand: usize,
     slot_generations: u64,
-    memory: Memory,
+    memory: Host,
     reserved: BTreeMap<usize, i64>,
     issued: BTreeSet<i64>,
 }
 
 impl<'s> World<'s> {
     fn new(slots: &'s [Slot]) -> Self {
-        let memory = Memory { high_water_marks: RefCell::default() };
+        let memory = Host::default();
         let owners = vec![None; slots.len()];
         let (hand, slot_generations) = (0, 0);
         let (reserved, issued) = (BTreeMap::new(), BTreeSet::new());
@@ -138,7 +98,8 @@ impl<'s> World<'s> {
         let number: usize = std::str::from_utf8(task.tag.as_bytes()).unwrap().parse().unwrap();
         let reserved = self.reserved.entry(number).or_default();
         let row = row(number, *reserved);
-        let demand = task.demand(&self.memory, SETTINGS, None, task.high_water_mark(&self.memory, &row));
+        let demand =
+            task.demand(&self.memory.process(), None, task.high_water_mark(&self.memory.process(), &row));
         let Outcome::Reserved(done) = row.reserve(&demand, 2) else { panic!("there are ids left") };
         *reserved = done.supply.range.last() - i64::try_from(number).unwrap() * BLOCK;
         done
@@ -147,7 +108,7 @@ impl<'s> World<'s> {
     /// Takes an id for a session, at the slot that the session remembers.
     fn take(&mut self, (number, slot_index, slot_generation): (usize, usize, u64)) -> bool {
         let slot = &self.slots[slot_index];
-        let Ok(taken) = slot.segment.take(slot_generation, NonZeroU32::MIN, &self.memory) else {
+        let Ok(taken) = slot.segment.take(slot_generation, NonZeroU32::MIN, &UnixMicros(1)) else {
             return false;
         };
         if taken.prefetch {
@@ -230,7 +191,7 @@ proptest! {
                 Act::Finish(which, with_ids) if !started.is_empty() => {
                     let (task, reserved) = started.swap_remove(which.index(started.len()));
                     if with_ids {
-                        task.put_out(&world.memory, &reserved, Duration::ZERO);
+                        task.put_out(&world.memory.process(), &reserved, Duration::ZERO);
                         task.supplied();
                     } else {
                         let before = task.slot.trouble();
@@ -271,7 +232,7 @@ fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
         let task = world.tasks().remove(0);
         let reserved = world.reserve(&task);
         assert_eq!(reserved.pace, Pace { step: 100, multiplier: 1 }, "it is not busy, and its step stays");
-        assert!(task.put_out(&world.memory, &reserved, Duration::ZERO));
+        assert!(task.put_out(&world.memory.process(), &reserved, Duration::ZERO));
         task.supplied();
         grants.push(reserved.supply.range.count);
         for taken in 1..=reserved.supply.range.count {
@@ -295,9 +256,9 @@ fn a_tag_that_comes_while_no_slot_is_free_starts_slowly() {
     world.slot_index(2);
     slot.request.ask();
     let task = world.tasks().remove(0);
-    let demand = Demand { most: None, ..task.demand(&world.memory, SETTINGS, None, None) };
+    let demand = Demand { most: None, ..task.demand(&world.memory.process(), None, None) };
     let Outcome::Reserved(all) = row(2, 0).reserve(&demand, 2) else { panic!("there are ids left") };
-    assert!(task.put_out(&world.memory, &all, Duration::ZERO));
+    assert!(task.put_out(&world.memory.process(), &all, Duration::ZERO));
     assert_eq!((all.supply.range.count, slot.slow_start()), (100, None));
 }
 
@@ -346,8 +307,7 @@ impl<'m> Databases<'m> {
             assert!(slot.segment.publish(&supply, slot.segment.stamp()));
         }
         *now += Duration::from_micros(1);
-        let clock = Memory { high_water_marks: RefCell::default() };
-        slot.segment.take(slot.segment.slot_generation(), NonZeroU32::MIN, &clock).unwrap();
+        slot.segment.take(slot.segment.slot_generation(), NonZeroU32::MIN, &UnixMicros(1)).unwrap();
         known.is_some()
     }
 

@@ -2,7 +2,7 @@
 
 use snowflake_ids_core::server::clock_reference::Reading;
 use snowflake_ids_core::server::issuer::{
-    Cluster, GeneratorSlot, Host, Issuer, IssuerMemory, Issuing, Occupancy, Settings, StateStore,
+    Cluster, GeneratorSlot, Host, Issuer, IssuerMemory, Issuing, Occupancy, Settings,
 };
 use snowflake_ids_core::server::lease::{Lease, LeaseError, Policy};
 use snowflake_ids_core::server::state::{DataDirectory, FileIdentity, Identity, State};
@@ -92,7 +92,7 @@ impl<'a> Server<'a> {
     }
 }
 
-impl StateStore for &Server<'_> {
+impl Host for &Server<'_> {
     type NewFile = RefCell<String>;
 
     fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>> {
@@ -142,9 +142,7 @@ impl StateStore for &Server<'_> {
             ..Default::default()
         })
     }
-}
 
-impl Host for &Server<'_> {
     fn reading(&self) -> Reading {
         Reading { wall: self.machine.now.get(), boot: "b".into(), since_boot: self.machine.since_boot.get() }
     }

@@ -7,13 +7,12 @@ pub mod slot;
 use super::reservation::demand;
 use alone::Alone;
 use slot::Slot;
-use snowflake_ids_core::process::refill::{
-    Received, RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory, Tables,
-};
+use snowflake_ids_core::process::refill::{RefillHost, RefillSettings, RefillTask, RefillWorker};
 use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::link::Endpoint;
-use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
+use snowflake_ids_core::registry::tables::{LockWait, Received, Tables};
+use snowflake_ids_core::registry::tags::reserve_all;
 use snowflake_ids_core::registry::wire::{self, ReserveRequest};
 use snowflake_ids_core::server::saved_range_file::{SavedRangeFile, SavedRanges};
 use snowflake_ids_core::tag::definition::Definition;
@@ -21,10 +20,9 @@ use snowflake_ids_core::tag::directory::Tag;
 use snowflake_ids_core::tag::reservation::{HighWaterMark, Outcome, Reached, Reserved, Share, TagRow};
 use snowflake_ids_core::tag::segment::Period;
 use snowflake_ids_core::tag::slot::Trouble;
-use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use snowflake_ids_core::{Clock, UnixMicros};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
@@ -33,8 +31,10 @@ const DATABASE: u32 = 1;
 const FREE: &str = "free";
 
 /// The worker's process, memory and database.
-struct Host {
+#[derive(Default)]
+pub struct Host {
     slots: Vec<Slot>,
+    pub high_water_marks: RefCell<BTreeMap<Vec<u8>, HighWaterMark>>,
     rounds: Cell<usize>,
     here: Here,
 }
@@ -51,16 +51,16 @@ struct Here {
 }
 
 /// The error for a locked row or table.
-struct Locked;
+pub struct Locked;
 
-struct Tx<'h>(&'h Here);
+pub struct Tx<'h>(&'h Here);
 
 fn tag(slot_index: usize) -> Tag {
     let name = if slot_index == LOCKED { FREE.to_owned() } else { slot_index.to_string() };
     Tag::new(name.as_bytes()).unwrap()
 }
 
-impl TagRows for Tx<'_> {
+impl Tables for Tx<'_> {
     type Error = Locked;
 
     fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, Locked> {
@@ -113,9 +113,7 @@ impl TagRows for Tx<'_> {
     fn new_version(&mut self) -> i64 {
         1
     }
-}
 
-impl TagRegistry for Tx<'_> {
     fn tag(&mut self, text: &str) -> Option<Tag> {
         Tag::new(text.as_bytes())
     }
@@ -123,9 +121,7 @@ impl TagRegistry for Tx<'_> {
     fn high_water_mark(&mut self, _: &Tag) -> Option<HighWaterMark> {
         None
     }
-}
 
-impl Tables for Tx<'_> {
     fn source(&mut self) -> Option<u32> {
         Some(1)
     }
@@ -159,10 +155,10 @@ impl Tables for Tx<'_> {
     }
 }
 
-struct Process<'h> {
-    host: &'h Host,
+pub struct Process<'h> {
+    pub host: &'h Host,
     /// Called when a round is over.
-    check: &'h dyn Fn(&Host),
+    pub check: &'h dyn Fn(&Host),
 }
 
 impl Clock for Process<'_> {
@@ -171,7 +167,10 @@ impl Clock for Process<'_> {
     }
 }
 
-impl SharedMemory for Process<'_> {
+impl<'h> RefillHost for Process<'h> {
+    type Slot = Slot;
+    type Tables = Tx<'h>;
+
     fn uptime(&self) -> Duration {
         Duration::from_millis(self.host.rounds.get() as u64)
     }
@@ -180,16 +179,17 @@ impl SharedMemory for Process<'_> {
         work()
     }
 
-    fn high_water_mark(&self, _: u32, _: &Tag) -> Option<HighWaterMark> {
-        None
+    fn high_water_mark(&self, _: u32, tag: &Tag) -> Option<HighWaterMark> {
+        self.host.high_water_marks.borrow().get(tag.as_bytes()).copied()
     }
 
-    fn clear_high_water_mark(&self, _: u32, _: &Tag, _: Option<Reached>) {}
-}
-
-impl<'h> RefillHost for Process<'h> {
-    type Slot = Slot;
-    type Tables = Tx<'h>;
+    fn clear_high_water_mark(&self, _: u32, tag: &Tag, known: Option<Reached>) {
+        let mut high_water_marks = self.host.high_water_marks.borrow_mut();
+        let reached = high_water_marks.get(tag.as_bytes()).map(HighWaterMark::reached);
+        if known.is_none_or(|known| reached.is_some_and(|reached| reached <= known)) {
+            high_water_marks.remove(tag.as_bytes());
+        }
+    }
 
     fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'h>) -> Result<T, Locked>) -> Result<T, SqlError> {
         let here = &self.host.here;
@@ -283,9 +283,14 @@ impl Host {
         for (slot, slot_generation) in slots.iter().zip(1..) {
             slot.segment.hand_over(slot_generation);
         }
-        let host = Self { slots, rounds: Cell::new(0), here: Here::default() };
+        let host = Self { slots, ..Self::default() };
         host.ask();
         host
+    }
+
+    /// Returns the worker's process, which checks nothing.
+    pub fn process(&self) -> Process<'_> {
+        Process { host: self, check: &|_| {} }
     }
 
     /// Records a request for an id of each tag. The request may create the tag.

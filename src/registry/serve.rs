@@ -3,31 +3,26 @@
 use crate::issuer;
 use crate::lease;
 use crate::pg::catalog::Source;
-use crate::pg::encoding::from_utf8;
 use crate::pg::report::{raise, reported};
-use crate::pg::{cluster, database, process, server, tag_text};
+use crate::pg::{cluster, database, process, server};
 use crate::settings;
 use crate::shared::generator::SHARED;
 use crate::store::citus;
-use crate::store::registry::OwnTables;
+use crate::store::registry::{OwnTables, TagTables};
 use crate::store::tables::{self, SEGMENT, WORKER_LEASE};
-use crate::store::tag::TagTables;
 use crate::store::worker_id::{Rows, has_others};
 use crate::tag::error::SegmentError;
-use crate::tag::slot;
 use pgrx::spi::SpiError;
 use serde_json::value::RawValue;
 use snowflake_ids_core::error::END_IT_WITH_COMMIT;
 use snowflake_ids_core::registry::error::{RegistryError, SqlError, UnusableRegistry};
-use snowflake_ids_core::registry::handover::{NodeTables as _, take_over};
+use snowflake_ids_core::registry::handover::{HandoverTables as _, take_over};
 use snowflake_ids_core::registry::setup::{AllowError, JoinError};
-use snowflake_ids_core::registry::tags::{TagRegistry, reserve_all};
+use snowflake_ids_core::registry::tags::reserve_all;
 use snowflake_ids_core::registry::wire::{self, RequestBody, Response, ResponseBody};
 use snowflake_ids_core::registry::worker_ids::{self, LeaseLimits};
 use snowflake_ids_core::server::issuer::IssuerError;
 use snowflake_ids_core::server::lease::LeaseError;
-use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::reservation::HighWaterMark;
 use snowflake_ids_core::{Explain, Layout, UnixMicros};
 
 /// Returns this database's name as a registry, without its fork; None without the extension. Needs a transaction.
@@ -172,14 +167,4 @@ pub fn in_transaction<T>(
 ) -> Result<Option<T>, RegistryError> {
     let run = |source: Source| source.as_owner(work).unwrap_or_else(|failure| raise(failure));
     process::transaction(|| WORKER_LEASE.find().map(run)).map_err(RegistryError::Here)
-}
-
-impl TagRegistry for TagTables {
-    fn tag(&mut self, text: &str) -> Option<Tag> {
-        from_utf8(text).and_then(|bytes| tag_text::checked(&bytes).ok())
-    }
-
-    fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark> {
-        self.0.and_then(|source| slot::high_water_mark(source, tag))
-    }
 }

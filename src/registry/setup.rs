@@ -11,7 +11,7 @@ use crate::store::tables::SEGMENT;
 use crate::store::{citus, setup as store};
 use crate::tag::error::SegmentError;
 use pgrx::spi::{quote_identifier, quote_literal};
-use snowflake_ids_core::registry::handover::NodeTables as _;
+use snowflake_ids_core::registry::handover::HandoverTables as _;
 use snowflake_ids_core::registry::setup::{self, JoinError, MADE_HERE, Step, Values};
 use std::ffi::CString;
 

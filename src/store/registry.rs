@@ -3,23 +3,26 @@
 //! table rows in JSON. SPI errors are returned; SQL errors are thrown.
 
 use super::citus;
-use super::tables::REGISTRY_SERVER;
-use super::tag::{self, TagTables, definition_of};
+use super::tables::{REGISTRY_SERVER, SEGMENT};
+use super::tag::{self, CREATE, SET_BACK, definition_of, write_version};
 use crate::pg::catalog::{Source, Unseen};
 use crate::pg::encoding::{from_utf8, to_utf8};
+use crate::pg::random;
 use crate::pg::read_lock::Wait;
-use crate::pg::rows;
+use crate::pg::rows::{self, Sought, View};
+use crate::pg::server;
 use crate::pg::statement::Statement;
-use crate::pg::tag_text::TagText;
+use crate::pg::tag_text::{self, TagText};
+use crate::shared::segments::SEGMENTS;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use serde_json::value::{RawValue, to_raw_value};
-use snowflake_ids_core::process::refill::{Received, Tables};
-use snowflake_ids_core::registry::handover::{NodeTables, RegistryTags, Standing};
+use snowflake_ids_core::registry::handover::{HandoverTables, TagStanding};
 use snowflake_ids_core::registry::link::Endpoint;
+use snowflake_ids_core::registry::tables::{LockWait, Received, Tables};
 use snowflake_ids_core::registry::wire::{self, ReceivedTag};
-use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::reservation::{Reserved, Share, TagRow};
-use snowflake_ids_core::tag::segment::Supply;
+use snowflake_ids_core::tag::directory::{Tag, TagKey};
+use snowflake_ids_core::tag::reservation::{HighWaterMark, Reserved, Share, TagRow};
+use snowflake_ids_core::tag::segment::{Period, Supply};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -205,9 +208,53 @@ pub fn record_seen(registry: &wire::RegistryName) -> Result<(), SpiError> {
     SEEN.run(&[identity.clone().into(), timeline.cast_signed().into(), fork.into(), left.into()])
 }
 
+/// The tables of this database, as registry or as node. None if the extension was dropped.
+pub struct TagTables(pub Option<Source>);
+
 impl Tables for TagTables {
+    type Error = SpiError;
+
     fn source(&mut self) -> Option<u32> {
         self.0.map(Source::number)
+    }
+
+    fn to_utf8(&mut self, tag: &Tag) -> Option<String> {
+        to_utf8(tag.as_bytes())
+    }
+
+    fn tag(&mut self, text: &str) -> Option<Tag> {
+        from_utf8(text).and_then(|bytes| tag_text::checked(&bytes).ok())
+    }
+
+    fn high_water_mark(&mut self, tag: &Tag) -> Option<HighWaterMark> {
+        let (segments, source) = SEGMENTS.get().zip(self.source())?;
+        segments.high_water_marks.read().get(&TagKey { database: server::database(), source, tag: *tag })
+    }
+
+    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, SpiError> {
+        tag::lock(tag, wait)
+    }
+
+    fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
+        // A locked table cannot be read without a wait. The tag may then exist, so it counts as taken.
+        Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
+            .unwrap_or(true))
+    }
+
+    fn create(&mut self, tag: &Tag, share: Share) -> Result<(), SpiError> {
+        CREATE.run(&[TagText(*tag).into(), i64::from(share.of).into(), i64::from(share.index).into()])
+    }
+
+    fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
+        write_version(tag, max_id, period, version)
+    }
+
+    fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), SpiError> {
+        SET_BACK.run(&[TagText(*tag).into(), before.into(), last.into(), version.into()])
+    }
+
+    fn new_version(&mut self) -> i64 {
+        random::token()
     }
 
     fn is_clustered(&mut self) -> Result<bool, SpiError> {
@@ -240,16 +287,12 @@ impl Tables for TagTables {
         let (day, version) = (period.dated(), reserved.version);
         RECEIVE.run(&[identity.into(), tag.into(), day.into(), range.last().into(), version.into()])
     }
-
-    fn to_utf8(&mut self, tag: &Tag) -> Option<String> {
-        to_utf8(tag.as_bytes())
-    }
 }
 
 /// The tables of this database that take part in a hand-over, with the caller's rights.
 pub struct OwnTables;
 
-impl RegistryTags for OwnTables {
+impl HandoverTables for OwnTables {
     type Error = SpiError;
 
     fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, SpiError> {
@@ -260,10 +303,10 @@ impl RegistryTags for OwnTables {
         HAND_OVER.run(&[array_of(rows).into(), index.cast_signed().into(), of.cast_signed().into()])
     }
 
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, SpiError> {
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<TagStanding>, SpiError> {
         DEFINITION.all(&[array_of(rows).into()], |row| {
             let tag = row.get::<Vec<u8>>(1)?.unwrap_or_default();
-            Ok(Standing {
+            Ok(TagStanding {
                 tag: String::from_utf8_lossy(&tag).into_owned(),
                 increment: row.get(2)?.unwrap_or(1),
                 remainder: row.get(3)?.unwrap_or(0),
@@ -272,9 +315,7 @@ impl RegistryTags for OwnTables {
             })
         })
     }
-}
 
-impl NodeTables for OwnTables {
     fn lock(&mut self) -> Result<(), SpiError> {
         LOCK.run(&[])
     }

@@ -1,24 +1,20 @@
 //! SQL on the table of segment tags, the names of ranges of ids. Used by workers, and by transactions that have changed
 //! a tag. A call that finds ids in the buffers in shared memory runs none of this SQL.
 
-use crate::pg::catalog::Source;
 use crate::pg::encoding::to_utf8;
 use crate::pg::error::ServerError;
 use crate::pg::random;
-use crate::pg::read_lock::Wait;
 use crate::pg::report::raise;
-use crate::pg::rows::{self, Sought, View};
 use crate::pg::statement::Statement;
 use crate::pg::tag_text::TagText;
-use crate::store::tables::SEGMENT;
 use pgrx::spi::{SpiError, SpiHeapTupleData};
 use snowflake_ids_core::UnixMicros;
+use snowflake_ids_core::registry::tables::LockWait;
 use snowflake_ids_core::tag::definition::Definition;
 use snowflake_ids_core::tag::directory::Tag;
-use snowflake_ids_core::tag::reservation::{Share, TagRow};
+use snowflake_ids_core::tag::reservation::TagRow;
 use snowflake_ids_core::tag::segment::Period;
 use snowflake_ids_core::tag::serial::{NumberFormat, Reset};
-use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use std::collections::BTreeSet;
 
 /// Reads and locks rows of the table of tags. The rows are locked first, in a subquery: whatever is computed beside a
@@ -84,7 +80,7 @@ static WRITE: Statement = Statement::new(
      WHERE tag = $1",
 );
 
-static SET_BACK: Statement = Statement::new(
+pub(super) static SET_BACK: Statement = Statement::new(
     "UPDATE snowflake_ids.segment
      SET max_id = $2, version = snowflake_ids_internal.random_number(), update_time = clock_timestamp()
      WHERE tag = $1 AND max_id = $3 AND version = $4 AND reset IS NULL",
@@ -95,42 +91,14 @@ static RAISE: Statement = Statement::new("SELECT snowflake_ids_internal.segment_
 static TAG_GENERATION: Statement =
     Statement::new("SELECT generation FROM snowflake_ids.segment WHERE tag = $1");
 
-static CREATE: Statement = Statement::new(
+pub(super) static CREATE: Statement = Statement::new(
     "INSERT INTO snowflake_ids.segment (tag, increment, remainder) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
 );
 
-/// The table of tags; None if the extension was dropped.
-pub struct TagTables(pub Option<Source>);
-
-impl TagRows for TagTables {
-    type Error = SpiError;
-
-    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, SpiError> {
-        let statement = if wait == LockWait::Skip { &READ_UNLOCKED } else { &READ };
-        statement.first(&[TagText(*tag).into()], row_of)
-    }
-
-    fn is_taken(&mut self, tag: &Tag) -> Result<bool, SpiError> {
-        // A locked table cannot be read without a wait. The tag may then exist, so it counts as taken.
-        Ok(rows::has(&SEGMENT, Wait::No, View::Dirty, &[(c"tag", Sought::Text(&TagText(*tag)))])
-            .unwrap_or(true))
-    }
-
-    fn create(&mut self, tag: &Tag, share: Share) -> Result<(), SpiError> {
-        CREATE.run(&[TagText(*tag).into(), i64::from(share.of).into(), i64::from(share.index).into()])
-    }
-
-    fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
-        write_version(tag, max_id, period, version)
-    }
-
-    fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), SpiError> {
-        SET_BACK.run(&[TagText(*tag).into(), before.into(), last.into(), version.into()])
-    }
-
-    fn new_version(&mut self) -> i64 {
-        random::token()
-    }
+/// Reads and locks a row. Returns None if the row does not exist, or is locked and is to be skipped.
+pub(super) fn lock(tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, SpiError> {
+    let statement = if wait == LockWait::Skip { &READ_UNLOCKED } else { &READ };
+    statement.first(&[TagText(*tag).into()], row_of)
 }
 
 pub fn read(tag: &Tag) -> Result<Option<TagRow>, SpiError> {
@@ -170,7 +138,7 @@ pub fn raise_above(tag: &Tag, value: i64) -> Result<(), SpiError> {
     RAISE.run(&[TagText(*tag).into(), value.into()])
 }
 
-fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
+pub(super) fn write_version(tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), SpiError> {
     WRITE.run(&[TagText(*tag).into(), max_id.into(), period.dated().into(), version.into()])
 }
 

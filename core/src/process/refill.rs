@@ -2,32 +2,29 @@
 //! come from the database's own table of tags, or from registries on other servers. The worker exits when it has
 //! nothing to do, so that the database can be dropped, renamed and copied.
 //!
-//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and
-//! [`Tables`] is its database. [`Network`] is the connection to registries. [`SavedRangeFile`] holds the ids that were not
-//! yet used at the last server stop.
+//! The worker uses the outside world only through traits. [`RefillHost`] is its process and shared memory, and [`Tables`]
+//! is its database. [`Network`] is the connection to registries. [`SavedRangeFile`] holds the ids that were not yet used
+//! at the last server stop.
 
-mod host;
 mod local;
-mod memory;
-mod registry;
 mod remote;
+mod round;
 mod task;
+mod worker;
 
-pub use host::{Received, RefillHost, Tables};
-pub use memory::{RefillSettings, SharedMemory};
-pub use task::RefillTask;
+pub use task::{RefillHost, RefillSettings, RefillTask};
+pub use worker::RefillWorker;
 
 use crate::registry::client::{Network, RegistryClient};
 use crate::registry::failover::{self, BACKOFF, Health};
 use crate::registry::link::{Endpoint, EndpointStatus};
+use crate::registry::tables::Tables;
 use crate::registry::wire::RequestBody;
 use crate::server::saved_range_file::{SavedRangeFile, SavedRanges};
 use crate::tag::reservation::Outcome;
 use crate::tag::slot::TagSlot;
-use local::LocalRegistry;
-use registry::{Refill, Tasks};
-use remote::{Remote, RemoteRegistry, limit};
-use std::cell::Cell;
+use remote::limit;
+use round::{Registry, Tasks};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -37,24 +34,15 @@ const GIVE_UP: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
 const RETRY_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
-/// The refill worker.
-pub struct RefillWorker<'h, H, N: Network, F> {
-    refill: Refill<'h, H, F>,
-    remote: Remote<N>,
-    /// True if the last round found registries on other servers in use.
-    is_remote: bool,
-}
-
 impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F> {
     /// Returns a new worker.
     pub fn new(host: &'h H, client: RegistryClient<N>, saved_ranges: SavedRanges<F>) -> Self {
-        let refill = Refill { host, saved_ranges, turn: Cell::new(0) };
-        Self { refill, remote: Remote::new(client), is_remote: false }
+        Self { host, saved_ranges, client, is_remote: false, turn: 0, waited: Duration::ZERO, lost: None }
     }
 
     /// Runs until there was no request for a while, or until other databases need the worker slot.
     pub fn run(&mut self) {
-        let host = self.refill.host;
+        let host = self.host;
         let (mut last_work, mut stuck, mut pause_until) = (host.uptime(), None, Duration::ZERO);
         loop {
             let tasks = host.tasks();
@@ -103,7 +91,7 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
 
     /// Reserves ids for all tasks, and publishes them. Returns a pause if some tasks could not be served.
     fn serve(&mut self, tasks: &[RefillTask<'h, H::Slot>]) -> Option<Duration> {
-        let host = self.refill.host;
+        let host = self.host;
         let (full, empty): (Tasks<'_, 'h, H>, Tasks<'_, 'h, H>) =
             tasks.iter().partition(|task| !task.needs_ids(host));
         full.into_iter().for_each(RefillTask::supplied);
@@ -112,12 +100,8 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
         }
         host.show_activity(empty.len());
         // The registries in use rarely change, so the kind of registry that the last round found is tried first.
+        let left = if self.is_remote { empty } else { self.serve_from(Registry::Own, &empty) };
         if self.is_remote {
-            return self.serve_remotely(&empty);
-        }
-        let mut registry = LocalRegistry { refill: &self.refill, is_elsewhere: false };
-        let left = self.refill.serve(&mut registry, &empty);
-        if registry.is_elsewhere {
             return self.serve_remotely(&left);
         }
         // A lock timeout may have ended the round before the failed tasks were tried.
@@ -128,7 +112,7 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
     }
 
     fn serve_remotely(&mut self, tasks: &[&RefillTask<'h, H::Slot>]) -> Option<Duration> {
-        let found = self.refill.transaction(|tables| {
+        let found = self.transaction(|tables| {
             let (known, unknown): (Tasks<'_, 'h, H>, Tasks<'_, 'h, H>) =
                 tasks.iter().partition(|task| tables.to_utf8(&task.tag).is_some());
             Ok((tables.endpoints()?, known, unknown))
@@ -137,7 +121,7 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
             Ok(found) => found,
             Err(failure) => {
                 for task in tasks {
-                    self.refill.record(&failure, task);
+                    self.record(&failure, task);
                 }
                 return Some(RETRY_AFTER_FAILURE);
             }
@@ -169,24 +153,17 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
         mut tasks: Tasks<'_, 'h, H>,
         after: usize,
     ) -> Option<Duration> {
-        let Self { refill, remote, .. } = self;
         let healths: Vec<Health> =
-            endpoints.iter().map(|endpoint| remote.client.status(endpoint).health()).collect();
+            endpoints.iter().map(|endpoint| self.client.status(endpoint).health()).collect();
         let waited_for = tasks
             .iter()
             .any(|task| task.state().segment.buffer_states().left() == 0 && task.state().wanted() > 0);
-        for index in failover::order(&healths, after, refill.host.uptime(), waited_for) {
+        for index in failover::order(&healths, after, self.host.uptime(), waited_for) {
             if !tasks.is_empty() {
-                let mut registry = RemoteRegistry {
-                    refill,
-                    remote,
-                    endpoint: &endpoints[index],
-                    endpoints: endpoints.len(),
-                };
-                tasks = refill.serve(&mut registry, &tasks);
+                tasks = self.serve_from(Registry::Other(&endpoints[index], endpoints.len()), &tasks);
             }
         }
-        let due = failover::until_due(&healths, refill.host.uptime(), waited_for)
+        let due = failover::until_due(&healths, self.host.uptime(), waited_for)
             .unwrap_or(BACKOFF.first)
             .clamp(RETRY, BACKOFF.first);
         tasks.into_iter().map(|task| pause_of(task, due)).max()
@@ -195,15 +172,12 @@ impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F>
     /// Sends an empty request to each failed registry that is due for a retry, to see if the registry answers again.
     /// The worker calls this function while no session asks for ids.
     fn probe(&mut self) {
-        let endpoints = self.refill.transaction(Tables::endpoints).unwrap_or_default();
-        let limit = limit(self.refill.host, endpoints.len());
+        let endpoints = self.transaction(Tables::endpoints).unwrap_or_default();
+        let limit = limit(self.host, endpoints.len());
         for endpoint in &endpoints {
-            if failover::is_to_be_probed(
-                self.remote.client.status(endpoint).health(),
-                self.refill.host.uptime(),
-            ) {
+            if failover::is_to_be_probed(self.client.status(endpoint).health(), self.host.uptime()) {
                 // The client records the outcome.
-                drop(self.remote.client.ask(endpoint, RequestBody::Reserve(Vec::new()), limit));
+                drop(self.client.ask(endpoint, RequestBody::Reserve(Vec::new()), limit));
             }
         }
     }

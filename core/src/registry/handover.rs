@@ -10,7 +10,7 @@ mod rows;
 mod seeded;
 mod take_over;
 
-pub use host::{NodeServer, NodeTables, Registries, RegistryTags, RolledBackTag, Standing};
+pub use host::{HandoverTables, NodeServer, Registries, RolledBackTag, TagStanding};
 pub use rows::tag_of;
 pub use seeded::Seeded;
 pub use take_over::take_over;

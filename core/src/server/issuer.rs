@@ -13,7 +13,7 @@ mod state_file;
 
 pub use crate::server::state::MAX_SLOTS;
 pub use error::{IssuerError, NoRoom, Obstacle, UNWRITABLE};
-pub use host::{Cluster, Host, Settings, StateStore};
+pub use host::{Cluster, Host, Settings};
 pub use repair::{Accepted, Compared, Renewed};
 pub use shared::{Issuer, IssuerCounts, IssuerMemory, IssuerStatus};
 pub use slot::{DEFAULT_SLOTS, GeneratorSlot, Issuing, LayoutGenerator, Occupancy, PositionSource, SlotRef};

@@ -1,21 +1,10 @@
-//! The table of tags: reading a row, and reserving the row's next ids.
+//! The rows of the table of tags, after the end of a period, a promotion or a restore.
 
 use crate::clock::UnixMicros;
 use crate::guard::{Guard, holds};
-use crate::tag::directory::Tag;
-use crate::tag::reservation::{Demand, Outcome, Share, TagRow, Unfit};
-use crate::tag::segment::Period;
+use crate::tag::reservation::TagRow;
 use std::cmp::Ordering;
 use std::time::Duration;
-
-/// The treatment of a row that another transaction has locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockWait {
-    /// The row is skipped.
-    Skip,
-    /// The call waits until the transaction's lock timeout, and then fails.
-    Wait,
-}
 
 impl TagRow {
     /// Returns the row for the current period. `is_over` is true if the period that the table stores has ended. At each
@@ -66,61 +55,4 @@ pub fn present(
     }
     let of_primary = replayed.filter(|replayed| *replayed <= now.plus(WRONG));
     now.max(of_primary.unwrap_or(now)).plus(max_clock_skew)
-}
-
-/// The table of tags, within a transaction. Each call is one statement.
-pub trait TagRows {
-    /// Reason why a statement failed.
-    type Error;
-
-    /// Reads a row, and locks it until the end of the transaction. Returns None if the row does not exist, or is locked
-    /// and `wait` is [`LockWait::Skip`]. The period of the row is the period of [`present`] in the row's time zone, and
-    /// never earlier than the stored period: see [`TagRow::now`].
-    fn read(&mut self, tag: &Tag, wait: LockWait) -> Result<Option<TagRow>, Self::Error>;
-    /// Returns true if the tag exists, or an open transaction may create it. Does not wait.
-    fn is_taken(&mut self, tag: &Tag) -> Result<bool, Self::Error>;
-    /// Creates a tag if it does not exist. The tag's ids are this registry's share.
-    fn create(&mut self, tag: &Tag, share: Share) -> Result<(), Self::Error>;
-    /// Writes that ids up to `max_id` are handed out or reserved in this period. Also writes the cluster's system
-    /// identifier and its timeline.
-    fn write(&mut self, tag: &Tag, max_id: i64, period: Period, version: i64) -> Result<(), Self::Error>;
-    /// Moves a row's highest id back to `before`, if the row's highest id is `last`, its version is `version`, and it
-    /// has no periods.
-    fn set_back(&mut self, tag: &Tag, before: i64, last: i64, version: i64) -> Result<(), Self::Error>;
-    /// Returns a random number that no row ever had as its version.
-    fn new_version(&mut self) -> i64;
-}
-
-/// Reserves the next ids of a tag. `demand` is called while the row is locked, so it sees all changes that other
-/// transactions committed. If `create` is a share, an unknown tag is created with the ids of this share.
-pub fn reserve<R: TagRows>(
-    rows: &mut R,
-    tag: &Tag,
-    create: Option<Share>,
-    wait: LockWait,
-    demand: impl FnOnce(&mut R, &TagRow) -> Result<Demand, Unfit>,
-) -> Result<Outcome, R::Error> {
-    let mut row = rows.read(tag, wait)?;
-    if row.is_none() {
-        let is_taken = rows.is_taken(tag)?;
-        row = match create {
-            // If another transaction is creating the tag, a creation here would wait for that transaction.
-            // `LockWait::Skip` therefore does not create the tag.
-            Some(share) if !is_taken || wait == LockWait::Wait => {
-                rows.create(tag, share)?;
-                rows.read(tag, wait)?
-            }
-            _ if !is_taken => return Ok(Outcome::Unknown),
-            _ => None,
-        };
-    }
-    let Some(row) = row else { return Ok(Outcome::Locked) };
-    let outcome = match demand(rows, &row) {
-        Ok(demand) => row.reserve(&demand, rows.new_version()),
-        Err(unfit) => Outcome::Unfit(unfit),
-    };
-    if let Outcome::Reserved(reserved) = &outcome {
-        rows.write(tag, reserved.supply.range.last(), row.period, reserved.version)?;
-    }
-    Ok(outcome)
 }

@@ -8,12 +8,12 @@ use super::world::{Env, SECOND, TAGS, Tag, World, server_name};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use snowflake_ids_core::UnixMicros;
-use snowflake_ids_core::process::refill::Received;
 use snowflake_ids_core::registry::error::UnusableRegistry;
 use snowflake_ids_core::registry::handover::{
-    self, NodeServer, NodeTables, Registries, RegistryTags, RolledBackTag, Seeded, Standing,
+    self, HandoverTables, NodeServer, Registries, RolledBackTag, Seeded, TagStanding,
 };
 use snowflake_ids_core::registry::link::Endpoint;
+use snowflake_ids_core::registry::tables::Received;
 use snowflake_ids_core::registry::wire::ReceivedTag;
 use snowflake_ids_core::tag::clock_sweep;
 use snowflake_ids_core::tag::definition::Definition;
@@ -218,51 +218,6 @@ impl Tx<'_> {
     }
 }
 
-/// Creates rows that the registry lacks, and raises rows that it has. The first raise
-/// after a promotion skips ids.
-impl RegistryTags for Tx<'_> {
-    type Error = Locked;
-
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Locked> {
-        let mut found = Vec::new();
-        for name in tags {
-            self.env().turn();
-            let tag = TAGS.iter().position(|tag| tag == name).unwrap();
-            if self.stored(tag).is_some() {
-                self.lock(Lock::Row(tag), true)?;
-            }
-            found.extend(self.stored(tag).map(|row| (name.clone(), row)));
-        }
-        Ok(found)
-    }
-
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Locked> {
-        for row in rows {
-            let (tag, Handed { max_id, increment, remainder, .. }) = Handed::of(row);
-            self.env().turn();
-            self.lock(Lock::Row(tag), true)?;
-            let is_new = self.look(|store| !store.rows.contains_key(&tag));
-            self.raise(tag, max_id, share);
-            let fits = increment.zip(remainder).filter(|(by, left)| share.holds(*by, *left));
-            if let Some((increment, remainder)) = fits.filter(|_| is_new) {
-                self.redefine(tag, increment, remainder);
-            }
-        }
-        Ok(())
-    }
-
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Locked> {
-        self.env().turn();
-        let standing = |row: &&RawValue| {
-            let (slot_index, Handed { tag, .. }) = Handed::of(row);
-            let definition = self.look(|store| store.rows[&slot_index].definition);
-            let (increment, remainder) = (definition.increment, definition.remainder);
-            Standing { tag, increment, remainder, dated: false, dated_otherwise: false }
-        };
-        Ok(rows.iter().map(standing).collect())
-    }
-}
-
 impl Tx<'_> {
     fn redefine(&mut self, tag: Tag, increment: i64, remainder: i64) {
         self.change(move |store| {
@@ -280,7 +235,49 @@ impl From<UnusableRegistry> for Locked {
     }
 }
 
-impl NodeTables for Tx<'_> {
+impl HandoverTables for Tx<'_> {
+    type Error = Locked;
+
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Locked> {
+        let mut found = Vec::new();
+        for name in tags {
+            self.env().turn();
+            let tag = TAGS.iter().position(|tag| tag == name).unwrap();
+            if self.stored(tag).is_some() {
+                self.lock(Lock::Row(tag), true)?;
+            }
+            found.extend(self.stored(tag).map(|row| (name.clone(), row)));
+        }
+        Ok(found)
+    }
+
+    /// Creates rows that the registry lacks, and raises rows that it has. The first raise after a promotion skips ids.
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Locked> {
+        for row in rows {
+            let (tag, Handed { max_id, increment, remainder, .. }) = Handed::of(row);
+            self.env().turn();
+            self.lock(Lock::Row(tag), true)?;
+            let is_new = self.look(|store| !store.rows.contains_key(&tag));
+            self.raise(tag, max_id, share);
+            let fits = increment.zip(remainder).filter(|(by, left)| share.holds(*by, *left));
+            if let Some((increment, remainder)) = fits.filter(|_| is_new) {
+                self.redefine(tag, increment, remainder);
+            }
+        }
+        Ok(())
+    }
+
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<TagStanding>, Locked> {
+        self.env().turn();
+        let standing = |row: &&RawValue| {
+            let (slot_index, Handed { tag, .. }) = Handed::of(row);
+            let definition = self.look(|store| store.rows[&slot_index].definition);
+            let (increment, remainder) = (definition.increment, definition.remainder);
+            TagStanding { tag, increment, remainder, dated: false, dated_otherwise: false }
+        };
+        Ok(rows.iter().map(standing).collect())
+    }
+
     fn lock(&mut self) -> Result<(), Locked> {
         self.env().turn();
         self.lock(Lock::Received, true)?;

@@ -2,17 +2,15 @@
 //! the statement, and this process may be killed after it.
 
 use super::world::{Env, TAGS, Tag, World};
-use snowflake_ids_core::process::refill::{self, Received};
 use snowflake_ids_core::registry::forks::Forks;
 use snowflake_ids_core::registry::link::Endpoint;
-use snowflake_ids_core::registry::tags::TagRegistry;
+use snowflake_ids_core::registry::tables::{LockWait, Received, Tables};
 use snowflake_ids_core::registry::wire;
 use snowflake_ids_core::tag::definition::Definition;
 use snowflake_ids_core::tag::directory;
 use snowflake_ids_core::tag::reservation::{HighWaterMark, Reserved, Share, TagRow, promotions_since};
 use snowflake_ids_core::tag::segment::Period;
 use snowflake_ids_core::tag::serial::NumberFormat;
-use snowflake_ids_core::tag::tag_rows::{LockWait, TagRows};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -267,7 +265,7 @@ pub fn tag_of(tag: &directory::Tag) -> Tag {
     TAGS.iter().position(|name| name.as_bytes() == tag.as_bytes()).unwrap()
 }
 
-impl TagRows for Tx<'_> {
+impl Tables for Tx<'_> {
     type Error = Locked;
 
     fn read(&mut self, tag: &directory::Tag, wait: LockWait) -> Result<Option<TagRow>, Locked> {
@@ -344,9 +342,7 @@ impl TagRows for Tx<'_> {
         });
         number.cast_signed()
     }
-}
 
-impl refill::Tables for Tx<'_> {
     fn source(&mut self) -> Option<u32> {
         Some(SOURCE)
     }
@@ -397,6 +393,14 @@ impl refill::Tables for Tx<'_> {
     fn to_utf8(&mut self, tag: &directory::Tag) -> Option<String> {
         String::from_utf8(tag.as_bytes().to_vec()).ok()
     }
+
+    fn tag(&mut self, text: &str) -> Option<directory::Tag> {
+        directory::Tag::new(text.as_bytes())
+    }
+
+    fn high_water_mark(&mut self, _: &directory::Tag) -> Option<HighWaterMark> {
+        None
+    }
 }
 
 /// Records the highest received id. The recorded id never falls.
@@ -411,16 +415,6 @@ pub fn record_received<'s>(
         *received = what;
     }
     received
-}
-
-impl TagRegistry for Tx<'_> {
-    fn tag(&mut self, text: &str) -> Option<directory::Tag> {
-        directory::Tag::new(text.as_bytes())
-    }
-
-    fn high_water_mark(&mut self, _: &directory::Tag) -> Option<HighWaterMark> {
-        None
-    }
 }
 
 /// A duration in milliseconds.

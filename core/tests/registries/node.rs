@@ -3,9 +3,7 @@
 use super::database::{Locked, SOURCE, Store, Tx, tag_of};
 use super::network::Net;
 use super::world::{Env, Event, Pid, SECOND, TAGS, Tag, World};
-use snowflake_ids_core::process::refill::{
-    RefillHost, RefillSettings, RefillTask, RefillWorker, SharedMemory,
-};
+use snowflake_ids_core::process::refill::{RefillHost, RefillSettings, RefillTask, RefillWorker};
 use snowflake_ids_core::registry::client::RegistryClient;
 use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::registry::failover;
@@ -311,7 +309,10 @@ fn uptime(env: &Env<'_>) -> Duration {
     Duration::from_millis(env.now() + 1)
 }
 
-impl SharedMemory for Host<'_> {
+impl<'e> RefillHost for Host<'e> {
+    type Slot = Slot;
+    type Tables = Tx<'e>;
+
     fn uptime(&self) -> Duration {
         uptime(self.env)
     }
@@ -328,11 +329,6 @@ impl SharedMemory for Host<'_> {
     }
 
     fn clear_high_water_mark(&self, _: u32, _: &directory::Tag, _: Option<Reached>) {}
-}
-
-impl<'e> RefillHost for Host<'e> {
-    type Slot = Slot;
-    type Tables = Tx<'e>;
 
     fn transaction<T>(&self, work: impl FnOnce(&mut Tx<'e>) -> Result<T, Locked>) -> Result<T, SqlError> {
         let mut tx = Tx::begin(self.env, 20);

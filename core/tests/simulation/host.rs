@@ -115,7 +115,15 @@ impl Clock for &Host<'_> {
     }
 }
 
-impl issuer::StateStore for &Host<'_> {
+impl Host<'_> {
+    fn set_new(&self, file: File) -> Rc<File> {
+        let file = Rc::new(file);
+        self.server.disk.borrow_mut().new = Some(Rc::clone(&file));
+        file
+    }
+}
+
+impl issuer::Host for &Host<'_> {
     type NewFile = Rc<File>;
 
     fn read(&self) -> io::Result<Option<(Vec<u8>, FileIdentity)>> {
@@ -190,17 +198,7 @@ impl issuer::StateStore for &Host<'_> {
             ..Default::default()
         })
     }
-}
 
-impl Host<'_> {
-    fn set_new(&self, file: File) -> Rc<File> {
-        let file = Rc::new(file);
-        self.server.disk.borrow_mut().new = Some(Rc::clone(&file));
-        file
-    }
-}
-
-impl issuer::Host for &Host<'_> {
     fn reading(&self) -> Reading {
         self.call();
         self.server.clocks.reading(self.sim.now())

@@ -12,12 +12,12 @@ use crate::shared::registries;
 use crate::shared::segments::Segments;
 use crate::shared::slot::Slot;
 use crate::shared::worker_slot::WorkerSlot;
+use crate::store::registry::TagTables;
 use crate::store::tables::SEGMENT;
-use crate::store::tag::TagTables;
 use crate::tag::slot;
 use pgrx::PgLogLevel;
 use pgrx::spi::SpiError;
-use snowflake_ids_core::process::refill::{RefillHost, RefillSettings, RefillTask, SharedMemory};
+use snowflake_ids_core::process::refill::{RefillHost, RefillSettings, RefillTask};
 use snowflake_ids_core::registry::error::SqlError;
 use snowflake_ids_core::tag::directory::{Tag, TagKey};
 use snowflake_ids_core::tag::reservation::{HighWaterMark, Reached};
@@ -43,7 +43,10 @@ impl Clock for RefillServer {
     }
 }
 
-impl SharedMemory for RefillServer {
+impl RefillHost for RefillServer {
+    type Slot = Slot;
+    type Tables = TagTables;
+
     fn uptime(&self) -> Duration {
         uptime()
     }
@@ -60,11 +63,6 @@ impl SharedMemory for RefillServer {
     fn clear_high_water_mark(&self, source: u32, tag: &Tag, known: Option<Reached>) {
         self.segments.high_water_marks.write().clear(&self.key(source, tag), known);
     }
-}
-
-impl RefillHost for RefillServer {
-    type Slot = Slot;
-    type Tables = TagTables;
 
     fn transaction<T>(
         &self,

@@ -1,9 +1,10 @@
-//! The tasks of the refill worker.
+//! The tasks of the refill worker, and its host: the process, and the memory that it shares with sessions.
 
-use super::memory::{RefillSettings, SharedMemory};
 use crate::clock::Clock;
+use crate::registry::error::SqlError;
+use crate::registry::tables::Tables;
 use crate::tag::directory::Tag;
-use crate::tag::reservation::{Demand, Outcome, Reached, Reserved, SavedRange, TagRow};
+use crate::tag::reservation::{Demand, HighWaterMark, Outcome, Reached, Reserved, SavedRange, TagRow};
 use crate::tag::segment::{Stamp, Supply};
 use crate::tag::slot::{SlotState, TagSlot, Trouble};
 use crate::tag::step::WAITED_LATELY;
@@ -57,12 +58,11 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
     /// Returns the demand of the tag. For the local table, the caller holds the row lock.
     pub fn demand(
         &self,
-        memory: &impl SharedMemory,
-        settings: RefillSettings,
+        host: &impl RefillHost,
         saved_range: Option<SavedRange>,
         high_water_mark: Option<Reached>,
     ) -> Demand {
-        let (slot, uptime) = (self.state(), memory.uptime());
+        let (slot, uptime, settings) = (self.state(), host.uptime(), host.settings());
         let most = slot.slow_start().map(|slow_start| slow_start.most(slot.wanted()));
         // A last segment that says nothing about demand counts as a segment that lasted exactly the target time. The
         // step then stays the same.
@@ -86,13 +86,13 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
     }
 
     /// Returns the highest id that rolled-back transactions handed out for the tag. The caller holds the row lock.
-    pub fn high_water_mark(&self, memory: &impl SharedMemory, row: &TagRow) -> Option<Reached> {
-        let recorded = memory.high_water_mark(self.source, &self.tag);
+    pub fn high_water_mark(&self, host: &impl RefillHost, row: &TagRow) -> Option<Reached> {
+        let recorded = host.high_water_mark(self.source, &self.tag);
         let high_water_mark = row.high_water_mark(recorded);
         if high_water_mark.is_none() && recorded.is_some() {
             // The mark is of another generation of the tag. COMMIT PREPARED may have ended that generation without a change
             // of shared memory.
-            memory.clear_high_water_mark(self.source, &self.tag, None);
+            host.clear_high_water_mark(self.source, &self.tag, None);
         }
         high_water_mark
     }
@@ -133,14 +133,14 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
 
     /// Publishes reserved ids in the buffers. Returns false if the slot has another owner, or if its buffers were
     /// cleared since the ids were reserved.
-    pub fn put_out(&self, memory: &impl SharedMemory, reserved: &Reserved, took: Duration) -> bool {
-        memory.with_directory_locked(|| {
+    pub fn put_out(&self, host: &impl RefillHost, reserved: &Reserved, took: Duration) -> bool {
+        host.with_directory_locked(|| {
             let (slot, segment) = (self.state(), &self.state().segment);
             let Supply { range, period, prefetch_at } = reserved.supply;
             let mut stamp = self.stamp.get();
             // Buffered ids of another period are discarded first.
             let buffer_states = segment.buffer_states();
-            let stale = buffer_states.days().any(|day| day != period.day) || buffer_states.is_over(memory);
+            let stale = buffer_states.days().any(|day| day != period.day) || buffer_states.is_over(host);
             if stamp == segment.stamp() && stale {
                 self.slot.clear();
                 stamp = segment.stamp();
@@ -152,10 +152,10 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
             if !segment.publish(&Supply { prefetch_at, ..reserved.supply }, stamp) {
                 return false;
             }
-            memory.clear_high_water_mark(self.source, &self.tag, Some((period.day, range.last())));
+            host.clear_high_water_mark(self.source, &self.tag, Some((period.day, range.last())));
             slot.set_slow_start(slow_start);
             self.slot.set_format(&reserved.format);
-            slot.record_published(reserved, took, memory.uptime());
+            slot.record_published(reserved, took, host.uptime());
             true
         })
     }
@@ -198,4 +198,73 @@ impl<'s, S: TagSlot> RefillTask<'s, S> {
     pub fn has_failed(&self) -> bool {
         matches!(self.state().trouble(), Some(Trouble::Failed(_)))
     }
+}
+
+/// The settings of refills, which may change between rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefillSettings {
+    /// The time that a segment should last.
+    pub target: Duration,
+    /// The used part of a segment, in percent, at which the next segment is fetched.
+    pub prefetch: u8,
+    /// The time limit for a registry's response.
+    pub registry_timeout: Duration,
+}
+
+/// The worker's process, and the memory that it shares with sessions. Its clock decides when a period ends.
+pub trait RefillHost: Clock {
+    /// The slot of a tag.
+    type Slot: TagSlot;
+    /// The tables of the worker's database, within a transaction.
+    type Tables: Tables;
+
+    /// Runs a transaction with the rights of the tables' owner, and commits it durably. Rolls back if `work` fails.
+    ///
+    /// # Errors
+    /// The transaction was rolled back.
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&mut Self::Tables) -> Result<T, <Self::Tables as Tables>::Error>,
+    ) -> Result<T, SqlError>;
+    /// Returns the time of a clock that only goes forward.
+    fn uptime(&self) -> Duration;
+    /// Returns the present settings.
+    fn settings(&self) -> RefillSettings;
+    /// Returns the tags of the worker's database that have unanswered requests.
+    fn tasks(&self) -> Vec<RefillTask<'_, Self::Slot>>;
+    /// Runs `work` while no other process changes buffers or the owners of slots. `work` must not fail.
+    fn with_directory_locked<T>(&self, work: impl FnOnce() -> T) -> T;
+    /// Returns the highest id that rolled-back transactions handed out for a tag.
+    fn high_water_mark(&self, source: u32, tag: &Tag) -> Option<HighWaterMark>;
+    /// Drops the high-water mark of a tag, once the tag's row covers the mark. `known` is the highest id that the row
+    /// covers, or None if the mark is not valid any more.
+    fn clear_high_water_mark(&self, source: u32, tag: &Tag, known: Option<Reached>);
+    /// Returns whether a failed registry of the database is due for a retry.
+    fn has_registry_to_probe(&self) -> bool;
+    /// Frees the slots of all tags of a dropped table of tags.
+    fn leave_table(&self, source: u32);
+
+    /// Returns whether the worker has to exit after this round, because other databases wait for its slot.
+    fn is_dismissed(&self) -> bool;
+    /// Returns whether the worker's time limit to exit has passed.
+    fn is_overdue(&self) -> bool;
+    /// Returns whether databases wait for a slot. An idle worker then exits.
+    fn is_crowded(&self) -> bool;
+    /// Records that the time slice was successful.
+    fn record_served(&self);
+    /// Sleeps while there is nothing to do. `last_work` is the uptime of the last work. Returns false if the worker has
+    /// to exit.
+    fn rest(&self, last_work: Duration) -> bool;
+    /// Sleeps until woken, at most for `limit`.
+    fn sleep(&self, limit: Duration);
+
+    /// Requests a renewal of the worker id's lease, if another server leases it. A registry that was promoted may have lost the
+    /// lease.
+    fn renew_lease(&self);
+    /// Shows in `pg_stat_activity` the number of tags that the worker serves.
+    fn show_activity(&self, tags: usize);
+    /// Logs a warning, but not if the same warning was logged recently.
+    fn say_once(&self, warning: String);
+    /// Returns a tag as text for messages.
+    fn shown(&self, tag: &Tag) -> String;
 }

@@ -10,23 +10,9 @@ use serde_json::value::RawValue;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A table of tags that takes over tags from another table, within a transaction.
-pub trait RegistryTags {
-    /// The error of a failed statement.
-    type Error;
-
-    /// Reads and locks the existing rows of these tags, ordered by tag. The locks last until the transaction ends.
-    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Self::Error>;
-    /// Creates missing tags with this share, and raises tags whose row is lower. `rows` has one row for each tag, in
-    /// JSON.
-    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
-    /// Returns this table's present state of the tags in `rows`, ordered by tag.
-    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<Standing>, Self::Error>;
-}
-
 /// The present row of a tag that was taken over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct TagStanding {
     /// The tag.
     pub tag: String,
     /// The difference between an id and the next id.
@@ -39,7 +25,7 @@ pub struct Standing {
     pub dated_otherwise: bool,
 }
 
-impl Standing {
+impl TagStanding {
     /// Returns the reason why the row cannot be used for this share of a tag's ids. Returns None if the row can be
     /// used.
     pub(super) fn unfit_for(&self, share: Option<Share>) -> Option<Unfit> {
@@ -51,8 +37,20 @@ impl Standing {
     }
 }
 
-/// The tables of a database that uses registries, or begins to use them. All calls are in one transaction.
-pub trait NodeTables: RegistryTags {
+/// The tables of a hand-over: of a database that uses registries or begins to use them, and of the registry, whose table of
+/// tags takes over the tags of another table. All calls are in one transaction.
+pub trait HandoverTables {
+    /// The error of a failed statement.
+    type Error;
+
+    /// Reads and locks the existing rows of these tags, ordered by tag. The locks last until the transaction ends.
+    fn read_all(&mut self, tags: &BTreeSet<String>) -> Result<Vec<(String, TagRow)>, Self::Error>;
+    /// Creates missing tags with this share, and raises tags whose row is lower. `rows` has one row for each tag, in
+    /// JSON.
+    fn put(&mut self, rows: &[&RawValue], share: Share) -> Result<(), Self::Error>;
+    /// Returns this table's present state of the tags in `rows`, ordered by tag.
+    fn standings(&mut self, rows: &[&RawValue]) -> Result<Vec<TagStanding>, Self::Error>;
+
     /// Prevents other sessions from reserving ids or recording received ids until the transaction ends.
     fn lock(&mut self) -> Result<(), Self::Error>;
     /// Prevents changes of the registries in use until the transaction ends. Several transactions can hold this lock at
@@ -76,9 +74,9 @@ pub trait NodeTables: RegistryTags {
 /// A server, one of whose databases begins or stops using registries.
 pub trait NodeServer {
     /// The tables of that database.
-    type Tables: NodeTables;
+    type Tables: HandoverTables;
     /// The reason why the database cannot begin or stop using registries.
-    type Error: From<UnusableRegistry> + From<<Self::Tables as RegistryTags>::Error>;
+    type Error: From<UnusableRegistry> + From<<Self::Tables as HandoverTables>::Error>;
 
     /// Returns the tables of the database.
     fn tables(&mut self) -> &mut Self::Tables;

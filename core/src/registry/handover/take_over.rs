@@ -1,6 +1,6 @@
 //! The take-over of tags by a registry that receives a hand-over, or by a database that becomes its own registry again.
 
-use super::host::{RegistryTags, Standing};
+use super::host::{HandoverTables, TagStanding};
 use super::rows::tag_of;
 use crate::guard::{Guard, holds};
 use crate::registry::wire::ReceivedTag;
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 /// Creates or raises tags, so that no tag is lower than its row in `rows`. `rows` are in JSON. `received` are the
 /// highest ids that the sender received from this table. `share` is None if the registry is the only registry in use.
 /// Returns the first tag whose row in this table cannot be used, for example because the row is below `received`.
-pub fn take_over<T: RegistryTags>(
+pub fn take_over<T: HandoverTables>(
     tables: &mut T,
     rows: &[&RawValue],
     received: &[ReceivedTag],
@@ -23,7 +23,7 @@ pub fn take_over<T: RegistryTags>(
     for rows in by_turns(rows) {
         tables.put(&rows, share.unwrap_or(Share { index: 0, of: 1 }))?;
         let standings = tables.standings(&rows)?;
-        let unfit = |tag: &Standing| Some((tag.tag.clone(), tag.unfit_for(share)?));
+        let unfit = |tag: &TagStanding| Some((tag.tag.clone(), tag.unfit_for(share)?));
         if let Some(unfit) = standings.iter().find_map(unfit) {
             return Ok(Some(unfit));
         }
@@ -33,7 +33,7 @@ pub fn take_over<T: RegistryTags>(
 
 /// Returns the first tag whose row is missing, or lower than ids that were received from this table. A raise of that row
 /// would hide that the registry was restored from a backup, and ids would be issued twice.
-fn compare<T: RegistryTags>(
+fn compare<T: HandoverTables>(
     tables: &mut T,
     rows: &[&RawValue],
     received: &[ReceivedTag],

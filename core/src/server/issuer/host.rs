@@ -37,12 +37,14 @@ pub struct Settings {
     pub policy: Policy,
 }
 
-/// The state file and its *marker file*. The new state is written under a temporary name, synced, and renamed, so that
+/// The services that an issuer needs.
+///
+/// Among them are the state file and its *marker file*. A new state is written under a temporary name, synced, and renamed, so that
 /// the state file has the old or the new content after a crash. The marker file only shows that the server once had a
 /// state. A server with neither file has never issued an id. A server with only the marker file has lost its state.
 ///
-/// All methods return errors of the operating system.
-pub trait StateStore {
+/// All methods that fail return errors of the operating system.
+pub trait Host {
     /// A state file that is being written under the temporary name.
     type NewFile;
 
@@ -66,10 +68,7 @@ pub trait StateStore {
     fn keep_rejected(&self) -> io::Result<()>;
     /// Returns the data directory's identity.
     fn data_directory(&self) -> io::Result<DataDirectory>;
-}
 
-/// The services that an issuer needs.
-pub trait Host: StateStore {
     /// Reads the machine's clocks.
     fn reading(&self) -> Reading;
     /// Takes the state lock, which is released when the result is dropped. Only one process of the server has the lock

@@ -1,96 +1,62 @@
-//! Refill of tags from one registry: this database's own table of tags, or another server.
+//! A round: the refill of tags from one registry, which is this database's own table of tags or another server.
 
-use super::host::{RefillHost, Tables};
-use super::task::RefillTask;
+use super::task::{RefillHost, RefillTask};
+use super::worker::{RefillError, RefillWorker};
 use crate::guard::{Guard, holds};
-use crate::registry::error::{RegistryError, SqlError};
-use crate::server::saved_range_file::{SavedRangeFile, SavedRanges};
-use crate::tag::reservation::{Outcome, Reserved};
+use crate::registry::client::Network;
+use crate::registry::link::Endpoint;
+use crate::registry::tables::LockWait;
+use crate::registry::wire::MAX_WANTS;
+use crate::server::saved_range_file::SavedRangeFile;
+use crate::tag::reservation::Outcome;
 use crate::tag::slot::Trouble;
-use crate::tag::tag_rows::{LockWait, TagRows};
 use crate::tag::tickets::Answer;
-use std::cell::Cell;
 use std::time::Duration;
 
-/// The reason why a registry reserved no ids.
-pub enum RefillError {
-    /// The registry gave no response.
-    Away(RegistryError),
-    /// A transaction on this database's own table of tags failed.
-    Here(SqlError),
-    /// A local transaction that reads or writes received ids failed.
-    Unnoted(SqlError),
-    /// The ids come from registries on other servers.
-    Elsewhere,
-    /// The server belongs to a cluster and does not use the cluster's registry yet.
-    Unregistered,
-    /// The registry is asked again only after a pause.
-    Paused,
+/// The registry that a round asks.
+#[derive(Clone, Copy)]
+pub enum Registry<'e> {
+    /// This database's own table of tags.
+    Own,
+    /// A registry on another server, and the number of registries in use.
+    Other(&'e Endpoint, usize),
 }
 
-impl RefillError {
-    /// Returns whether the error may concern a single tag, and not the registry as a whole.
-    fn is_of_tag(&self) -> bool {
-        match self {
-            Self::Away(error) => error.is_of_tag(),
-            // A lock timeout concerns the whole table.
-            Self::Here(failed) => !failed.is_lock_timeout(),
-            _ => false,
-        }
+impl Registry<'_> {
+    /// Returns the largest number of tags in a request.
+    fn most(self) -> usize {
+        if let Self::Own = self { usize::MAX } else { MAX_WANTS }
     }
-}
-
-/// A registry, as a refill round uses it.
-pub trait RefillRegistry<S> {
-    /// The largest number of tags in a request.
-    const MOST: usize;
 
     /// Returns the number of registries that serve the same tags.
-    fn count(&self) -> usize;
-    /// Returns whether to wait for a locked row in this round. `locked` is the number of tags whose row was locked, and
-    /// `tags` is the number of all tags.
-    fn waits(&self, locked: usize, tags: usize) -> bool;
-    /// Reserves ids of all these tags. The outcomes have the order of `tasks`. An outcome of None means that the tag's
-    /// table was dropped.
-    ///
-    /// # Errors
-    /// [`RefillError`]. The caller must then hand out no ids.
-    fn reserve(
-        &mut self,
-        tasks: &[&RefillTask<'_, S>],
-        wait: LockWait,
-    ) -> Result<Vec<Option<Outcome>>, RefillError>;
-    /// Gives back ids that could not be published. The ids become a gap if giving them back would need another request.
-    fn give_back(&self, _task: &RefillTask<'_, S>, _reserved: &Reserved) {}
-}
-
-/// The parts of a refill worker that do not depend on the kind of registry.
-pub struct Refill<'h, H, F> {
-    pub host: &'h H,
-    pub saved_ranges: SavedRanges<F>,
-    /// The number of rounds, which selects the locked row to wait for.
-    pub turn: Cell<usize>,
+    fn count(self) -> usize {
+        if let Self::Other(_, count) = self { count } else { 1 }
+    }
 }
 
 pub type Tasks<'j, 'h, H> = Vec<&'j RefillTask<'h, <H as RefillHost>::Slot>>;
 
-impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
+impl<'h, H: RefillHost, N: Network, F: SavedRangeFile> RefillWorker<'h, H, N, F> {
     /// Serves tasks from one registry. Returns the tasks without an answer.
     ///
     /// Most requests skip locked rows. In each round, one extra request may wait for a row that was also locked in the
     /// last round. All other tags wait meanwhile, so the next round chooses a different row.
-    pub fn serve<'j, R: RefillRegistry<H::Slot>>(
-        &self,
-        registry: &mut R,
+    pub(super) fn serve_from<'j>(
+        &mut self,
+        registry: Registry<'_>,
         tasks: &[&'j RefillTask<'h, H::Slot>],
     ) -> Tasks<'j, 'h, H> {
         let were_locked: Vec<(&'j RefillTask<'h, H::Slot>, usize)> =
             tasks.iter().filter(|task| task.was_locked()).map(|task| (*task, task.denials())).collect();
-        let waits = registry.waits(were_locked.len(), tasks.len());
+        let waits = match registry {
+            Registry::Own => true,
+            Registry::Other(..) => self.waits(were_locked.len(), tasks.len()),
+        };
         // A task that failed before gets a request of its own, so that its error does not affect the other tasks.
         let (failed, sound): (Tasks<'j, 'h, H>, Tasks<'j, 'h, H>) =
             tasks.iter().partition(|task| task.has_failed());
-        let (mut left, serves) = self.ask_each(registry, sound.chunks(R::MOST).chain(failed.chunks(1)));
+        let (mut left, serves) =
+            self.ask_each(registry, sound.chunks(registry.most()).chain(failed.chunks(1)));
         if serves
             && waits
             && let Some(task) = self.turn_of(&were_locked)
@@ -104,7 +70,7 @@ impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
     /// Returns a task whose row is still locked. Each round returns a different task. A changed number of denials shows
     /// that the registry answered for the task in this round, so the task's row is not locked.
     fn turn_of<'j>(
-        &self,
+        &mut self,
         were_locked: &[(&'j RefillTask<'h, H::Slot>, usize)],
     ) -> Option<&'j RefillTask<'h, H::Slot>> {
         let is_locked = |task: &RefillTask<'_, H::Slot>, before| {
@@ -115,15 +81,16 @@ impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
             .filter(|(task, before)| is_locked(task, *before))
             .map(|(task, _)| *task)
             .collect();
-        let turn = self.turn.replace(self.turn.get().wrapping_add(1));
+        let turn = self.turn;
+        self.turn = turn.wrapping_add(1);
         locked.get(turn.checked_rem(locked.len())?).copied()
     }
 
     /// Sends one request after another until the registry fails or the worker has to exit. The first request is always sent.
     /// Returns the tasks without an answer, and whether the registry can serve more requests.
-    fn ask_each<'a, 'j: 'a, R: RefillRegistry<H::Slot>>(
-        &self,
-        registry: &mut R,
+    fn ask_each<'a, 'j: 'a>(
+        &mut self,
+        registry: Registry<'_>,
         requests: impl Iterator<Item = &'a [&'j RefillTask<'h, H::Slot>]>,
     ) -> (Tasks<'j, 'h, H>, bool)
     where
@@ -144,15 +111,19 @@ impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
         (left, serves)
     }
 
-    fn ask<'j, R: RefillRegistry<H::Slot>>(
-        &self,
-        registry: &mut R,
+    fn ask<'j>(
+        &mut self,
+        registry: Registry<'_>,
         tasks: &[&'j RefillTask<'h, H::Slot>],
         wait: LockWait,
     ) -> (Tasks<'j, 'h, H>, bool) {
         let started = self.host.uptime();
         let mut serves = true;
-        match registry.reserve(tasks, wait) {
+        let reserved = match registry {
+            Registry::Own => self.reserve_locally(tasks, wait),
+            Registry::Other(endpoint, count) => self.reserve_remotely(endpoint, count, tasks, wait),
+        };
+        match reserved {
             Ok(outcomes) if self.record_taken_up(tasks, &outcomes) => {
                 let took = self.host.uptime().saturating_sub(started);
                 for (task, outcome) in tasks.iter().zip(outcomes) {
@@ -191,9 +162,9 @@ impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
     }
 
     /// Publishes reserved ids, and answers the waiting sessions.
-    fn take_up<R: RefillRegistry<H::Slot>>(
+    fn take_up(
         &self,
-        registry: &R,
+        registry: Registry<'_>,
         task: &RefillTask<'h, H::Slot>,
         outcome: Option<Outcome>,
         took: Duration,
@@ -204,8 +175,9 @@ impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
                 task.answer(Answer::NoTable);
             }
             Some(Outcome::Reserved(reserved)) => {
-                if !task.put_out(self.host, &reserved, took) {
-                    registry.give_back(task, &reserved);
+                // Ids of another server become a gap: giving them back would need another request.
+                if !task.put_out(self.host, &reserved, took) && matches!(registry, Registry::Own) {
+                    self.give_back(task, &reserved);
                 }
                 task.supplied();
             }
@@ -217,7 +189,7 @@ impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
         }
     }
 
-    pub fn record(&self, failure: &RefillError, task: &RefillTask<'h, H::Slot>) {
+    pub(super) fn record(&self, failure: &RefillError, task: &RefillTask<'h, H::Slot>) {
         let failed = |code, what: &str, why: &str| {
             self.host.say_once(format!("snowflake_ids could not {what}: {why}"));
             Trouble::Failed(code)
@@ -239,21 +211,5 @@ impl<'h, H: RefillHost, F: SavedRangeFile> Refill<'h, H, F> {
             RefillError::Elsewhere | RefillError::Paused => return,
         };
         task.record_trouble(trouble);
-    }
-
-    /// Runs a transaction that reads or writes received ids.
-    pub fn transaction<T>(
-        &self,
-        work: impl FnOnce(&mut H::Tables) -> Result<T, <H::Tables as TagRows>::Error>,
-    ) -> Result<T, RefillError> {
-        let there = |tables: &mut H::Tables| match tables.source() {
-            Some(_) => work(tables).map(Some),
-            None => Ok(None),
-        };
-        let done = self.host.transaction(there).map_err(RefillError::Unnoted)?;
-        let gone = || {
-            RefillError::Away(RegistryError::NoServer(SqlError::new(*b"42704", "the extension was dropped")))
-        };
-        done.ok_or_else(gone)
     }
 }

@@ -69,7 +69,7 @@ pub extern "C-unwind" fn _PG_init() {
         watches_columns: || settings::new_columns().is_some(),
         columns_created: bound::changes::columns_created,
         column_altered: column::changes::column_altered,
-        identities: pg::identity::Watch {
+        identities: pg::identity::IdentityWatch {
             is_any: bound::cache::is_any_bound,
             sequence_of: bound::cache::former_identity,
             set: bound::changes::identity_set,

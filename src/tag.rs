@@ -21,7 +21,7 @@ use crate::shared::slot::Slot;
 use crate::store::tables::SEGMENT;
 use crate::store::tag as store;
 use cache::CachedTag;
-use error::{Column, SegmentError};
+use error::{ColumnOfTag, SegmentError};
 use pgrx::check_for_interrupts;
 use slot::Waiter;
 use snowflake_ids_core::bound::{BoundRun, Increment};
@@ -133,14 +133,14 @@ pub enum Served<T> {
 
 /// The kind of caller that takes ids from a tag's buffers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum User {
+enum Taker {
     /// The caller of an SQL function. The caller needs the right to take ids, may create the tag, and wants `want` ids.
     Caller { want: NonZeroU32 },
     /// The extension itself. The caller needs no right on the tag, and the tag is never created.
     Extension,
 }
 
-impl User {
+impl Taker {
     fn creates(self) -> bool {
         self != Self::Extension && settings::segment_auto_create()
     }
@@ -161,7 +161,7 @@ fn take(
 ) -> Result<Served<(&'static Slot, TakenIds)>, SegmentError> {
     privilege::to_take(tag, timeout)?;
     let taken =
-        use_buffers(segments, tag, timeout, User::Caller { want }, |cached| take_at_once(cached, want));
+        use_buffers(segments, tag, timeout, Taker::Caller { want }, |cached| take_at_once(cached, want));
     match taken {
         Err(SegmentError::Unknown { column: None, .. }) => {
             Err(SegmentError::unknown_of(tag, column_with_ids(tag)?))
@@ -172,11 +172,11 @@ fn take(
 
 /// Finds a non-empty table with a column whose default takes ids of this missing tag. The tag can be missing after a dump of
 /// only that table was restored, or on a logical subscriber. A newly created tag could repeat ids of the table's rows.
-fn column_with_ids(tag: &Tag) -> Result<Option<Column>, SegmentError> {
+fn column_with_ids(tag: &Tag) -> Result<Option<ColumnOfTag>, SegmentError> {
     let source = SEGMENT.find().filter(|_| !transaction::is_parallel());
     let Some(source) = source else { return Ok(None) };
     let found = source.as_owner(|| store::column_with_ids(tag))?;
-    Ok(found.map(|(relation, attribute)| Column { relation, attribute }))
+    Ok(found.map(|(relation, attribute)| ColumnOfTag { relation, attribute }))
 }
 
 /// Serves a caller inside this extension from a tag's buffers. Calls `take` again after each refill.
@@ -186,7 +186,7 @@ pub fn serve<T>(
     take: impl Fn(&'static Slot, u64) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
     let (tag, segments) = ready(function, bytes)?;
-    use_buffers(segments, &tag, &SegmentTimeout::new(), User::Extension, |cached| {
+    use_buffers(segments, &tag, &SegmentTimeout::new(), Taker::Extension, |cached| {
         let (slot, slot_generation) = cached.slot_index.get().ok_or(Miss::Gone)?;
         take(slot, slot_generation)
     })
@@ -196,7 +196,7 @@ fn use_buffers<T>(
     segments: &'static Segments,
     tag: &Tag,
     timeout: &SegmentTimeout,
-    user: User,
+    taker: Taker,
     take: impl Fn(&CachedTag) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
     let known = if transaction_tags::leaves_buffers(tag) {
@@ -207,11 +207,11 @@ fn use_buffers<T>(
         cache::find(tag.as_bytes())
     };
     if let Some(cached) = known {
-        return use_held(segments, cached, tag, timeout, user, take);
+        return use_held(segments, cached, tag, timeout, taker, take);
     }
     // The tag is cached only after it was found, because the cache never shrinks, and users may try any number of names.
     let cached = CachedTag::new(tag);
-    let served = use_held(segments, &cached, tag, timeout, user, take)?;
+    let served = use_held(segments, &cached, tag, timeout, taker, take)?;
     cache::keep(cached);
     Ok(served)
 }
@@ -221,7 +221,7 @@ fn use_held<T>(
     cached: &CachedTag,
     tag: &Tag,
     timeout: &SegmentTimeout,
-    user: User,
+    taker: Taker,
     take: impl Fn(&CachedTag) -> Result<T, Miss>,
 ) -> Result<Served<T>, SegmentError> {
     // `find_slot` sets `waiter` when it assigns a slot to the tag. The tag then keeps the slot until this call has an id.
@@ -230,14 +230,14 @@ fn use_held<T>(
     let mut may_create = false;
     loop {
         // The right is checked in each pass, because invalidation messages may arrive while the call looks for a slot.
-        if user != User::Extension {
+        if taker != Taker::Extension {
             cached.permit.set(privilege::to_take(tag, timeout)?);
         }
         match take(cached) {
             Ok(made) => return Ok(Served::Buffers(made)),
             Err(Miss::Gone) => {
                 drop(waiter.take());
-                waiter = find_slot(segments, cached, tag, timeout, user)?;
+                waiter = find_slot(segments, cached, tag, timeout, taker)?;
             }
             Err(Miss::Empty) => {
                 // If this transaction has locked the tag's row, a refill would wait for the end of this transaction.
@@ -246,9 +246,9 @@ fn use_held<T>(
                 }
                 let is_known =
                     cached.slot_index.get().is_some_and(|(slot, _)| !slot.unverified.load(Relaxed));
-                let creates = user.creates() && (is_known || may_create);
-                match wait(cached, tag, timeout, user.want(), creates, || take(cached)) {
-                    Err(SegmentError::Unknown { .. }) if user.creates() && !creates => {
+                let creates = taker.creates() && (is_known || may_create);
+                match wait(cached, tag, timeout, taker.want(), creates, || take(cached)) {
+                    Err(SegmentError::Unknown { .. }) if taker.creates() && !creates => {
                         match column_with_ids(tag)? {
                             None => may_create = true,
                             column => return Err(SegmentError::unknown_of(tag, column)),
@@ -285,7 +285,7 @@ fn find_slot(
     cached: &CachedTag,
     tag: &Tag,
     timeout: &SegmentTimeout,
-    user: User,
+    taker: Taker,
 ) -> Result<Option<Waiter>, SegmentError> {
     if timeout.has_begun() {
         check_for_interrupts!();
@@ -297,7 +297,7 @@ fn find_slot(
     }
     SEGMENT.on_change(cache::forget_slots);
     let source = SEGMENT.find().ok_or(SegmentError::NoTable)?;
-    let found = slot::look_up(segments, source, tag, user.creates(), user.want())?;
+    let found = slot::look_up(segments, source, tag, taker.creates(), taker.want())?;
     timeout.begin();
     let found = found.ok_or_else(|| no_refill(tag, timeout, None))?;
     cached.slot_index.set(Some((found.slot, found.slot_generation)));

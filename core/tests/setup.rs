@@ -2,7 +2,7 @@
 
 use snowflake_ids_core::registry::error::{ConnectionError, RegistryError, SqlError, UnusableRegistry};
 use snowflake_ids_core::registry::setup::{
-    AllowError, ForeignServer, JoinError, NodesRole, Step, Values, allow, join, leave,
+    AllowError, ForeignServer, JoinError, NodesRole, SetupStep, Values, allow, join, leave,
 };
 use snowflake_ids_core::{Explain, Kind};
 
@@ -25,18 +25,18 @@ const WANTED: &str = "host=a user=u dbname=d password=p port=";
 #[test]
 fn a_server_joins_by_the_missing_steps_only() {
     let (server, mapping) = (values("host=a dbname=d"), values("user=u password=p"));
-    let create = Step::CreateMapping(mapping);
+    let create = SetupStep::CreateMapping(mapping);
     let alter = |former: &[&str]| {
-        Step::AlterServer(former.iter().map(|name| (*name).to_owned()).collect(), server.clone())
+        SetupStep::AlterServer(former.iter().map(|name| (*name).to_owned()).collect(), server.clone())
     };
     for (present, steps) in [
-        (None, vec![Step::CreateServer(server.clone()), create.clone()]),
+        (None, vec![SetupStep::CreateServer(server.clone()), create.clone()]),
         (Some(found(true, "dbname=d host=a", Some("password=p user=u"))), vec![]),
         (Some(found(false, "dbname=d host=a", Some("password=p user=u"))), vec![]),
         (Some(found(true, "dbname=d host=b", Some("password=p user=u"))), vec![alter(&["dbname", "host"])]),
         (
             Some(found(true, "", Some("user=u password=q"))),
-            vec![alter(&[]), Step::DropMapping, create.clone()],
+            vec![alter(&[]), SetupStep::DropMapping, create.clone()],
         ),
         (Some(found(true, "host=a dbname=d", None)), vec![create.clone()]),
     ] {
@@ -55,16 +55,16 @@ fn a_server_joins_by_the_missing_steps_only() {
 fn secrets_are_options_of_the_mapping_and_are_not_shown() {
     let wanted = options("user=u password=secret sslpassword=secret oauth_client_secret=secret sslkey=k");
     let steps = join("s", None, wanted).unwrap();
-    assert_eq!(steps[0], Step::CreateServer(values("sslkey=k")));
+    assert_eq!(steps[0], SetupStep::CreateServer(values("sslkey=k")));
     let shown = format!("{steps:?}");
     assert!(shown.contains("oauth_client_secret") && !shown.contains("\"secret\""), "{shown}");
 }
 
 #[test]
 fn what_registry_join_made_is_dropped_and_what_others_need_stays() {
-    assert_eq!(leave(true, false), [Step::DropMapping, Step::DropServer]);
-    assert_eq!(leave(true, true), [Step::DropMapping]);
-    assert_eq!(leave(false, false), [Step::DropServer]);
+    assert_eq!(leave(true, false), [SetupStep::DropMapping, SetupStep::DropServer]);
+    assert_eq!(leave(true, true), [SetupStep::DropMapping]);
+    assert_eq!(leave(false, false), [SetupStep::DropServer]);
 }
 
 #[test]

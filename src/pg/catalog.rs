@@ -64,7 +64,7 @@ pub struct Table {
     name: &'static CStr,
     columns: &'static [(&'static CStr, Type)],
     /// The found table. Cleared when the relcache entry of the table changes.
-    found: PerProcess<Cell<Option<Found>>>,
+    found: PerProcess<Cell<Option<FoundTable>>>,
     /// The attribute numbers of the columns, after their types were checked.
     numbers: PerProcess<Cell<Option<[i16; MOST_COLUMNS]>>>,
     on_change: PerProcess<Cell<Option<OnChange>>>,
@@ -73,7 +73,7 @@ pub struct Table {
 
 /// A table that was looked up.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct FoundTable {
     table: Source,
     extension: pg_sys::Oid,
     /// The hash by which the syscache names the table's row type in messages.
@@ -159,7 +159,7 @@ impl Table {
         self.on_change.set(Some(action));
     }
 
-    fn look_up(&self) -> Option<Found> {
+    fn look_up(&self) -> Option<FoundTable> {
         // SAFETY: the callers are within a transaction; the names are constants.
         let (table, announcement) = unsafe {
             let schema = pg_sys::get_namespace_oid(c"snowflake_ids".as_ptr(), true);
@@ -174,11 +174,11 @@ impl Table {
             (table, pg_sys::GetSysCacheHashValue(cache_id(TYPEOID), row_type.into(), unused, unused, unused))
         };
         let extension = extension::of_member(pg_sys::RelationRelationId, table)?;
-        Some(Found { table: Source(table), extension, announcement })
+        Some(FoundTable { table: Source(table), extension, announcement })
     }
 
     fn changed(&self, relation: pg_sys::Oid) {
-        let is_it = |found: Found| found.table.0 == relation;
+        let is_it = |found: FoundTable| found.table.0 == relation;
         if relation == pg_sys::InvalidOid || self.found.get().is_some_and(is_it) {
             self.found.set(None);
             self.numbers.set(None);
@@ -354,7 +354,7 @@ fn changed(relation: pg_sys::Oid) {
 /// Passes on the message of [`Source::announce`]. A zero hash stands for all tables.
 #[pg_guard]
 unsafe extern "C-unwind" fn announced(_argument: pg_sys::Datum, _cache: i32, hash: u32) {
-    let is_it = |found: &Found| hash == 0 || found.announcement == hash;
+    let is_it = |found: &FoundTable| hash == 0 || found.announcement == hash;
     let tables: Vec<_> = TABLES.borrow().iter().filter_map(|table| table.found.get()).filter(is_it).collect();
     for found in tables {
         relcache::tell(found.table.0);

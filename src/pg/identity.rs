@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 
 /// Functions that are called for former identities: columns that were identities, and take ids by their defaults.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch {
+pub struct IdentityWatch {
     /// Returns whether any column may be a former identity.
     pub is_any: fn() -> bool,
     /// Returns the sequence of a former identity; None for another column. The caller has locked the table.
@@ -53,7 +53,7 @@ pub(super) fn forget() {
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn rewritten(
     statement: *mut pg_sys::PlannedStmt,
-    watch: &Watch,
+    watch: &IdentityWatch,
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: the caller passes a valid statement; the tag of a node names its struct. The copy belongs to the current memory
     // context, which outlives the statement.
@@ -159,7 +159,7 @@ unsafe fn set(sequence: pg_sys::Oid, options: *mut pg_sys::List) {
 }
 
 /// Does what follows a statement.
-pub(super) fn follow(first: usize, watch: &Watch, sequence_altered: fn(pg_sys::Oid)) {
+pub(super) fn follow(first: usize, watch: &IdentityWatch, sequence_altered: fn(pg_sys::Oid)) {
     let mut all = LATER.take();
     let own = all.split_off(first.min(all.len()));
     LATER.replace(all);

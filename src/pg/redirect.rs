@@ -236,7 +236,7 @@ unsafe extern "C-unwind" fn may_redirect(node: *mut pg_sys::Node, context: *mut 
 
 /// A row that a query writes.
 #[derive(Clone, Copy)]
-struct Row<'a> {
+struct WrittenRow<'a> {
     /// The range table of the query.
     tables: &'a [*mut pg_sys::RangeTblEntry],
     table: pg_sys::Oid,
@@ -257,7 +257,7 @@ unsafe extern "C-unwind" fn record_defaults(query: &pg_sys::Query, targets: &Tar
         let Some(table) = written(query) else { return };
         let tables = nodes::<pg_sys::RangeTblEntry>(query.rtable);
         let identities = &(targets.identities)(table);
-        let row = Row { tables, table, identities, targets };
+        let row = WrittenRow { tables, table, identities, targets };
         match query.commandType {
             pg_sys::CmdType::CMD_INSERT => {
                 record_columns(query.targetList, insert(query.override_), row);
@@ -306,7 +306,7 @@ fn insert(overriding: pg_sys::OverridingKind::Type) -> Write {
 
 /// # Safety
 /// The list holds the target entries of the row.
-unsafe fn record_columns(columns: *mut pg_sys::List, write: Write, row: Row<'_>) {
+unsafe fn record_columns(columns: *mut pg_sys::List, write: Write, row: WrittenRow<'_>) {
     // SAFETY: the lists are valid; the tag of a node names its struct.
     unsafe {
         for column in nodes::<pg_sys::TargetEntry>(columns) {

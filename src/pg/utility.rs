@@ -82,7 +82,7 @@ pub struct Watch {
     pub columns_created: fn(pg_sys::Oid, c_int),
     /// ALTER TABLE has altered this column of the relation.
     pub column_altered: fn(pg_sys::Oid, c_int),
-    pub identities: identity::Watch,
+    pub identities: identity::IdentityWatch,
     pub copies: copying::Watch,
 }
 

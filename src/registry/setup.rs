@@ -12,7 +12,7 @@ use crate::store::{citus, setup as store};
 use crate::tag::error::SegmentError;
 use pgrx::spi::{quote_identifier, quote_literal};
 use snowflake_ids_core::registry::handover::HandoverTables as _;
-use snowflake_ids_core::registry::setup::{self, JoinError, MADE_HERE, Step, Values};
+use snowflake_ids_core::registry::setup::{self, JoinError, MADE_HERE, SetupStep, Values};
 use std::ffi::CString;
 
 /// Creates the role of the nodes if it is missing, and grants the rights of a node.
@@ -75,22 +75,22 @@ pub fn forget() -> Result<(), RegistryFailure> {
     Ok(())
 }
 
-fn take(source: Source, name: &str, steps: &[Step]) {
+fn take(source: Source, name: &str, steps: &[SetupStep]) {
     let name = quote_identifier(name);
     let owner = quote_identifier(role::name(source.owner()).unwrap_or_default());
     let mapping = format!("USER MAPPING FOR {owner} SERVER {name}");
     for step in steps {
         run(&match step {
-            Step::CreateServer(options) => format!(
+            SetupStep::CreateServer(options) => format!(
                 "CREATE SERVER {name} TYPE '{MADE_HERE}' FOREIGN DATA WRAPPER postgres_fdw{}",
                 written(&[], options, "")
             ),
-            Step::AlterServer(former, options) => {
+            SetupStep::AlterServer(former, options) => {
                 format!("ALTER SERVER {name}{}", written(former, options, "ADD "))
             }
-            Step::CreateMapping(options) => format!("CREATE {mapping}{}", written(&[], options, "")),
-            Step::DropMapping => format!("DROP {mapping}"),
-            Step::DropServer => format!("DROP SERVER {name}"),
+            SetupStep::CreateMapping(options) => format!("CREATE {mapping}{}", written(&[], options, "")),
+            SetupStep::DropMapping => format!("DROP {mapping}"),
+            SetupStep::DropServer => format!("DROP SERVER {name}"),
         });
     }
 }

@@ -55,7 +55,7 @@ pub enum SegmentError {
         None => "There is no row for it in snowflake_ids.segment.".to_owned(),
     })]
     #[explain(hint_with = match column {
-        Some(Column { relation, attribute }) => format!(
+        Some(ColumnOfTag { relation, attribute }) => format!(
             "Create the tag above the ids of column \"{attribute}\" of {relation} with SELECT snowflake_ids.attach({}, {}, 'segment', {}).",
             quote_literal(relation),
             quote_literal(attribute),
@@ -77,7 +77,7 @@ pub enum SegmentError {
         /// The registry that lacks the tag.
         registry: Option<String>,
         /// A column of a non-empty table whose default takes ids of the tag.
-        column: Option<Column>,
+        column: Option<ColumnOfTag>,
     },
     #[error("segment tag \"{0}\" has no ids left")]
     #[explain(transparent = 1)]
@@ -128,7 +128,7 @@ pub enum SegmentError {
 
 /// A column, with its table's name in the form that SQL needs.
 #[derive(Debug)]
-pub struct Column {
+pub struct ColumnOfTag {
     pub relation: String,
     pub attribute: String,
 }
@@ -139,7 +139,7 @@ impl SegmentError {
     }
 
     /// Returns the error for a tag that does not exist. `column` is a column that already holds ids of the tag, if any.
-    pub fn unknown_of(tag: &Tag, column: Option<Column>) -> Self {
+    pub fn unknown_of(tag: &Tag, column: Option<ColumnOfTag>) -> Self {
         Self::Unknown { tag: TagText(*tag).shown(), registry: registries::first(server::database()), column }
     }
 

@@ -27,7 +27,7 @@ fn key(source: Source, tag: &Tag) -> TagKey {
 }
 
 /// A tag's slot, and the slot's generation. The generation changes when the slot gets another tag.
-pub struct Found {
+pub struct FoundSlot {
     pub slot: &'static Slot,
     pub slot_generation: u64,
     /// The wait of this call, if this look-up has assigned the slot to the tag.
@@ -43,10 +43,10 @@ pub fn look_up(
     tag: &Tag,
     creates: bool,
     want: NonZeroU32,
-) -> Result<Option<Found>, SegmentError> {
+) -> Result<Option<FoundSlot>, SegmentError> {
     let key = key(source, tag);
     let found = |slot: &'static Slot| {
-        Some(Found { slot, slot_generation: slot.segment.slot_generation(), waiter: None })
+        Some(FoundSlot { slot, slot_generation: slot.segment.slot_generation(), waiter: None })
     };
     if let Some(slot) = find(segments, &segments.directory.read(), &key) {
         return Ok(found(slot));
@@ -73,7 +73,7 @@ pub fn look_up(
     slot.set_slow_start(is_full.then(SlowStart::default));
     want_more(segments, slot, want);
     let slot_generation = slot.segment.slot_generation();
-    Ok(Some(Found { slot, slot_generation, waiter: Some(Waiter::at(slot, slot_generation, want)) }))
+    Ok(Some(FoundSlot { slot, slot_generation, waiter: Some(Waiter::at(slot, slot_generation, want)) }))
 }
 
 /// Returns whether a tag exists. Does not wait for locks. Returns None if only a registry on another server can tell. Needs

@@ -23,7 +23,7 @@ use crate::registry::wire::{Entry, MAX_LEASE, MAX_TEXT_CHARS, RequestBody, Respo
 use crate::server::issuer::{Host, IssuerError};
 use crate::server::lease::{Holder, Lease, LeaseError, Origin, Skew, check_clock};
 use crate::server::state::{Here, Identity, State};
-use acquire::Plan;
+use acquire::Acquisition;
 use host::{LeaseStep, StepError};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::time::Duration;
@@ -48,7 +48,7 @@ enum LeaseNeed {
     Nothing,
     /// The clock is behind the ids of every worker id, so another worker id would not help.
     Impossible,
-    Acquire(Plan),
+    Acquire(Acquisition),
     Renew(Lease, Entry),
 }
 
@@ -117,7 +117,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 "The clock is behind ids that this server may have issued under each of its worker ids.",
                 "Correct the server's clock.",
             ))),
-            LeaseNeed::Acquire(plan) => self.acquire(plan),
+            LeaseNeed::Acquire(acquisition) => self.acquire(acquisition),
             LeaseNeed::Renew(lease, entry) => self.renew(&lease, &entry),
         }
     }
@@ -168,7 +168,7 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
             let held = known.map(|known| known.datacenter).filter(|held| *held <= last);
             let first = datacenter.or(held).unwrap_or(0);
             let entry = entry(state, here, first, now, next, duration, host);
-            LeaseNeed::Acquire(Plan::new(state, here, endpoint, behind, entry))
+            LeaseNeed::Acquire(Acquisition::new(state, here, endpoint, behind, entry))
         })
     }
 

@@ -40,7 +40,7 @@ pub struct ForeignServer {
 
 /// A statement about the foreign server or about the user mapping of the extension's owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SetupStep {
     /// CREATE SERVER.
     CreateServer(Values),
     /// ALTER SERVER: drops the options of these names, and adds the others.
@@ -55,29 +55,33 @@ pub enum Step {
 
 /// Returns the steps that lead from `found` to the options of a connection string. A server that somebody else made must
 /// already have these options.
-pub fn join(server: &str, found: Option<ForeignServer>, wanted: Options) -> Result<Vec<Step>, JoinError> {
+pub fn join(
+    server: &str,
+    found: Option<ForeignServer>,
+    wanted: Options,
+) -> Result<Vec<SetupStep>, JoinError> {
     let wanted = wanted.into_iter().filter(|(_, value)| !value.is_empty());
     let (mapping, options) = wanted.partition(|(name, _)| OF_MAPPING.contains(&name.as_str()));
     let (mapping, options) = (Values(mapping), Values(options));
     let Some(found) = found else {
-        return Ok(vec![Step::CreateServer(options), Step::CreateMapping(mapping)]);
+        return Ok(vec![SetupStep::CreateServer(options), SetupStep::CreateMapping(mapping)]);
     };
     let mut steps = Vec::new();
     if found.server != options {
-        steps.push(Step::AlterServer(found.server.0.into_keys().collect(), options));
+        steps.push(SetupStep::AlterServer(found.server.0.into_keys().collect(), options));
     }
     if found.mapping.as_ref() != Some(&mapping) {
-        steps.extend(found.mapping.map(|_| Step::DropMapping));
-        steps.push(Step::CreateMapping(mapping));
+        steps.extend(found.mapping.map(|_| SetupStep::DropMapping));
+        steps.push(SetupStep::CreateMapping(mapping));
     }
     if steps.is_empty() || found.made_here { Ok(steps) } else { Err(JoinError::Another(server.to_owned())) }
 }
 
 /// Returns the steps by which `registry_leave` removes a foreign server that `registry_join` made. The server stays if
 /// objects other than the mapping of the extension's owner depend on it.
-pub fn leave(has_mapping: bool, has_others: bool) -> Vec<Step> {
-    let mapping = has_mapping.then_some(Step::DropMapping);
-    mapping.into_iter().chain((!has_others).then_some(Step::DropServer)).collect()
+pub fn leave(has_mapping: bool, has_others: bool) -> Vec<SetupStep> {
+    let mapping = has_mapping.then_some(SetupStep::DropMapping);
+    mapping.into_iter().chain((!has_others).then_some(SetupStep::DropServer)).collect()
 }
 
 /// The reason why a server could not join a registry.

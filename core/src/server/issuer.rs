@@ -25,7 +25,7 @@ use crate::guard::{Guard, holds};
 use crate::ids::layout::Layout;
 use crate::ids::position::Position;
 use crate::server::state::{Here, NodeHighWaterMarks, State};
-use counter::{Counter, Step, end, first};
+use counter::{Counter, PendingChange, end, first};
 use error::{FREE_SPACE, SEE_LOG};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -204,24 +204,24 @@ impl<H: Host> Issuer<'_, H> {
         wanted: Option<&Counter<'_>>,
     ) -> Result<(), IssuerError> {
         let at = self.believe(state);
-        let mut steps = Vec::new();
+        let mut changes = Vec::new();
         let mut failed = Ok(());
         for counter in self.counters(issuing) {
             let is_wanted = wanted.is_some_and(|wanted| wanted.layout == counter.layout);
             if !is_wanted && !counter.generator.is_open() {
                 continue;
             }
-            match self.step(issuing, state, counter, at) {
-                Ok(step) => steps.extend(step),
+            match self.pending_change(issuing, state, counter, at) {
+                Ok(change) => changes.extend(change),
                 Err(error) if is_wanted => return Err(error),
                 Err(error) => failed = failed.and(Err(error)),
             }
         }
-        let reserved = steps.iter().any(|step| step.first != step.limit || !step.begins);
+        let reserved = changes.iter().any(|change| change.first != change.limit || !change.begins);
         if reserved && holds(Guard::WriteFirst) {
             self.write(state)?;
         }
-        steps.iter().for_each(Step::take);
+        changes.iter().for_each(PendingChange::take);
         if reserved && !holds(Guard::WriteFirst) {
             self.write(state)?;
         }
@@ -237,13 +237,13 @@ impl<H: Host> Issuer<'_, H> {
 
     /// Raises the high-water mark of one layout in the state. Returns the change for the layout's generator; None if
     /// the generator stays as it is.
-    fn step<'c>(
+    fn pending_change<'c>(
         &self,
         issuing: &Issuing,
         state: &mut State,
         counter: Counter<'c>,
         at: UnixMicros,
-    ) -> Result<Option<Step<'c>>, IssuerError> {
+    ) -> Result<Option<PendingChange<'c>>, IssuerError> {
         let Counter { layout, generator } = counter;
         let settings = self.host.settings();
         self.check_room(state, &layout)?;
@@ -253,13 +253,13 @@ impl<H: Host> Issuer<'_, H> {
         let end = layout.end_position();
         let next = if begun { generator.next() } else { first(state, &layout, node, at).min(end) };
         let ahead = settings.reserve + LEAD;
-        let step = Step { counter, node_bits, first: next, limit: next, begins: !begun };
+        let change = PendingChange { counter, node_bits, first: next, limit: next, begins: !begun };
         if !begun && next >= settings.rules.drift_end(&layout, at) {
             // The clock does not allow ids now, so no positions are reserved.
             if layout.instant_of(next) > at.plus(ahead).plus_micros(settings.rules.max_drift) {
                 generator.blame_clock(next, &layout);
             }
-            return Ok(Some(step));
+            return Ok(Some(change));
         }
         let limit = state.reserve(&layout, at, next, ahead).ok_or(IssuerError::NoWorkerId)?;
         if issuing.has_readers && layout == state.layout {
@@ -276,7 +276,7 @@ impl<H: Host> Issuer<'_, H> {
             state.high_water_mark_in(&layout, node) >= limit.max(next),
             "the mark is below what is issued"
         );
-        Ok(Some(Step { limit, ..step }))
+        Ok(Some(PendingChange { limit, ..change }))
     }
 
     /// Checks the invariants that hold when the state lock is released.

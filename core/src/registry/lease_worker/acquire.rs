@@ -19,7 +19,7 @@ const MAX_DATACENTERS: u32 = 1_024;
 
 /// The parameters of an acquisition.
 #[derive(Clone)]
-pub struct Plan {
+pub struct Acquisition {
     /// The present lease, which is to be replaced, for example because the clock is behind the ids of the lease's
     /// worker id, or because the lease is from another registry.
     pub lease: Option<Lease>,
@@ -67,23 +67,23 @@ impl WorkerIdRange {
 
 impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     /// Leases a worker id, and gives the previous worker id back.
-    pub(super) fn acquire(&mut self, mut plan: Plan) -> Result<LeaseStep, StepError> {
+    pub(super) fn acquire(&mut self, mut acquisition: Acquisition) -> Result<LeaseStep, StepError> {
         let settings = self.host.settings();
         let lease = loop {
-            let request = plan.request(settings.policy, settings.max_clock_skew);
+            let request = acquisition.request(settings.policy, settings.max_clock_skew);
             let said = self.ask(RequestBody::Lease(Box::new(request)));
             if said.is_err() {
-                self.leave_former(&plan)?;
+                self.leave_former(&acquisition)?;
             }
             match said? {
                 ResponseBody::Leased(Leased::Taken { choice, expiry }) => {
-                    break plan.lease_of(&choice, expiry, self.origin());
+                    break acquisition.lease_of(&choice, expiry, self.origin());
                 }
                 ResponseBody::Leased(Leased::None(mut none)) => {
-                    if plan.widen() {
+                    if acquisition.widen() {
                         continue;
                     }
-                    self.leave_former(&plan)?;
+                    self.leave_former(&acquisition)?;
                     if let Some(endpoint) = &self.endpoint {
                         none.detail = format!("Registry \"{}\": {}", endpoint.server, none.detail);
                     }
@@ -92,13 +92,13 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
                 _ => return Ok(LeaseStep::Again),
             }
         };
-        self.check_lease(&lease, &plan)?;
-        let former = plan.lease.as_ref().filter(|former| !lease.is_same(former));
+        self.check_lease(&lease, &acquisition)?;
+        let former = acquisition.lease.as_ref().filter(|former| !lease.is_same(former));
         if let Some(former) = former.filter(|_| !holds(Guard::ReleaseLast)) {
             self.release(former);
         }
         let expiry = lease.expiry;
-        if !self.take_up(lease.clone(), &plan)? {
+        if !self.take_up(lease.clone(), &acquisition)? {
             self.release(&lease);
             return Ok(LeaseStep::Again);
         }
@@ -110,13 +110,13 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
         Ok(LeaseStep::Done)
     }
 
-    /// Writes the lease into the state. Returns false if the state has changed since the plan was made.
-    fn take_up(&mut self, lease: Lease, plan: &Plan) -> Result<bool, StepError> {
-        let (token, database) = (plan.entry.token, self.host.database());
+    /// Writes the lease into the state. Returns false if the state has changed since the acquisition was made.
+    fn take_up(&mut self, lease: Lease, acquisition: &Acquisition) -> Result<bool, StepError> {
+        let (token, database) = (acquisition.entry.token, self.host.database());
         Ok(self.state.change(|state, _| {
             // An administrator may have reset the state meanwhile.
             let pending = state.pending_token == Some(token) || !holds(Guard::PendingTokenFirst);
-            let ours = pending && state.lease == plan.lease;
+            let ours = pending && state.lease == acquisition.lease;
             if ours {
                 state.leased_from(database, lease.origin.as_ref());
                 state.take_up(lease);
@@ -127,23 +127,23 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
 
     /// Gives up a worker id that was leased from another registry. Another server may hold the same worker id by a
     /// lease from the registry in use now.
-    fn leave_former(&mut self, plan: &Plan) -> Result<(), StepError> {
-        if plan.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
+    fn leave_former(&mut self, acquisition: &Acquisition) -> Result<(), StepError> {
+        if acquisition.lease.as_ref().is_none_or(|lease| self.is_of_registry(lease)) {
             return Ok(());
         }
         Ok(self.state.change(|state, _| {
-            if state.lease == plan.lease {
+            if state.lease == acquisition.lease {
                 state.leave_former();
             }
         })?)
     }
 
     /// Rejects a lease that no correct registry would grant.
-    fn check_lease(&self, lease: &Lease, plan: &Plan) -> Result<(), StepError> {
-        let latest = plan.layout.position_after(self.state.believed_now().plus(plan.max_drift));
-        let sane = lease.worker_id < plan.choice.capacity
-            && !plan.blocked.contains(&(lease.datacenter, lease.worker_id))
-            && lease.start_in(&plan.layout) <= latest;
+    fn check_lease(&self, lease: &Lease, acquisition: &Acquisition) -> Result<(), StepError> {
+        let latest = acquisition.layout.position_after(self.state.believed_now().plus(acquisition.max_drift));
+        let sane = lease.worker_id < acquisition.choice.capacity
+            && !acquisition.blocked.contains(&(lease.datacenter, lease.worker_id))
+            && lease.start_in(&acquisition.layout) <= latest;
         if sane {
             self.check_expiry(lease.worker_id, lease.expiry)
         } else {
@@ -210,8 +210,8 @@ impl<S: Host, H: LeaseHost> LeaseWorker<'_, S, H> {
     }
 }
 
-impl Plan {
-    /// Returns the plan for replacing the state's lease. `endpoint` is None for this server's own registry. `behind` is
+impl Acquisition {
+    /// Returns the acquisition for replacing the state's lease. `endpoint` is None for this server's own registry. `behind` is
     /// true if the clock is behind the ids of the present worker id.
     pub fn new(state: &State, here: &Here, endpoint: Option<&Endpoint>, behind: bool, entry: Entry) -> Self {
         let (now, lease) = (entry.now, state.lease.clone());
@@ -248,7 +248,7 @@ impl Plan {
     }
 
     /// Moves on to the next datacenter. After the last datacenter, begins again with all worker ids, including those that
-    /// are too large for some layout in use. Returns false if the plan does not allow more worker ids.
+    /// are too large for some layout in use. Returns false if the acquisition does not allow more worker ids.
     fn widen(&mut self) -> bool {
         let first = self.first;
         if let Some(next) = self.later.find(|next| *next != first) {

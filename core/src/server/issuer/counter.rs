@@ -32,7 +32,7 @@ impl Counter<'_> {
 }
 
 /// A change of one layout's generator. The change takes effect once the layout's high-water mark is durable.
-pub(super) struct Step<'a> {
+pub(super) struct PendingChange<'a> {
     pub counter: Counter<'a>,
     pub node_bits: NodeBits,
     pub first: Position,
@@ -40,7 +40,7 @@ pub(super) struct Step<'a> {
     pub begins: bool,
 }
 
-impl Step<'_> {
+impl PendingChange<'_> {
     pub fn take(&self) {
         let generator = self.counter.generator;
         if self.begins {

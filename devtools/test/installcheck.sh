@@ -13,8 +13,13 @@ servers_in_memory
 work=$(server_folder)
 trap 'rm -rf "$work"' EXIT
 cp -r pg_test/{sql,expected,regress.conf} "$work"
-# Expected outputs are without padding and counts of rows: a statement with one value has three lines less.
-printf '%s\n' '#!/bin/sh' 'exec "$@" --no-align --pset=footer=off' >"$work/psql"
+# Expected outputs are rows alone: the names of columns stand in the statement, one line above. Each error has its SQLSTATE.
+cat >"$work/psql" <<'EOF'
+#!/usr/bin/env bash
+set -o pipefail
+"$@" --no-align --tuples-only --set=VERBOSITY=verbose --set=SHOW_CONTEXT=never 2>&1 |
+  sed -E '/^(LOCATION|(SCHEMA|TABLE|COLUMN|DATATYPE|CONSTRAINT) NAME):  /d; s/^(INFO|NOTICE|WARNING):  [0-9A-Z]{5}: /\1:  /'
+EOF
 chmod a+x "$work/psql"
 if is_root; then chown -R postgres: "$work"; fi
 

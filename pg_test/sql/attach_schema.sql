@@ -1,5 +1,4 @@
 -- A whole schema is planned, attached and detached.
-\set SHOW_CONTEXT never
 \pset null -
 CREATE ROLE shop_owner;
 CREATE ROLE stranger;
@@ -149,7 +148,7 @@ SELECT column_default FROM information_schema.columns WHERE table_name = 'attach
 INSERT INTO serials VALUES (9000000000000000000);
 \set VERBOSITY terse
 CALL snowflake_ids.attach_all('shop');
-\set VERBOSITY default
+\set VERBOSITY verbose
 DELETE FROM serials;
 SELECT setval('serials_id_seq', 1);
 SET client_min_messages = notice;

@@ -1,5 +1,4 @@
 -- What an audit finds in a table: what is wrong with its ids, and how many there are of each worker and day.
-\set SHOW_CONTEXT never
 \pset null -
 SET timezone = 'UTC';
 CREATE SCHEMA audited;

@@ -1,6 +1,5 @@
 -- Statements that meet a column of ours mean what they mean to stock Postgres. compare runs each statement on columns of stock
 -- and on the same columns that are attached, and shows the result of ours if it differs.
-\set SHOW_CONTEXT never
 CREATE SCHEMA changes;
 SET search_path = changes;
 CREATE FUNCTION run(statement text) RETURNS text LANGUAGE plpgsql AS $$

@@ -1,6 +1,5 @@
 -- A Citus cluster: what is refused where there is none, and to whom; and of what Citus' catalog says, the errors.
-\set SHOW_CONTEXT never
-\set VERBOSITY default
+\set VERBOSITY verbose
 
 CALL snowflake_ids.use_citus();
 CALL snowflake_ids.use_citus('elsewhere');

@@ -1,5 +1,4 @@
 -- COPY inserts rows in batches with ids as defaults, and nothing else takes a default of ours for one that it need call once.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.segment_create('copied');
 
 -- Tells with each row how many there are: a row of a batch comes before those of its batch are inserted.
@@ -87,7 +86,6 @@ CREATE TABLE with_trigger (id bigint DEFAULT snowflake_nextval(), note text);
 CREATE TRIGGER logs AFTER INSERT ON with_trigger FOR EACH ROW EXECUTE FUNCTION log_row();
 CREATE VIEW calls AS SELECT funcname, calls FROM pg_stat_xact_user_functions WHERE funcname ~ '_nextval|_id' ORDER BY 1;
 \c -
-\set SHOW_CONTEXT never
 BEGIN;
 SET LOCAL track_functions = 'all';
 COPY with_trigger (note) FROM stdin;
@@ -105,7 +103,6 @@ SELECT count(*), count(DISTINCT id) FROM (SELECT id FROM logged UNION ALL SELECT
 CREATE DOMAIN checked_key AS bigint CHECK (VALUE > 0 AND snowflake_nextval() > 0);
 CREATE TABLE with_domain (id checked_key, note text);
 \c -
-\set SHOW_CONTEXT never
 BEGIN;
 SET LOCAL track_functions = 'all';
 COPY with_domain (id) FROM stdin;
@@ -118,7 +115,6 @@ SELECT * FROM calls;
 ROLLBACK;
 -- Nor after an error in it.
 \c -
-\set SHOW_CONTEXT never
 BEGIN;
 SET LOCAL track_functions = 'all';
 DO $$
@@ -197,7 +193,6 @@ SELECT count(*) FROM segments WHERE note = 'f';
 SELECT add_columns('after an error');
 CREATE TABLE failing (id bigint DEFAULT snowflake_nextval(), note text);
 \c -
-\set SHOW_CONTEXT never
 BEGIN;
 SET LOCAL track_functions = 'all';
 DO $$
@@ -216,7 +211,6 @@ COMMIT;
 SELECT count(*) FROM failing;
 -- Nor is anything missing in errors of utility statements.
 ALTER TABLE checked ADD CONSTRAINT none CHECK (i > 1);
-\echo :LAST_ERROR_SQLSTATE
 DO $$
 DECLARE
     constraint_name text;

@@ -52,14 +52,10 @@ SELECT snowflake_nextval() > :rolled_back AS grows;
 -- Errors.
 \set ON_ERROR_STOP off
 SELECT snowflake_nextvals(0);
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_nextvals(-5);
-\echo :LAST_ERROR_SQLSTATE
 SELECT count(*) FROM snowflake_nextvals(2147483647);
-\echo :LAST_ERROR_SQLSTATE
 SELECT count(*) FROM snowflake_nextvals(NULL);
 \c -
 SELECT snowflake_lastval();
-\echo :LAST_ERROR_SQLSTATE
 
 DROP TABLE orders, old, seen;

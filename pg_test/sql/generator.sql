@@ -1,5 +1,4 @@
 -- Named generators.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.generator_create('web', 'javascript');
 SELECT snowflake_ids.generator_create('plain');
 SELECT snowflake_ids.generator_create('tuned', sequence_start => 'random', cache => 50);
@@ -79,7 +78,6 @@ EXECUTE worker;
 ROLLBACK;
 \set ON_ERROR_STOP off
 EXECUTE worker;
-\echo :LAST_ERROR_SQLSTATE
 
 -- A generator serves the transaction that makes it, and goes with it.
 BEGIN;
@@ -92,9 +90,7 @@ ROLLBACK TO before;
 SELECT snowflake_nextval('passing') > 0 AS ok;
 ROLLBACK;
 SELECT snowflake_nextval('passing');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_nextval('passed');
-\echo :LAST_ERROR_SQLSTATE
 BEGIN;
 SELECT snowflake_ids.generator_drop('tuned');
 SELECT snowflake_nextval('tuned');
@@ -113,9 +109,7 @@ CREATE TABLE items (id bigserial PRIMARY KEY, note text);
 INSERT INTO items (note) VALUES ('one'), ('two');
 SELECT snowflake_ids.attach('items', 'id', generator => 'it''s');
 \set ON_ERROR_STOP off
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.attach('items', 'id', 'segment', generator => 'plain');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('it''s');
 SELECT snowflake_ids.attach('items', 'id', generator => 'it''s');
 SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'items'::regclass;
@@ -149,7 +143,6 @@ SELECT generator FROM snowflake_ids.sequence_status WHERE sequence = 'loose'::re
 SELECT snowflake_ids.generator_drop('second');
 DELETE FROM snowflake_ids.generator WHERE name = 'second';
 SELECT nextval('loose');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('second');
 SELECT snowflake_ids.unbind_sequence('loose');
 SELECT nextval('loose') > 1 AS above;
@@ -162,59 +155,40 @@ SELECT snowflake_ids.generator_drop('second');
 -- Errors.
 SELECT snowflake_ids.generator_create('narrow', '41/0/0/21');
 SELECT snowflake_nextval('narrow');
-\echo :LAST_ERROR_SQLSTATE
 SELECT fits, state FROM snowflake_ids.generator_status WHERE name = 'narrow';
 SELECT snowflake_ids.generator_drop('narrow');
 SELECT snowflake_nextval('nobody');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_nextval('no''body');
 SELECT count(*) FROM snowflake_nextvals(3, 'nobody');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_nextval('');
 SELECT snowflake_nextval(repeat('a', 129));
 SELECT snowflake_nextval(repeat('a', 10000000));
-\echo :LAST_ERROR_SQLSTATE
 SELECT count(*) FROM snowflake_nextvals(0, 'plain');
 SELECT snowflake_timestamp(1, 'nobody');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('plain');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_alter('turned', new_name => 'plain');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_alter('nobody', cache => 2);
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_drop('nobody');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_drop(NULL);
 SELECT snowflake_ids.generator_drop('plain');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_alter('plain', new_name => 'simple');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('half', modulus => 16);
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('half', remainder => 3);
 SELECT snowflake_ids.generator_alter('turned', modulus => 16);
 SELECT snowflake_ids.generator_create('part', modulus => 16, remainder => 16);
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('part', 'javascript', modulus => 513, remainder => 16);
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('part', modulus => -1, remainder => 0);
 SELECT snowflake_ids.generator_create('sum', '41/10/10/12');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('starts', sequence_start => 'late');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('cached', cache => 2000000);
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create(NULL);
 SELECT snowflake_ids.generator_create('');
 SELECT snowflake_ids.generator_create(repeat('ä', 129));
 SELECT snowflake_ids.generator_create(E'two\nlines');
 SELECT snowflake_ids.generator_create('twitter', 'javascript');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_create('41/5/5/12');
 SELECT snowflake_ids.generator_create('twitter', 'twitter');
 SELECT snowflake_ids.generator_create('many' || i) FROM generate_series(1, 300) i;
-\echo :LAST_ERROR_SQLSTATE
 INSERT INTO snowflake_ids.generator VALUES ('by hand', '41/41/41/41');
 UPDATE snowflake_ids.generator SET cache = 0 WHERE name = 'plain';
 
@@ -234,7 +208,6 @@ GRANT ALL ON ids TO passer_by;
 SET ROLE passer_by;
 SELECT snowflake_nextval('plain') > 0 AS ok, snowflake_worker_id(1, 'web') AS worker, count(*) AS rows FROM snowflake_ids.generator;
 SELECT snowflake_ids.generator_create('mine');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.generator_alter('plain', cache => 3);
 SELECT snowflake_ids.generator_drop('web');
 DELETE FROM snowflake_ids.generator;

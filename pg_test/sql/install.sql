@@ -4,10 +4,13 @@ CREATE EXTENSION snowflake_ids;
 SELECT p.oid::regprocedure AS function,
        CASE provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS volatility,
        CASE proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
-       proisstrict AS strict
+       proisstrict AS strict, has_function_privilege('public', p.oid, 'EXECUTE') AS for_every_role
 FROM pg_depend d JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
 WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
   AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake_ids')
+  -- Of the internal functions, those that every role may call, or that are not labelled as most are.
+  AND (p.pronamespace <> 'snowflake_ids_internal'::regnamespace OR (p.provolatile, p.proparallel) <> ('v', 'u')
+       OR has_function_privilege('public', p.oid, 'EXECUTE'))
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 
 \d snowflake_ids.status
@@ -39,11 +42,7 @@ DROP EXTENSION snowflake_ids;
 SELECT count(*) FROM pg_namespace WHERE nspname = 'snowflake_ids';
 -- No user can lay a schema of that name under it beforehand.
 CREATE SCHEMA snowflake_ids;
--- From 18 on it names the line of the script.
-\set SHOW_CONTEXT never
 CREATE EXTENSION snowflake_ids;
-\set SHOW_CONTEXT errors
-\echo :LAST_ERROR_SQLSTATE
 DROP SCHEMA snowflake_ids;
 -- Its functions are found whatever the search_path is, and no schema that a user owns holds them.
 CREATE SCHEMA keys;

@@ -1,5 +1,4 @@
 -- From one layout to another: when, and by whom.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.generator_create('web', '41/5/5/12 epoch=2020-01-01', modulus => 1024, remainder => 7);
 CREATE TABLE ids (at serial, id bigint);
 INSERT INTO ids (id) SELECT snowflake_nextval('web') FROM generate_series(1, 100);
@@ -30,7 +29,6 @@ SELECT snowflake_ids.layout_change('discord', 'web');
 INSERT INTO ids (id) SELECT snowflake_nextval('web');
 SELECT ready, above_from, old_until FROM snowflake_ids.layout_check('41/5/5/12 epoch=2020-01-01', 'web');
 SELECT snowflake_ids.layout_change('41/5/5/12 epoch=2020-01-01', 'web');
-\echo :LAST_ERROR_SQLSTATE
 -- One bit more below the ticks overtakes some day.
 SELECT ready, above_from BETWEEN '2032-12-01' AND '2033-02-01' AS later, old_until >= above_from AS then_too, years > 30 AS years
 FROM snowflake_ids.layout_check('40/5/5/13 epoch=2024-01-01', 'web');
@@ -42,25 +40,18 @@ END $$;
 
 -- What cannot be.
 SELECT snowflake_ids.layout_change('javascript', 'web');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.layout_change('41/5/7/10 epoch=2010-01-01', 'nobody');
-\echo :LAST_ERROR_SQLSTATE
 SELECT * FROM snowflake_ids.layout_check('41/5/5/12', 'nobody');
-\echo :LAST_ERROR_SQLSTATE
 SELECT * FROM snowflake_ids.layout_check('41/41/41/41');
-\echo :LAST_ERROR_SQLSTATE
 -- The shard has no room in fewer bits of sequence, however high the ids are.
 SELECT snowflake_ids.layout_change('41/5/8/9 epoch=2010-01-01', 'web');
-\echo :LAST_ERROR_SQLSTATE
 SELECT * FROM snowflake_ids.layout_check(repeat('4', 100000));
-\echo :LAST_ERROR_SQLSTATE
 
 -- Everyone may look, few may change.
 CREATE ROLE passer_by;
 SET ROLE passer_by;
 SELECT ready FROM snowflake_ids.layout_check('41/5/5/12 epoch=2010-01-01', 'web');
 SELECT snowflake_ids.layout_change('41/5/5/12 epoch=2010-01-01', 'web');
-\echo :LAST_ERROR_SQLSTATE
 RESET ROLE;
 SELECT snowflake_ids.administration_grant('generators', 'passer_by');
 SET ROLE passer_by;

@@ -1,6 +1,5 @@
 -- Columns that take dense ids count, and begin again, as those of stock Postgres do. Each statement runs with columns of stock, and
 -- with snowflake_ids.new_columns = segment. The result of ours is shown if it differs.
-\set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE SCHEMA made;
 CREATE SCHEMA stock;

@@ -1,5 +1,4 @@
 -- Names that are hard to write into SQL, and defaults that look like ours.
-\set SHOW_CONTEXT never
 SET client_min_messages = warning;
 
 -- A schema, a table, a column and a tag of each name go through all that attach and detach do.

@@ -1,5 +1,4 @@
 -- Serial and identity columns are attached where they are written, and nowhere else.
-\set SHOW_CONTEXT never
 \pset null -
 CREATE SCHEMA fresh;
 SET search_path = fresh;

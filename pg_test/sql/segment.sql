@@ -1,5 +1,4 @@
 -- Ids of tags: making, using, changing and dropping them, and what is refused.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.segment_create('invoices', step => 10);
 SELECT segment_nextval('invoices'), segment_nextval('invoices'), segment_currval('invoices');
 SELECT * FROM segment_nextvals('invoices', 3);

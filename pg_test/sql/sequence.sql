@@ -1,5 +1,4 @@
 -- Sequences that give ids of ours.
-\set SHOW_CONTEXT never
 \pset null -
 CREATE SEQUENCE unbound;
 CREATE SEQUENCE numbers;
@@ -30,14 +29,12 @@ SELECT nextval('numbers');
 SELECT setval('numbers', 200, false);
 SELECT nextval('numbers');
 SELECT setval('numbers', 0);
-\echo :LAST_ERROR_SQLSTATE
 -- Renamed, it stays bound. Rights are the sequence's.
 ALTER SEQUENCE numbers RENAME TO renamed;
 CREATE ROLE reader;
 GRANT SELECT ON SEQUENCE renamed TO reader;
 SET ROLE reader;
 SELECT nextval('renamed');
-\echo :LAST_ERROR_SQLSTATE
 SELECT setval('renamed', 1000);
 SELECT currval('renamed');
 RESET ROLE;
@@ -89,55 +86,41 @@ SELECT bool_and(snowflake_sequence(v - 50) + 99 = snowflake_sequence(v + 49)) FR
 -- What is refused.
 CREATE VIEW seen AS SELECT 1;
 SELECT snowflake_ids.bind_sequence('seen');
-\echo :LAST_ERROR_SQLSTATE
 CREATE TEMP SEQUENCE fleeting;
 SELECT snowflake_ids.bind_sequence('fleeting');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.bind_sequence('pooled');
-\echo :LAST_ERROR_SQLSTATE
 CREATE SEQUENCE narrow AS integer;
 SELECT snowflake_ids.bind_sequence('narrow');
-\echo :LAST_ERROR_SQLSTATE
 CREATE SEQUENCE small AS smallint;
 SELECT snowflake_ids.bind_sequence('small');
-\echo :LAST_ERROR_SQLSTATE
 DROP SEQUENCE small;
 SELECT snowflake_ids.bind_sequence(0);
-\echo :LAST_ERROR_SQLSTATE
 CREATE SEQUENCE cycles CYCLE;
 SELECT snowflake_ids.bind_sequence('cycles');
 CREATE SEQUENCE down INCREMENT BY -1;
 SELECT snowflake_ids.bind_sequence('down');
 CREATE SEQUENCE wide INCREMENT BY 10001;
 SELECT snowflake_ids.bind_sequence('wide');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.bind_sequence('unbound', 'serial');
 SELECT snowflake_ids.bind_sequence('unbound', generator => 'none');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.bind_sequence(NULL);
 SELECT snowflake_ids.unbind_sequence('unbound');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.segment_create('daily', reset => 'day');
 SELECT snowflake_ids.bind_sequence('unbound', 'segment', 'daily');
-\echo :LAST_ERROR_SQLSTATE
 SET ROLE reader;
 SELECT snowflake_ids.bind_sequence('unbound');
-\echo :LAST_ERROR_SQLSTATE
 RESET ROLE;
 -- Its tag was dropped: calls say so.
 SELECT snowflake_ids.bind_sequence('unbound', 'segment', 'dropped');
 SELECT snowflake_ids.segment_drop('dropped');
 SELECT nextval('unbound');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.unbind_sequence('unbound');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.segment_create('dropped', start => 500);
 SELECT snowflake_ids.unbind_sequence('unbound');
 SELECT nextval('unbound');
 -- An error that the planner raises stays an error.
 SELECT snowflake_ids.bind_sequence('unbound', 'segment', 'dropped');
 SELECT 1 / 0;
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.unbind_sequence('unbound');
 -- Dropped itself, it is bound no more: by its own name, with its column, its table, its schema or its owner.
 SELECT count(*) FROM snowflake_ids.sequence_binding;
@@ -203,24 +186,18 @@ ALTER SEQUENCE low MAXVALUE 10000;
 SELECT last_value, is_called FROM low;
 SELECT nextval('low');
 ALTER SEQUENCE altered CYCLE;
-\echo :LAST_ERROR_SQLSTATE
 ALTER SEQUENCE altered INCREMENT BY -1;
-\echo :LAST_ERROR_SQLSTATE
 ALTER SEQUENCE altered INCREMENT BY 20000;
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.bind_sequence('people_id_seq');
 ALTER SEQUENCE people_id_seq INCREMENT BY 4096;
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.unbind_sequence('people_id_seq');
 ALTER SEQUENCE altered AS integer;
-\echo :LAST_ERROR_SQLSTATE
 SELECT nextval('altered');
 -- Columns that cannot hold the ids, and defaults that calculate with them.
 CREATE SEQUENCE used;
 CREATE TABLE narrow_use (id integer DEFAULT nextval('used'));
 CREATE TABLE text_use (code text DEFAULT lpad(nextval('used')::text, 6, '0'));
 SELECT snowflake_ids.bind_sequence('used');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.bind_sequence('used', 'segment', 'used');
 SELECT max_value FROM snowflake_ids.segment WHERE tag = 'used';
 SELECT snowflake_ids.unbind_sequence('used');
@@ -240,9 +217,7 @@ DROP FUNCTION inlined(), parsed(), moved(bigint), my_nextval(), other();
 -- setval where no plan is made would move it: refused, as it cannot be seen for which sequence it is.
 PREPARE given(bigint) AS SELECT $1;
 EXECUTE given(setval('altered', 1));
-\echo :LAST_ERROR_SQLSTATE
 EXECUTE given(nextval('altered'));
-\echo :LAST_ERROR_SQLSTATE
 SELECT last_value, is_called FROM altered;
 
 -- TRUNCATE ... RESTART IDENTITY, of an identity and of a serial, and by way of a foreign key.
@@ -300,13 +275,9 @@ SELECT snowflake_nextval() = snowflake_lastval() AS known, segment_nextval('publ
 CREATE SEQUENCE second_counter START 77;
 DISCARD SEQUENCES;
 SELECT currval('adopter_id_seq');
-\echo :LAST_ERROR_SQLSTATE
 SELECT lastval();
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_lastval();
-\echo :LAST_ERROR_SQLSTATE
 SELECT segment_currval('public.adopter');
-\echo :LAST_ERROR_SQLSTATE
 INSERT INTO adopter (note) VALUES ('three') RETURNING id = lastval() AS last;
 SELECT nextval('second_counter');
 INSERT INTO adopter (note) VALUES ('three');
@@ -343,12 +314,10 @@ SELECT nextval('adopted_id_seq');
 SELECT snowflake_ids.detach('adopted', 'id');
 INSERT INTO adopted (note) VALUES ('seven') RETURNING id;
 SELECT snowflake_ids.attach('adopted', 'id', 'segment', sequence => 'unknown');
-\echo :LAST_ERROR_SQLSTATE
 -- A column of type integer takes a segment's ids, up to where integers end.
 CREATE TABLE narrow_ids (id serial PRIMARY KEY, note text);
 INSERT INTO narrow_ids (note) VALUES ('one'), ('two');
 SELECT snowflake_ids.attach('narrow_ids', 'id');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
 SELECT max_value FROM snowflake_ids.segment WHERE tag = 'public.narrow_ids';
 INSERT INTO narrow_ids (note) VALUES ('three') RETURNING id, currval('narrow_ids_id_seq') = id AS noted;
@@ -360,7 +329,6 @@ copied
 SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
 SELECT snowflake_ids.segment_create('wide_ids');
 SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment', 'wide_ids');
-\echo :LAST_ERROR_SQLSTATE
 SELECT id FROM narrow_ids ORDER BY id;
 SELECT snowflake_ids.detach('narrow_ids', 'id');
 INSERT INTO narrow_ids (note) VALUES ('detached') RETURNING id < 10000 AS goes_on;
@@ -373,7 +341,6 @@ INSERT INTO narrow_ids VALUES (2147483646, 'last but one');
 SELECT snowflake_ids.attach('narrow_ids', 'id', 'segment');
 INSERT INTO narrow_ids (note) VALUES ('last') RETURNING id;
 INSERT INTO narrow_ids (note) VALUES ('none') RETURNING id;
-\echo :LAST_ERROR_SQLSTATE
 -- What DROP EXTENSION leaves: a sequence at its end that nothing binds.
 CREATE TABLE left_behind (id bigserial PRIMARY KEY);
 INSERT INTO left_behind SELECT FROM generate_series(1, 7);
@@ -396,9 +363,7 @@ SELECT snowflake_ids.bind_sequence('guarded', 'segment', 'restricted');
 GRANT ALL ON SEQUENCE guarded TO keeper;
 SET ROLE reader;
 SELECT setval('guarded', 700);
-\echo :LAST_ERROR_SQLSTATE
 ALTER SEQUENCE guarded RESTART;
-\echo :LAST_ERROR_SQLSTATE
 SELECT count(*) FROM snowflake_ids.sequence_status WHERE sequence = 'guarded'::regclass;
 SET ROLE keeper;
 SELECT setval('guarded', 700), nextval('guarded');
@@ -407,7 +372,6 @@ DROP SEQUENCE guarded;
 -- More ids in a row than the layout has in a tick.
 CREATE SEQUENCE long_blocks INCREMENT BY 5000;
 SELECT snowflake_ids.bind_sequence('long_blocks');
-\echo :LAST_ERROR_SQLSTATE
 DROP SEQUENCE long_blocks;
 -- RESTART begins where the sequence did, whatever there was when the column was attached.
 CREATE TABLE begun (id bigserial PRIMARY KEY);
@@ -461,9 +425,7 @@ SELECT snowflake_ids.unbind_sequence('owner_of_id_seq');
 CREATE DOMAIN small_number AS integer;
 CREATE TABLE narrow_borrower (id small_number DEFAULT nextval('owner_of_id_seq'));
 SELECT snowflake_ids.attach('owner_of', 'id');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.attach('owner_of', 'id', 'segment');
-\echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_ids.unbind_sequence('owner_of_id_seq');
 SELECT snowflake_ids.attach('owner_of', 'id', sequence => 'keep');
 SELECT count(*) FROM snowflake_ids.sequence_binding WHERE sequence = 'owner_of_id_seq'::regclass;

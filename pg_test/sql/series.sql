@@ -1,5 +1,4 @@
 -- Series: one sequence for each key, without gaps.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.series_create('invoices');
 SELECT snowflake_ids.series_create('messages', key_type => 'uuid');
 SELECT snowflake_ids.series_create('tickets', key_type => 'text', start => 0, max_value => 2, format => 'T-{n:3}', description => 'of a project');

@@ -1,5 +1,4 @@
 -- A trigger fills a column from the key in another one.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.series_create('invoices');
 SELECT snowflake_ids.series_create('small', max_value => 32767);
 SELECT snowflake_ids.series_create('dated', key_type => 'text', reset => 'year', format => '{YYYY}-{n:4}');
@@ -63,7 +62,7 @@ SELECT snowflake_ids.series_set('dated', 'web', 9999);
 -- The message has the year in it.
 \set VERBOSITY sqlstate
 INSERT INTO ticket (project, tenant) VALUES ('web', 1);
-\set VERBOSITY default
+\set VERBOSITY verbose
 SELECT snowflake_ids.series_set('small', 1, 32767);
 INSERT INTO ticket (project, tenant) VALUES ('app', 1);
 SELECT snowflake_ids.series_alter('small', max_value => 40000);

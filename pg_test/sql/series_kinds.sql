@@ -1,5 +1,4 @@
 -- Series of kinds that take numbers from memory: what they are made of.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.series_create('chats', 'monotonic', 'uuid');
 SELECT snowflake_ids.series_create('feeds', 'monotonic', step => 2000000, sections => 1);
 SELECT name, kind, step, max_step, sections FROM snowflake_ids.series_status ORDER BY name;

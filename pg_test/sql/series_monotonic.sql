@@ -1,5 +1,4 @@
 -- Monotonic series: numbers of many keys that share one maximum.
-\set SHOW_CONTEXT never
 SELECT snowflake_ids.series_create('chat', 'monotonic', sections => 1, step => 10, max_step => 10, format => 'M{n:4}');
 SELECT tag, max_id, step, max_step, start, max_value, description FROM snowflake_ids.segment WHERE tag LIKE '% section %';
 SELECT tag FROM snowflake_ids.segment_restricted WHERE tag LIKE '% section %';

@@ -1,5 +1,4 @@
 -- The registry of worker ids. This server has a number of its own, so that all rows are made here by hand.
-\set SHOW_CONTEXT never
 \d snowflake_ids.worker_lease
 
 -- Servers that have each leased an id for an hour.
@@ -39,7 +38,7 @@ INSERT INTO snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) VA
 INSERT INTO snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) VALUES (0, -1, now());
 INSERT INTO snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) VALUES (0, 6, 'infinity');
 INSERT INTO snowflake_ids.worker_lease (datacenter_id, worker_id, expires_at) VALUES (0, 6, '-infinity');
-\set VERBOSITY default
+\set VERBOSITY verbose
 
 -- For the owner only.
 CREATE ROLE worker_user;

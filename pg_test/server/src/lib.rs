@@ -26,6 +26,7 @@
 //! | [`upgrades`] | a database with all sources of ids, for upgrades |
 //! | [`next`] | a made-up next version of the extension |
 //! | [`bouncer`] | a pooler between clients and a server |
+//! | [`prelude`] | the names that most tests use |
 
 pub mod bouncer;
 pub mod builder;
@@ -51,6 +52,7 @@ mod pause;
 mod pg_upgrade;
 pub mod port;
 mod preload;
+pub mod prelude;
 pub mod processes;
 pub mod programs;
 pub mod random;

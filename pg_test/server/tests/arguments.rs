@@ -2,9 +2,7 @@
 //! call returns a result or a helpful error, and the server keeps running. The functions come from the catalog, so functions that
 //! are added later are tested too.
 
-use anyhow::{Context, Result, bail, ensure};
-use postgres::Client;
-use snowflake_ids_server_tests::{Server, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// A function of the extension.
 struct Function {

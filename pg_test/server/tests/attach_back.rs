@@ -1,8 +1,6 @@
 //! `detach` undoes all changes by `attach`: `pg_dump --schema-only` writes the same lines as before.
 
-use anyhow::{Context, Result};
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// Columns of all kinds, each in a table of its own.
 const SCHEMA: &str = "

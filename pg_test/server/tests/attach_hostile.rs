@@ -1,11 +1,6 @@
 //! A superuser attaches and detaches tables of roles that try to get superuser rights.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, sql::Session};
-use std::thread;
+use snowflake_ids_server_tests::prelude::*;
 
 /// Mallory's hostile code. It runs as any role that can be lured into running it, records that role under `what`, and takes the
 /// role's rights if possible. The functions that call this code are declared immutable, so that the planner runs them.

@@ -1,14 +1,9 @@
 //! `attach_all` and `detach_all` of a schema in use, and columns that are attached when they are created.
 
-use anyhow::{Context, Result, ensure};
-use postgres::NoTls;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::ids::unique;
 use snowflake_ids_server_tests::installation::Installation;
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 const TABLES: usize = 120;
 

@@ -1,12 +1,8 @@
 //! Audits of large tables with planted faults: in partitions, behind a foreign table, and on another server. An audit finds the
 //! planted faults and nothing else. Some tables belong to roles that want superuser rights.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::SqlState;
-use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, full, sql::Session};
-use std::thread;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 
 /// The number of correct ids in the local partitions, behind the foreign table, and on the second server together.
 fn rows() -> i64 {

@@ -1,8 +1,6 @@
 //! `RUST_BACKTRACE` in the server's environment does not reach clients.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_ids_server_tests::{Builder, Server, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// Errors that the extension raises, and errors that the server raises in code that the extension calls.
 const ERRORS: [&str; 5] = [

@@ -1,13 +1,8 @@
 //! The table of bound sequences is locked, as `VACUUM FULL` and `LOCK TABLE` lock it. No answer changes, and a session waits only
 //! if it needs the table.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 /// An attached table, and three sequences: bound to the table's tag, bound to another tag, and not bound.
 const MADE: &str = "create table items (id bigserial primary key, note text);

@@ -1,14 +1,10 @@
 //! Bound sequences: across sessions, restarts and a dump, on a standby, and with a registry.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, Shutdown, cases, full, ids, sql, sql::Session};
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use std::collections::HashSet;
 use std::io::Write;
-use std::thread;
 
 const INCREMENT: i64 = 50;
 

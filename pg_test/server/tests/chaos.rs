@@ -20,13 +20,11 @@ mod tags;
 mod watch;
 mod world;
 
-use anyhow::{Context, Result};
 use load::All;
-use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::{Shutdown, setting};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::setting;
 use std::env;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use world::World;
 
 type Action = fn(&mut World) -> Result<()>;

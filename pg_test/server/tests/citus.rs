@@ -1,14 +1,10 @@
 //! A Citus cluster whose ids come from its coordinator: `use_citus`, `citus_status`, and nodes that come, go and return. A
 //! stand-in takes the place of Citus.
 
-use anyhow::{Result, ensure};
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{self, Citus, SetUp, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::{row, said};
-use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::{
-    Server, Shutdown, cases, ids, segments, snowflakes, sql, sql::Session, wait,
-};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::{segments, snowflakes};
 
 /// Checks that ids of both kinds are unique across all servers.
 fn unique(cluster: &Citus, tag: &str) -> Result<()> {
@@ -262,7 +258,7 @@ fn a_registry_that_was_made_anew_leaves_nodes_their_worker_ids() -> Result<()> {
     client.run(USE_CITUS)?;
     let workers =
         "select node_id, worker_id from snowflake_ids.citus_status() where group_id <> 0 order by 1";
-    let ids_of = |client: &mut postgres::Client| -> Result<Vec<(i32, Option<i32>)>> {
+    let ids_of = |client: &mut Client| -> Result<Vec<(i32, Option<i32>)>> {
         Ok(client.query(workers, &[])?.iter().map(|row| (row.get(0), row.get(1))).collect())
     };
     let before = ids_of(&mut client)?;

@@ -1,12 +1,9 @@
 //! `attach` and `detach` of tables in a Citus cluster: either all nodes change, or the error says why not. A stand-in takes the
 //! place of Citus.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{Citus, SetUp};
-use snowflake_ids_server_tests::registry::wait_for_id;
-use snowflake_ids_server_tests::{cases, ids, segments, sql, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::segments;
 
 /// A session, and tables with each kind of column that Citus changes itself, and with kinds that it refuses to change.
 fn session(cluster: &Citus) -> Result<Client> {

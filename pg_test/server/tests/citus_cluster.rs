@@ -4,18 +4,15 @@
 
 #![allow(clippy::disallowed_types, reason = "threads of one process share it")]
 
-use anyhow::{Context, Result, ensure};
-use postgres::{Client, Config, NoTls};
+use postgres::Config;
 use snowflake_ids_server_tests::citus::{Citus, well};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, full, ids, registry, wait};
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 8;
 /// The number of inserts after which a session changes to the next node.
@@ -192,7 +189,7 @@ fn unevenness(cluster: &Citus, rows: i64) -> Result<f64> {
 fn no_id_comes_twice_and_no_row_is_lost_whatever_happens_to_the_nodes() -> Result<()> {
     let mut cluster = Citus::joined(3)?;
     for server in cluster.servers() {
-        registry::wait_for_id(&mut server.connect("postgres")?)?;
+        wait_for_id(&mut server.connect("postgres")?)?;
     }
     cluster.session()?.run(
         "select snowflake_ids.segment_create('orders', step => 20000);

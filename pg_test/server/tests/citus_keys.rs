@@ -1,11 +1,8 @@
 //! Unique keys that lack the distribution column. Citus does not check such keys across shards. `citus_status` and `attach` report
 //! ids in such keys that do not come from this extension. A stand-in takes the place of Citus.
 
-use anyhow::{Context, Result, ensure};
-use postgres::NoTls;
-use postgres::error::DbError;
 use snowflake_ids_server_tests::citus::{Citus, USE_CITUS, problems, well};
-use snowflake_ids_server_tests::sql::Session;
+use snowflake_ids_server_tests::prelude::*;
 use std::sync::mpsc;
 
 /// Tables distributed by tenant, each with the fault of its key.
@@ -43,7 +40,7 @@ const TABLES: [(&str, &str, Option<&str>); 14] = [
 ];
 
 /// The problem that `citus_status` shows for the coordinator; other nodes have none.
-fn told(client: &mut postgres::Client) -> Result<String> {
+fn told(client: &mut Client) -> Result<String> {
     let mut found = problems(client)?;
     let first = found.remove(&1).context("no coordinator")?;
     ensure!(found.values().all(Option::is_none), "{found:?}");

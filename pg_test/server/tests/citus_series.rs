@@ -1,13 +1,8 @@
 //! Series in a Citus cluster. Series used by all nodes exist on all nodes. A gapless series is distributed beside the table with
 //! its keys. The stand-in for Citus distributes no rows, so each node counts the keys of its own calls.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{Citus, SetUp, USE_CITUS, problems, well};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
-use std::thread;
+use snowflake_ids_server_tests::prelude::*;
 
 /// A session, two roles on both nodes, and one role's distributed table with a series of that role.
 fn session(cluster: &Citus) -> Result<Client> {

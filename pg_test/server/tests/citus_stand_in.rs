@@ -1,9 +1,7 @@
 //! The stand-in behaves like Citus 13.2 wherever this extension and its tests depend on the behaviour.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
 use snowflake_ids_server_tests::citus::{self, Citus, SetUp};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// The results of a command on each worker: `success` and `result`, in the order of the workers' ports.
 fn on_workers(client: &mut Client, command: &str) -> Result<Vec<(bool, Option<String>)>> {

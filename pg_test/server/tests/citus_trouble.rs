@@ -1,12 +1,9 @@
 //! Faulty nodes in a Citus cluster: `use_citus` fails and names them, and `citus_status` shows them. A stand-in takes the place
 //! of Citus.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::citus::{self, Citus, SetUp, USE_CITUS, well};
 use snowflake_ids_server_tests::cluster::ROLE;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session, wait};
+use snowflake_ids_server_tests::prelude::*;
 
 /// Checks that `citus_status` and then `use_citus` say these words about the first worker.
 fn first_is_told(cluster: &Citus, words: &str) -> Result<()> {
@@ -216,12 +213,7 @@ fn two_coordinators_of_one_worker(cluster: &mut Citus) -> Result<()> {
 }
 
 /// Checks that the call changes nothing and names the nodes that use another registry.
-fn refuses_to_move(
-    client: &mut postgres::Client,
-    call: &str,
-    nodes: &[(i32, u16)],
-    registry: &str,
-) -> Result<()> {
+fn refuses_to_move(client: &mut Client, call: &str, nodes: &[(i32, u16)], registry: &str) -> Result<()> {
     let message = "some nodes of the cluster use another registry";
     let error = client.explained(call, sql::NOT_IN_STATE, message)?;
     let lines =

@@ -1,12 +1,7 @@
 //! Clocks that step: back a little, back a lot, far ahead and back, to before the layout's epoch, and to after its end.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::{DbError, SqlState};
-use snowflake_ids_server_tests::sessions::Ends;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, NEXT, next, now, seconds, status};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session};
-use std::thread;
 
 fn server() -> Result<Server> {
     Server::builder().false_clock().start()

@@ -1,15 +1,11 @@
 //! A clock that is set far ahead by mistake. If ids followed the clock, the server could issue no more ids, once the clock is right
 //! again, until that time comes. So ids do not follow such a clock, unless an operator confirms it.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{NEAR, next, now, refused, seconds, status, take, time};
 use snowflake_ids_server_tests::state_file::Fault;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql, sql::Session, wait};
 use std::fs;
 use std::thread::sleep;
-use std::time::Duration;
 
 const YEAR: f64 = 365.0 * 86_400.0;
 const NOT_FOLLOWED: &str = "and is not followed";

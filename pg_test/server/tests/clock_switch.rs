@@ -1,14 +1,10 @@
 //! `clock_rollback = switch`: when the clock is far behind, the server changes its rollback value or its worker id to one whose
 //! ids end below the clock.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{
     BEHIND, NEAR, next, now, refused, rollback, seconds, status, take, time, worker,
 };
-use snowflake_ids_server_tests::{Builder, Server, ids, sql, sql::Session};
-use std::time::Duration;
 
 /// Two rollback bits, so four values.
 fn builder() -> Builder {

@@ -1,10 +1,8 @@
 //! Names and text keys are compared by their bytes. No collation of a database or a column makes two different names equal, and
 //! no caller's collation disturbs a function.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, cases, functions, sql::Session};
+use snowflake_ids_server_tests::functions;
+use snowflake_ids_server_tests::prelude::*;
 
 /// Texts that are equal under a collation that compares letters only.
 const ALIKE: [&str; 4] = ["app", "APP", "a\u{301}pp", "\u{e1}pp"];

@@ -1,8 +1,6 @@
 //! Many sessions at once.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 use std::env;
 
 const SESSIONS: usize = 16;

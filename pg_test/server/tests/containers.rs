@@ -2,13 +2,11 @@
 //! mount such a file system print the reason and pass.
 
 use crate::copies::{many_ids, share_no_id, used};
-use anyhow::Result;
 use snowflake_ids_server_tests::containers::{Container, Overlay, can_run};
 use snowflake_ids_server_tests::facts::Facts;
-use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::registry::{of_pairs, serving, wait_for_id};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, full, sql::Session};
-use std::collections::BTreeSet;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::{of_pairs, serving};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,16 +1,11 @@
 //! Copies of a data directory: two servers must not issue as the same node, however the copy was made.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::programs;
 use snowflake_ids_server_tests::restores::{From, Part};
 use snowflake_ids_server_tests::segments::{self, create};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, programs, sql, sql::Session};
-use std::collections::BTreeSet;
 use std::fs;
-use std::time::Duration;
 
 const COPY: &str = "this data directory is a copy";
 const PUT_BACK: &str = "the state file of snowflake_ids was restored from an older copy";

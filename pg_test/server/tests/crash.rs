@@ -1,13 +1,11 @@
 //! `kill -9` under load, of the server and of its processes. Issued ids do not repeat, ids are issued again, and at most
 //! `reserve` is lost.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_ids_server_tests::load::{Load, Taken};
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{LAUNCHER, WORKER, create, process};
 use snowflake_ids_server_tests::snowflakes::{now, take, time};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, ids, segments, sql::Session, wait};
-use std::time::Duration;
+use snowflake_ids_server_tests::{full, segments};
 
 /// Tables with a default, and the default's call: snowflake ids of the server and of a named generator, ids of a tag, and ids of
 /// a bound sequence.

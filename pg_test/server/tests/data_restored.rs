@@ -1,11 +1,9 @@
 //! Data-only dumps of production, restored into a staging database that has the tables and the extension's rows. Ids go on above
 //! all restored rows, or the restore says what it met.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::programs;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, cases, programs, sql::Session};
 
 /// Tables whose ids come from an attached serial, a tag, a bound sequence and a parent's default, and a numbered table.
 const TABLES: &str = "

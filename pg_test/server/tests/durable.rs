@@ -1,8 +1,6 @@
 //! The cost of a call on a durable server: the call needs no transaction id, no WAL and no flush.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_ids_server_tests::{Server, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// The WAL's insert and flush positions.
 fn wal(client: &mut Client) -> Result<(String, String)> {

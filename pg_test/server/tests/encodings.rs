@@ -1,11 +1,9 @@
 //! Every function of the extension that takes text, in databases of several encodings, with long, garbled and nearly valid texts.
 //! Each call returns a result or a helpful error; there is no internal error and no crash. The functions come from the catalog.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::full;
 use snowflake_ids_server_tests::functions::{self, Function};
-use snowflake_ids_server_tests::{Server, cases, full, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// Encodings of databases, each with bytes that are letters in it.
 const ENCODINGS: [(&str, &[u8]); 4] = [

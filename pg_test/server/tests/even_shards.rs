@@ -1,8 +1,6 @@
 //! How evenly ids spread over shards if a tick issues only one id.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_ids_server_tests::{Server, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 const IDS: i64 = 16_000;
 

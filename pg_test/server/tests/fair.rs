@@ -7,18 +7,14 @@
 
 mod calls;
 
-use anyhow::{Context, Result, ensure};
 use calls::{CALLS, Call};
-use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::cluster::{JOIN, NAME};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::registry::lease_to_another;
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, setting};
+use snowflake_ids_server_tests::setting;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The number of sessions of the login.
 const SESSIONS: usize = 12;

@@ -1,13 +1,10 @@
 //! The transaction that creates the extension also uses it, as when a migration tool runs everything in one transaction. No
 //! worker sees the extension's tables before the commit.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::lease_to_another;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::{next, worker};
-use snowflake_ids_server_tests::{Builder, Server, ids, sql, sql::Session};
 
 const EXTENSION: &str = "create extension snowflake_ids";
 

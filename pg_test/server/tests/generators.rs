@@ -1,15 +1,10 @@
 //! Named generators: no id repeats within a layout, whatever happens to the server, its clock and the names.
 
-use anyhow::{Context, Result, bail};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::load::{Load, Taken};
-use snowflake_ids_server_tests::registry::auto;
-use snowflake_ids_server_tests::sessions::at_once;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next};
-use snowflake_ids_server_tests::{Builder, Server, cases, full, ids, sql::Session, wait};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Databases with their generators: five names and four layouts. Both databases use two of these layouts.
 const DATABASES: [(&str, &[(&str, &str)]); 2] = [

@@ -1,12 +1,8 @@
 //! A login may create objects in a schema on every user's path. The login plants functions and operators there that match better
 //! than Postgres's own. None of them runs when superusers use the extension.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::SqlState;
-use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{cases, server::Server, sql, sql::Session};
-use std::thread;
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::server::Server;
 
 /// Plants each operator for all pairs of some types, and each function of `pg_catalog` with other argument types than its own. Each
 /// of these traps records the role that called it.

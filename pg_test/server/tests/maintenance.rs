@@ -4,14 +4,9 @@
 //!
 //! `MAINTENANCE_SECONDS=3600` runs the test for an hour.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, setting, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::setting;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread;
-use std::time::{Duration, Instant};
 
 const MADE: &str = "
     create table items (id bigserial primary key, note text);

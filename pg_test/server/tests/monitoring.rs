@@ -2,11 +2,8 @@
 //! existing metrics. For roles that may read them, the metric views agree with the other views. `make monitoring` writes the
 //! exporters' files.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, cases, sql::Session};
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -354,7 +351,7 @@ fn counts_are_set_back_by_those_who_may_and_restricted_tags_seen_by_those_who_ma
     take(client, "secret", 3)?;
     let refused = "set role nobody; select snowflake_ids.stats_reset('secret')";
     let error = client.error(refused)?;
-    assert_eq!(error.code(), &postgres::error::SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
+    assert_eq!(error.code(), &SqlState::INSUFFICIENT_PRIVILEGE, "{error:?}");
     let seen = "select coalesce(sum(issued_total), -1) from snowflake_ids.metric_tag";
     for (role, wanted) in [("nobody", -1), ("clerk", 3), ("exporter", 3)] {
         client.run(&format!("set role {role}"))?;

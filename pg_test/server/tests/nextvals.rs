@@ -1,11 +1,8 @@
 //! Calls that return many ids can be cancelled, and do not keep memory for ids already returned.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Server, cases, sql::Session};
 
 const CALLS: [&str; 2] = ["snowflake_nextvals($)", "segment_nextvals('t', $)"];
 /// The memory in kB that a million ids may keep: far less than their own size.

@@ -1,16 +1,12 @@
 //! `pg_upgrade` from one major version of Postgres to another, run by `make test-pg-upgrade`, which sets both versions.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
 use snowflake_ids_server_tests::catalog::{self, Told};
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, becomes};
 use snowflake_ids_server_tests::installation::of_pg_upgrade;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::{status, take};
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql::Session};
-use std::collections::BTreeSet;
 
 /// A server of the old Postgres. Both clusters have checksums, because `pg_upgrade` needs equal settings.
 fn old(builder: Builder) -> Result<Server> {

@@ -1,17 +1,13 @@
 //! A pooler in transaction mode, before a server and between nodes and their registry. Each transaction may use another session
 //! of the server, and clients share sessions.
 
-use anyhow::{Context, Result, ensure};
-use postgres::{Client, SimpleQueryMessage};
+use postgres::SimpleQueryMessage;
 use snowflake_ids_server_tests::bouncer::Bouncer;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, becomes, received};
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, take};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, ids, snowflakes, wait};
+use snowflake_ids_server_tests::snowflakes;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 /// The ids in the first column. Pooled sessions do not keep a client's prepared statements.
 fn column(client: &mut Client, query: &str) -> Result<Vec<i64>> {
@@ -83,7 +79,7 @@ fn a_pooler_that_is_killed_under_load_brings_no_id_twice() -> Result<()> {
     let connect = || {
         Client::connect(
             &format!("host=127.0.0.1 port={port} user=postgres password=pooled dbname=postgres"),
-            postgres::NoTls,
+            NoTls,
         )
     };
     let mut taken = thread::scope(|scope| -> Result<Vec<i64>> {

@@ -1,10 +1,6 @@
 //! The functions in plain SQL, on a server without the library, and the way from there to the extension.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, sql, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 use std::path::PathBuf;
 
 /// A script of `sql/plain`.

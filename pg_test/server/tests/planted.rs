@@ -1,12 +1,7 @@
 //! A role that may only create objects in a database drops the extension in the middle of a statement. The role plants its own
 //! tables, functions and views under the extension's names. The library reads and runs only objects of the extension.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::{DbError, SqlState};
-use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
-use std::thread;
+use snowflake_ids_server_tests::prelude::*;
 
 /// Tables with the extension's names and one row each. Their columns have other types: numbers in place of texts. Read as text
 /// addresses, these numbers are invalid.

@@ -1,8 +1,6 @@
 //! A server that does not preload the library: it decodes ids, and says what generating them needs.
 
-use anyhow::Result;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Builder, Server, cases, sql, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 fn without_preload() -> Builder {
     Server::builder().without_preload().without("snowflake_ids.worker_id")

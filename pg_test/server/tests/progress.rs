@@ -1,10 +1,6 @@
 //! Progress of a long call, as other sessions see it while the call is blocked. The progress disappears however the call ends.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::SqlState;
-use postgres::{Client, NoTls};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
+use snowflake_ids_server_tests::prelude::*;
 use std::thread::{self, JoinHandle};
 
 /// The rows of the table that is read slowly.

@@ -1,14 +1,9 @@
 //! Failover under load: a standby is promoted while its clock is behind, and the old primary keeps writing.
 
-use anyhow::{Result, bail};
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::segments;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, segments, sql, sql::Session, wait};
-use std::time::Duration;
 
 const SESSIONS: usize = 8;
 /// A promoted server, or a server whose clock is behind, may issue no ids for a while. Its calls then fail with these errors.

@@ -1,9 +1,6 @@
 //! Bursts of ids: how far they run ahead of the clock.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, ids, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// Starts a server with 16 ids a tick.
 fn narrow(max_drift: &str) -> Result<(Server, Client)> {

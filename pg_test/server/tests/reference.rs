@@ -1,10 +1,8 @@
 //! `docs/reference` lists the functions, settings and views of the extension as the catalog has them, each with its comment.
 //! `SNOWFLAKE_IDS_WRITE=1` writes these lists anew.
 
-use anyhow::{Context, Result, ensure};
-use postgres::{Client, Row};
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, cases};
+use postgres::Row;
+use snowflake_ids_server_tests::prelude::*;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -1,17 +1,14 @@
 //! Changes of a tag at its registry while nodes use the tag: ids taken at the registry, new definitions, rollbacks, and the drop
 //! of the tag.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, NAME, exhaust, only_for_want_of_ids, refused_with, row, wait_as_long_as_it_takes, wait_at_most,
+    NAME, exhaust, only_for_want_of_ids, refused_with, row, wait_as_long_as_it_takes, wait_at_most,
 };
+use snowflake_ids_server_tests::full;
 use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{next, take};
-use snowflake_ids_server_tests::{Shutdown, cases, full, ids, sql, sql::Session};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 /// Creates a tag, and opens a session on the registry and one on a node.
 fn pair(cluster: &Cluster, definition: &str) -> Result<(Client, Client)> {

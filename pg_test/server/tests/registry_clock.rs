@@ -1,16 +1,11 @@
 //! A registry's clock and its nodes' clocks.
 
-use anyhow::Result;
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, NAME, node, refused_with, said, wait_as_long_as_it_takes, wait_at_most,
+    JOIN, NAME, node, refused_with, said, wait_as_long_as_it_takes, wait_at_most,
 };
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{next, settled, take};
 use snowflake_ids_server_tests::snowflakes::{self, NEAR, now, refused, seconds, status, time};
-use snowflake_ids_server_tests::{Builder, Shutdown, ids, sql, sql::Session, wait};
-use std::collections::BTreeSet;
-use std::time::Duration;
 
 const NO_ID: &str = "this server has no worker id yet";
 

@@ -1,12 +1,8 @@
 //! A worker of a Citus cluster, whose registry is the coordinator at the address in Citus's catalog. The catalog consists of
 //! tables with the right names.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, sql::Session, wait};
+use snowflake_ids_server_tests::prelude::*;
 
 const JOIN: &str = "select snowflake_ids.use_registry('citus_coordinator')";
 /// A port on which nothing listens.

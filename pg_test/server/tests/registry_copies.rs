@@ -1,12 +1,10 @@
 //! Nodes that are copied or fail over to their own standby, and nodes whose databases are copied.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::cluster::{Cluster, only_for_want_of_ids};
-use snowflake_ids_server_tests::load::{Load, Taken};
-use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::cluster::only_for_want_of_ids;
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{TIMEOUT, settled, take};
 use snowflake_ids_server_tests::snowflakes;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, wait};
 
 /// Takes ids of both kinds on a node. Returns the ids of the tag.
 fn take_some(cluster: &Cluster) -> Result<Taken> {

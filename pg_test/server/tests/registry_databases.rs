@@ -1,11 +1,8 @@
 //! Several databases of one server, and several registries: the server's worker id comes from one of them.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::{self, JOIN, NAME, PASSWORD, ROLE};
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, ids, sql, sql::Session};
 
 /// A second database of this server that knows another server's database as its registry.
 fn second(server: &Server, registry: &Server, database: &str) -> Result<Client> {

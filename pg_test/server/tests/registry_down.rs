@@ -1,17 +1,14 @@
 //! A registry that is stopped, restarted, killed, down for hours, or refuses requests.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    self, Cluster, NAME, ROLE, becomes, exhaust, only_for_want_of_ids, refused_with, registry_status, said,
+    self, NAME, ROLE, becomes, exhaust, only_for_want_of_ids, refused_with, registry_status, said,
     wait_as_long_as_it_takes, wait_at_most,
 };
-use snowflake_ids_server_tests::load::{Load, Taken};
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::load::Load;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, settled, take};
-use snowflake_ids_server_tests::{Shutdown, cases, full, ids, snowflakes, sql, sql::Session, wait};
+use snowflake_ids_server_tests::{full, snowflakes};
 use std::thread::sleep;
-use std::time::Duration;
 
 /// A session of a node, with a tag in use that has ten ids per segment. Calls wait half a second at most.
 fn small_segments(cluster: &Cluster) -> Result<Client> {

@@ -1,17 +1,13 @@
 //! A registry that fails over to its standby, and whose former primary returns.
 
-use anyhow::{Context, Result};
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
     JOIN, NAME, becomes, node, only_for_want_of_ids, received, refused_with, registry_status, row, said,
     wait_as_long_as_it_takes, wait_at_most,
 };
 use snowflake_ids_server_tests::load::Load;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session, wait};
-use std::time::Duration;
 
 /// A registry, its standby, and nodes that know both addresses.
 struct Pair {

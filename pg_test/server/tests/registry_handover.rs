@@ -1,11 +1,9 @@
 //! Tags that move to a registry when nodes join, and back when nodes leave.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, node, received, row};
-use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, node, received, row};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{cases, ids, sql::Session, wait};
 
 const LOCAL: &str = "this server only";
 const SHARED: &str = "shared registry";

@@ -1,15 +1,10 @@
 //! A lying node. A login with the nodes' role can change only what its requests allow within limits, and its requests can be
 //! ended.
 
-use anyhow::{Context, Result};
-use postgres::Client;
-use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::{PASSWORD, ROLE, row};
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, full, sql::Session, wait};
-use std::thread;
 
 #[path = "../../../core/tests/fuzz_wire/mutate.rs"]
 mod mutate;

@@ -1,17 +1,9 @@
 //! A hung registry: it accepts and keeps connections, but never answers.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::{DbError, SqlState};
-use snowflake_ids_server_tests::cluster::{
-    Cluster, NAME, becomes, refused_with, registry_status, wait_at_most,
-};
-use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::cluster::{NAME, becomes, refused_with, registry_status, wait_at_most};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{next, status, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::{Ends, at_once};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql::Session, wait};
-use std::thread;
-use std::time::Duration;
+use snowflake_ids_server_tests::snowflakes;
 
 /// Longer than any test.
 const FOR_EVER: &str = "1h";
@@ -82,7 +74,7 @@ fn cancel_a_call(node: &Server) -> Result<DbError> {
     let cancel = client.cancel_token();
     let call = thread::spawn(move || client.error("select segment_nextval('t')"));
     wait_for_waiting(node, 2)?;
-    cancel.cancel_query(postgres::NoTls)?;
+    cancel.cancel_query(NoTls)?;
     call.ended()
 }
 

@@ -1,18 +1,10 @@
 //! Joining a registry: its checks and its effects.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::{DbError, SqlState};
-use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said,
-};
-use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, node, row, said};
 use snowflake_ids_server_tests::port::Port;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::{self, status};
-use snowflake_ids_server_tests::{Server, cases, ids, sql, sql::Session, wait};
 use std::net::TcpListener;
 
 const LOCAL: &str = "this server only";

@@ -1,13 +1,8 @@
 //! Many tags that are handed over at once.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, ROLE, node, row};
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
 
 /// More tags than fit into one request or response.
 const TAGS: i64 = 9_000;
@@ -113,12 +108,12 @@ fn a_hand_over_that_is_given_up_ends_in_the_registry() -> Result<()> {
         let mut joining = node.connect("postgres")?;
         let pid = joining.process()?;
         let cancel = joining.cancel_token();
-        let joins = std::thread::spawn(move || joining.error(JOIN));
+        let joins = thread::spawn(move || joining.error(JOIN));
         wait::until_true("the hand-over to wait for the row", || Ok(waiting(&mut at_registry)? > 0))?;
         if killed {
             client.query_one("select pg_terminate_backend($1)", &[&pid])?;
         } else {
-            cancel.cancel_query(postgres::NoTls)?;
+            cancel.cancel_query(NoTls)?;
         }
         let ended = joins.ended();
         if !killed {

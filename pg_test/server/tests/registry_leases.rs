@@ -1,16 +1,11 @@
 //! Worker ids leased from a registry: released, used up, and requested in vain.
 
-use anyhow::Result;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::{self, Cluster, NAME, registry_status, said};
+use snowflake_ids_server_tests::cluster::{self, NAME, registry_status, said};
 use snowflake_ids_server_tests::load::Load;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, refused, status, take};
-use snowflake_ids_server_tests::{Server, ids, sql, sql::Session, wait};
-use std::collections::BTreeSet;
 use std::thread::sleep;
-use std::time::Duration;
 
 const NO_ID: &str = "this server has no worker id yet";
 
@@ -45,8 +40,7 @@ fn a_worker_id_that_was_given_up_is_exchanged_for_another() -> Result<()> {
 /// Four nodes share four worker ids, but the registry itself uses one of them.
 #[test]
 fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> Result<()> {
-    let layout =
-        |builder: snowflake_ids_server_tests::Builder| builder.set("snowflake_ids.layout", "41/0/2/12");
+    let layout = |builder: Builder| builder.set("snowflake_ids.layout", "41/0/2/12");
     let cluster =
         Cluster::of(layout(auto()).set("snowflake_ids.worker_id", "0"), &layout(cluster::node()), 4)?;
     let mut taken = Vec::new();
@@ -80,7 +74,7 @@ fn without_a_free_worker_id_a_node_is_told_who_has_them_until_one_is_free() -> R
 /// Four pairs of datacenter and worker id serve four servers. A node that joins keeps its pair if the pair is free.
 #[test]
 fn nodes_without_a_datacenter_id_lease_in_all_datacenters() -> Result<()> {
-    let layout = |builder: snowflake_ids_server_tests::Builder| {
+    let layout = |builder: Builder| {
         builder.set("snowflake_ids.layout", "41/1/1/12").set("snowflake_ids.datacenter_id", "-1")
     };
     let cluster =
@@ -136,7 +130,7 @@ fn a_registry_that_grants_less_than_is_asked_for_is_not_asked_all_the_time() -> 
     cluster.nodes[0].reload("snowflake_ids.lease_duration", "500d")?;
     let short = format!("lease_expires_at < now() + interval '{GRANTED}'");
     wait::until_true("a lease that is shorter", || status(&mut client, &short))?;
-    let calls = |client: &mut postgres::Client| registry_status::<i64>(client, NAME, "calls");
+    let calls = |client: &mut Client| registry_status::<i64>(client, NAME, "calls");
     let before = calls(&mut client)?;
     sleep(Duration::from_secs(2));
     // One further call is allowed, because the renewal after the start may come late.

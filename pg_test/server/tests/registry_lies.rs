@@ -1,15 +1,13 @@
 //! A lying registry. A node accepts possible responses, rejects impossible responses without harm, and hands out no id twice.
 
-use anyhow::Result;
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, NAME, becomes, exhaust, refused_with, registry_status, row, said,
-    wait_as_long_as_it_takes, wait_at_most,
+    JOIN, NAME, becomes, exhaust, refused_with, registry_status, row, said, wait_as_long_as_it_takes,
+    wait_at_most,
 };
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{TIMEOUT, WORKER, next, process, take};
-use snowflake_ids_server_tests::{cases, full, ids, sql::Session, wait};
-use std::time::Duration;
 
 /// Makes the registry lie by `lie`. Returns a session of a node, with a tag in use that has ten ids per segment.
 fn liar(cluster: &Cluster, lie: &str) -> Result<Client> {

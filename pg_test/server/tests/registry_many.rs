@@ -1,19 +1,15 @@
 //! Many servers that use one tag of one registry at once.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::cluster::{Cluster, NAME, ROLE, node, registry_status, row};
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::cluster::{NAME, ROLE, node, registry_status, row};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::take;
-use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, ids, sql::Session, wait};
-use std::collections::BTreeSet;
 
 const NODES: usize = 8;
 const RESERVATIONS: usize = 100;
 const STEP: usize = 10;
 
-fn little_memory(builder: snowflake_ids_server_tests::Builder) -> snowflake_ids_server_tests::Builder {
+fn little_memory(builder: Builder) -> Builder {
     builder.set("shared_buffers", "8MB").set("max_connections", "20").set("wal_buffers", "256kB")
 }
 

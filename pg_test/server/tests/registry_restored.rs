@@ -1,15 +1,12 @@
 //! A registry that returns in an old state: restored from a copy of its files, or from a dump.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, NAME, PASSWORD, ROLE, becomes, exhaust, node, received, refused_with, registry_status,
-    said, wait_as_long_as_it_takes, wait_at_most,
+    JOIN, NAME, PASSWORD, ROLE, becomes, exhaust, node, received, refused_with, registry_status, said,
+    wait_as_long_as_it_takes, wait_at_most,
 };
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::take;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, snowflakes, sql::Session, wait};
-use std::time::Duration;
+use snowflake_ids_server_tests::snowflakes;
 
 /// Two nodes with a tag, and a session on each.
 fn two_nodes() -> Result<(Cluster, [Client; 2])> {

@@ -1,17 +1,14 @@
 //! The role of the nodes can connect to a registry and reserve ids there, and can do nothing else.
 
-use anyhow::{Result, ensure};
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
-    Cluster, JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, exhaust, node, registry_status, row, said,
-    strangers, wait_at_most,
+    JOIN, LEAVE, NAME, PASSWORD, ROLE, becomes, exhaust, node, registry_status, row, said, strangers,
+    wait_at_most,
 };
 use snowflake_ids_server_tests::owner::Owner;
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::programs;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Shutdown, cases, programs, sql::Session};
 use std::process::Command;
-use std::time::Duration;
 
 fn the_role_of_nodes_can_reserve_and_nothing_else(cluster: &mut Cluster) -> Result<()> {
     cluster.create("t", "")?;
@@ -70,7 +67,7 @@ fn users_are_not_told_where_the_registry_is(cluster: &mut Cluster) -> Result<()>
     client.run("create role app; grant execute on all functions in schema snowflake_ids, snowflake_ids_internal to app")?;
     exhaust(&mut client, "t")?;
     becomes(&mut client, NAME, "failing")?;
-    let all_told = |client: &mut postgres::Client| -> Result<String> {
+    let all_told = |client: &mut Client| -> Result<String> {
         let error = client.error("select segment_nextval('t')")?;
         // The registry's response when a column is attached.
         let seed = client.error("select snowflake_ids_internal.registry_seed('t', 5)")?;

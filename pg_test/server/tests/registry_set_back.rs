@@ -1,13 +1,9 @@
 //! Nothing is handed over to a registry that is behind the ids that the node received from it. A registry raised above one node's
 //! ids would look correct to all nodes.
 
-use anyhow::{Context, Result};
-use postgres::Client;
-use postgres::error::DbError;
-use snowflake_ids_server_tests::cluster::{Cluster, JOIN, LEAVE, NAME, ROLE, received, row, strangers};
+use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, ROLE, received, row, strangers};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, take};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 
 /// All rows of a registry's tags.
 const TAGS: &str =
@@ -262,7 +258,7 @@ fn nodes_that_compare_different_tags_do_not_wait_for_each_other() -> Result<()> 
     let mut joining = Vec::new();
     for (node, others) in cluster.nodes.iter().zip(1..) {
         let mut client = node.connect("postgres")?;
-        joining.push(std::thread::spawn(move || client.batch_execute(JOIN)));
+        joining.push(thread::spawn(move || client.batch_execute(JOIN)));
         waits(&mut registry, others)?;
     }
     locked.rollback()?;
@@ -283,7 +279,7 @@ fn a_row_that_is_set_back_meanwhile_is_not_raised() -> Result<()> {
         let mut changed = owner.transaction()?;
         changed.batch_execute(&format!("select snowflake_ids.{change}"))?;
         let mut client = cluster.session()?;
-        let joins = std::thread::spawn(move || client.error(JOIN));
+        let joins = thread::spawn(move || client.error(JOIN));
         let mut registry = cluster.registry.connect("postgres")?;
         waits(&mut registry, 1)?;
         changed.commit()?;

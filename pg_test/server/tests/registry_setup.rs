@@ -1,14 +1,10 @@
 //! A server joins a registry in one call on each side, and leaves in one call.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{NAME, PASSWORD, ROLE, becomes, node, strangers};
 use snowflake_ids_server_tests::port::Port;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next};
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Builder, Server, sql, sql::Session};
 
 const LEAVE: &str = "select snowflake_ids.registry_leave()";
 const MADE: &str = "snowflake_registry";

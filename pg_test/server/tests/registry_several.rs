@@ -1,17 +1,13 @@
 //! Several registries for one tag: each has its share of the numbers, and ids continue while any one of them works.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::DbError;
 use snowflake_ids_server_tests::cluster::{
     becomes, node, only_for_want_of_ids, refused_with, registry_status, row, said, wait_as_long_as_it_takes,
     wait_at_most,
 };
 use snowflake_ids_server_tests::load::Load;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, settled, status, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, snowflakes, sql::Session, wait};
-use std::time::Duration;
+use snowflake_ids_server_tests::snowflakes;
 
 const NAMES: [&str; 2] = ["first", "second"];
 const JOIN: &str = "select snowflake_ids.use_registry('first', 'second')";

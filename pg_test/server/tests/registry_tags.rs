@@ -1,14 +1,8 @@
 //! Changes of a registry's tag: attaching, dropping and leaving. The registry is another database of the same server.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, LEAVE, NAME, received, refused_with, row, wait_at_most};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take, take_until_refused};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, cases, ids, sql::Session, wait};
-use std::thread;
-use std::time::Duration;
 
 /// A database that knows the registry but has not joined it.
 fn stranger(server: &Server, name: &str) -> Result<Client> {

@@ -1,12 +1,10 @@
 //! Calls that repair a node whose registry answers, hangs or is down. Each call ends as the documents say, or changes nothing.
 
-use anyhow::{Context, Result};
-use postgres::Client;
-use snowflake_ids_server_tests::cluster::{Cluster, NAME, said};
-use snowflake_ids_server_tests::registry::wait_for_id;
+use snowflake_ids_server_tests::cluster::{NAME, said};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::next;
+use snowflake_ids_server_tests::snowflakes;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, Shutdown, cases, snowflakes, sql, sql::Session};
 
 /// The outcome of a call.
 #[derive(Clone, Copy)]

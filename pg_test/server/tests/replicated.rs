@@ -1,11 +1,9 @@
 //! Tags where rows arrive by logical replication. Functions that run on the subscriber take effect there as usual. The
 //! publisher's own tags are not replicated. Publisher and subscriber are two databases of one server.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::row;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, sql::Session, wait};
 
 /// Makes the subscriber execute the SQL in column `what` of each row that arrives.
 const ON_ARRIVAL: &str = "

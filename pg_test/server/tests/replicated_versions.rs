@@ -2,15 +2,12 @@
 //! server is made by `pg_createsubscriber` and then `pg_upgrade`. `make test-pg-upgrade` runs these tests and names the two
 //! versions.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::{self, NAME, becomes};
 use snowflake_ids_server_tests::installation::of_pg_upgrade;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{self, create};
 use snowflake_ids_server_tests::snowflakes::{self, next, status, take, worker};
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, ids, sql::Session, wait};
 
 /// The error of a server whose cluster has become another cluster.
 const FOREIGN: &str = "the state file of snowflake_ids belongs to another cluster";

@@ -1,10 +1,7 @@
 //! The view `attention`, the report and the status page of a server, in all states of the server.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
 
 const PAGE: &str = "select snowflake_ids.status_page()::pg_catalog.text";
 

@@ -1,15 +1,11 @@
 //! The high-water mark. The launcher moves the mark once per `reserve`, ahead of need. Callers move the mark if the launcher is
 //! late.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{LAUNCHER, process};
 use snowflake_ids_server_tests::snowflakes::{next, status, take};
-use snowflake_ids_server_tests::{Server, full, ids, sql::Session, wait};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 fn server(reserve: &str) -> Result<Server> {
     Server::builder().set("snowflake_ids.reserve", reserve).start()

@@ -4,14 +4,11 @@
 //! A mix says for each part whether it is old, present or missing. One server goes through one mix after another, and all its ids
 //! are compared. `make restores` runs all mixes. The other tests run mixes that show each way in which a part can be wrong.
 
-use anyhow::{Context, Result, bail, ensure};
-use postgres::Client;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::restores::From::{self, Missing, Old, Present};
 use snowflake_ids_server_tests::restores::Part;
 use snowflake_ids_server_tests::segments::create;
 use snowflake_ids_server_tests::snowflakes::take;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, wait};
 use std::collections::HashSet;
 
 /// A layout with many worker ids, because each copy that leases a worker id takes another one.

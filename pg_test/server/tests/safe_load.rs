@@ -1,19 +1,16 @@
 //! `snowflake_safe_id` under load: writers of many kinds, faults of the server, and readers that continue after their last id.
 //! With `SAFE_READ_SECONDS=1800` the test runs for half an hour, with more writers.
 
-use anyhow::{Context, Result, bail, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::random::Random;
-use snowflake_ids_server_tests::registry::{auto, lose_lease, serving};
-use snowflake_ids_server_tests::sessions::{Ends, PARALLEL};
-use snowflake_ids_server_tests::sql::{NOT_IN_STATE, Session};
-use snowflake_ids_server_tests::{Server, ids, setting, wait};
+use snowflake_ids_server_tests::registry::{lose_lease, serving};
+use snowflake_ids_server_tests::sessions::PARALLEL;
+use snowflake_ids_server_tests::setting;
+use snowflake_ids_server_tests::sql::NOT_IN_STATE;
 use std::error::Error;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
-use std::time::{Duration, Instant};
 
 /// The number of seconds that the test runs. Without this number, each strike comes once.
 fn seconds() -> Option<u64> {

@@ -1,10 +1,8 @@
 //! `snowflake_safe_id`: a reader that continues after the last id that it has read misses no row, whatever writers do.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::sql::{NOT_IN_STATE, Session};
-use snowflake_ids_server_tests::{Builder, Server, cases, sessions};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::sessions;
+use snowflake_ids_server_tests::sql::NOT_IN_STATE;
 
 const ROWS: &str = "select id from events where id < snowflake_safe_id() order by id";
 

@@ -1,12 +1,10 @@
 //! Tags that are created, altered, set and dropped while sessions use them. All sessions see a change at commit, and no session
 //! sees it before.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::owner::Owner;
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::programs;
 use snowflake_ids_server_tests::segments::{create, next, status, take};
-use snowflake_ids_server_tests::{Server, cases, ids, programs, sql::Session};
 use std::process::Command;
 
 /// Opens a session that changes tags, and two that use them.

@@ -1,11 +1,7 @@
 //! A tag that no session has used yet, with a step that is far too small. All sessions call the tag at once.
 
-use anyhow::Result;
-use postgres::Client;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, status, take};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, cases, ids, wait};
-use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 32;
 

@@ -1,11 +1,8 @@
 //! Databases that are dropped and created again. A database that has a dropped database's OID inherits nothing from that database.
 
-use anyhow::{Result, ensure};
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, ids, snowflakes, sql::Session, wait};
+use snowflake_ids_server_tests::snowflakes;
 
 /// An OID that no database has by itself.
 const OID: u32 = 4_000_000_001;

@@ -1,10 +1,7 @@
 //! Dated tags: the count starts again with each period, across midnight, restarts and clocks that step.
 
-use anyhow::{Context, Result};
-use postgres::Client;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,9 +1,7 @@
 //! Dense segments: without a crash or a rollback, n ids of a tag are exactly 1..n, whichever sessions take them.
 
-use anyhow::Result;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 
 const SESSIONS: usize = 16;
 

@@ -1,10 +1,7 @@
 //! Dumps: a restored database gives ids above every id in the dump, and only to roles that may take ids.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session, wait};
 
 /// A query for the definitions of tags: the columns that calls do not change.
 const DEFINITION: &str = "select tag || ': ' || row(start, step, max_step, increment, remainder, max_value,

@@ -1,9 +1,7 @@
 //! The extension, dropped and created again while sessions know its tags.
 
-use anyhow::Result;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, sql::Session};
 
 #[test]
 fn the_extension_dropped_and_created_again_gives_nothing_of_before() -> Result<()> {

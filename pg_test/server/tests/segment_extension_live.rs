@@ -1,13 +1,8 @@
 //! The extension, dropped and created again during calls.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, sql::Session, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::thread;
 
 const SESSIONS: usize = 6;
 const ROUNDS: usize = 8;

@@ -1,11 +1,8 @@
 //! Formats with letters that are not ASCII: in databases of several encodings, and with a registry in another encoding.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{JOIN, NAME};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::{Server, sql::Session};
 
 fn text(client: &mut Client, tag: &str) -> Result<String> {
     client.one(&format!("select segment_nextval_text('{tag}')"))

@@ -1,14 +1,9 @@
 //! More tags than shared memory has slots.
 
-use anyhow::Result;
-use postgres::error::{DbError, SqlState};
-use postgres::{Client, NoTls};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::{Ends, at_once};
-use snowflake_ids_server_tests::{Server, ids, sql, sql::Session};
 use std::collections::BTreeMap;
 use std::sync::mpsc;
-use std::thread;
 
 const TAGS: usize = 4;
 

@@ -1,13 +1,8 @@
 //! A tag's row that an open transaction has locked.
 
-use anyhow::Result;
-use postgres::Client;
 use snowflake_ids_server_tests::cluster::refused_with;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, status, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, cases, ids};
-use std::thread;
 
 /// Opens a session, and creates two tags with segments of ten ids.
 fn session(server: &Server) -> Result<Client> {

@@ -1,11 +1,8 @@
 //! Ids that a transaction took from a row it had changed. After a rollback these ids do not repeat, even after restarts. Only a
 //! forced set by the tag's owner can bring them back, in an ordinary or a prepared transaction.
 
-use anyhow::Result;
-use postgres::Client;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, cases, ids};
 
 /// Changes a tag, takes ids and rolls back. Returns the ids.
 fn roll_back(client: &mut Client, tag: &str, count: usize) -> Result<Vec<i64>> {

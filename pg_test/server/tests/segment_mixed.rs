@@ -1,13 +1,10 @@
 //! Changes of every kind, committed and rolled back, beside sessions that only insert: no id repeats, not even a rolled-back id.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::create;
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, full, ids, sql::Session, wait};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 const TUNE: &str = "select snowflake_ids.segment_alter('t', description => 'changed')";
 const ALTER: &str =

@@ -1,10 +1,7 @@
 //! A transaction that creates or changes a tag takes the tag's ids from its own private memory.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take};
-use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
 
 fn sessions(server: &Server) -> Result<(Client, Client)> {
     Ok((server.session()?, server.connect("postgres")?))

@@ -1,12 +1,7 @@
 //! Many databases that take ids of tags concurrently, while the server can run only a few workers.
 
-use anyhow::{Context, Result};
-use postgres::Client;
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Builder, Server};
 
 /// The number of databases, from `SNOWFLAKE_IDS_DATABASES`.
 fn databases() -> Result<usize> {

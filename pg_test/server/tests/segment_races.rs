@@ -1,16 +1,11 @@
 //! Tags that are changed under load, again and again. The tests aim at the moments between a change and its commit, and between a
 //! reservation and its publication.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{WORKER, create, processes, take};
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, cases, full, ids, wait};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 const SESSIONS: usize = 6;
 

@@ -1,10 +1,8 @@
 //! Restarts, which leave no gap, and crashes, which leave a gap and repeat nothing. The saved-range file that the server writes
 //! when it stops can be lost, damaged or old without harm.
 
-use anyhow::Result;
-use postgres::Client;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{LAUNCHER, create, next, process, settled, take};
-use snowflake_ids_server_tests::{Server, Shutdown, cases, ids, sql::Session};
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,11 +1,9 @@
 //! Data directories whose parts are from different moments. Saved ranges are handed out once, whichever other files were restored
 //! beside the saved-range file.
 
-use anyhow::Result;
-use postgres::Client;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::restores::{From, Moment, Part};
 use snowflake_ids_server_tests::segments::{create, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids};
 
 /// Restores all files of a stopped server, except the saved-range file.
 fn put_back_all_but_the_note(server: &Server, moment: &Moment) -> Result<()> {

@@ -1,9 +1,7 @@
 //! Rollbacks never give ids back: ids that a transaction took from a row that it had changed do not repeat.
 
-use anyhow::{Context, Result};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{TIMEOUT, create, next, status, take};
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, cases, ids, wait};
 
 fn ids_taken_within_a_savepoint_that_is_rolled_back_do_not_come_again(server: &mut Server) -> Result<()> {
     let (mut own, mut other) = (server.session()?, server.connect("postgres")?);

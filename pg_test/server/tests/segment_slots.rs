@@ -1,12 +1,9 @@
 //! Servers that cannot start a worker, because all `max_worker_processes` are in use.
 
-use anyhow::{Context, Result};
-use postgres::error::{DbError, SqlState};
 use snowflake_ids_server_tests::cluster::refused_with;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, status, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::{Ends, PARALLEL, at_once};
-use snowflake_ids_server_tests::{Builder, Server, ids, sql::Session};
-use std::thread;
+use snowflake_ids_server_tests::sessions::PARALLEL;
 
 /// A server with this number of worker processes. Logical replication uses none of these processes.
 fn server(workers: u32) -> Builder {
@@ -15,7 +12,7 @@ fn server(workers: u32) -> Builder {
 }
 
 /// Calls for an id, and expects an error because no worker can start.
-fn refused(client: &mut postgres::Client) -> Result<DbError> {
+fn refused(client: &mut Client) -> Result<DbError> {
     client.run("set snowflake_ids.segment_wait_timeout = '500ms'")?;
     Ok(refused_with(client, "t", &["max_worker_processes"])?.1)
 }
@@ -65,7 +62,7 @@ fn service_resumes_by_itself_once_another_leaves_the_last_slot() -> Result<()> {
     client.run("reset snowflake_ids.segment_wait_timeout")?;
     let waiting = thread::spawn(move || next(&mut client, "t"));
     wait_for_waiting(&server, 1)?;
-    cancel.cancel_query(postgres::NoTls)?;
+    cancel.cancel_query(NoTls)?;
     assert_eq!(holder.ended()?.code(), &SqlState::QUERY_CANCELED);
     assert_eq!(waiting.ended().context("the call that waited")?, 1);
     Ok(())

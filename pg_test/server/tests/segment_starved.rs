@@ -1,20 +1,13 @@
 //! Databases whose workers hang, and other databases that need ids.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
 use snowflake_ids_server_tests::cluster::{
     JOIN, NAME, node, refused_with, wait_as_long_as_it_takes, wait_at_most,
 };
-use snowflake_ids_server_tests::registry::auto;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take_until_refused, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::Ends;
 use snowflake_ids_server_tests::snowflakes::next as next_snowflake;
-use snowflake_ids_server_tests::{Server, sql, sql::Session, wait};
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::thread;
-use std::time::Duration;
 
 /// The number of databases whose worker hangs.
 const HUNG: usize = 7;

@@ -1,13 +1,8 @@
 //! Trouble with one tag: whatever blocks the tag, the other tags of its database are served.
 
-use anyhow::Result;
-use postgres::error::SqlState;
-use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::cluster::refused_with;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::{Ends, at_once};
-use snowflake_ids_server_tests::{Server, cases, sql::Session, wait};
-use std::thread;
 
 /// Opens a session whose calls wait at most 700 ms, and creates a tag. Calls of other sessions wait as long as necessary.
 fn session(server: &Server) -> Result<Client> {
@@ -21,7 +16,7 @@ fn assert_served(server: &Server) -> Result<()> {
     take(&mut server.connect("postgres")?, "good", 200).map(drop)
 }
 
-fn refusal(client: &mut Client, tag: &str) -> Result<postgres::error::DbError> {
+fn refusal(client: &mut Client, tag: &str) -> Result<DbError> {
     let error =
         client.fails(&format!("select segment_nextval('{tag}')"), &SqlState::INSUFFICIENT_RESOURCES)?;
     Ok(error)

@@ -1,15 +1,11 @@
 //! More databases that take ids of tags than the server can run workers for.
 
-use anyhow::Result;
-use postgres::Client;
-use snowflake_ids_server_tests::registry::{auto, serving};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::serving;
 use snowflake_ids_server_tests::segments::{WORKER, create, next, process};
-use snowflake_ids_server_tests::sessions::at_once;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Server, ids, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
 
 const LONG: Duration = Duration::from_mins(1);
 

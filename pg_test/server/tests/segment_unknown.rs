@@ -1,13 +1,9 @@
 //! Calls for tags that do not exist: how many slots the calls may use, and that they leave nothing behind.
 
-use anyhow::{Context, Result};
-use postgres::error::SqlState;
-use postgres::{CancelToken, Client, NoTls};
+use postgres::CancelToken;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::processes::memory;
 use snowflake_ids_server_tests::segments::{create, next};
-use snowflake_ids_server_tests::sessions::{Ends, at_once};
-use snowflake_ids_server_tests::{Server, sql::Session, wait};
-use std::collections::BTreeSet;
 use std::thread::{self, JoinHandle};
 
 const PLACES: &str = "16";

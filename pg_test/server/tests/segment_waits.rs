@@ -1,12 +1,7 @@
 //! The ends of a wait for a segment: a statement timeout, a cancel, the end of the session, a shutdown.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::segments::{create, next, take, wait_for_waiting};
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Server, Shutdown, cases, sql::Session};
-use std::thread;
 
 const CALL: &str = "select segment_nextval('t')";
 
@@ -36,7 +31,7 @@ fn a_cancel_ends_the_wait_of_one_and_not_of_another(server: &mut Server) -> Resu
     let waiting = thread::spawn(move || client.error(CALL));
     let later = thread::spawn(move || next(&mut other, "t"));
     wait_for_waiting(server, 2)?;
-    cancel.cancel_query(postgres::NoTls)?;
+    cancel.cancel_query(NoTls)?;
     let error = waiting.ended()?;
     assert_eq!(error.code(), &SqlState::QUERY_CANCELED, "{error:?}");
     assert!(!later.is_finished());

@@ -1,10 +1,8 @@
 //! Gapless series: each key gets exactly the numbers 1..n, whatever ends the server or a transaction. The tables of counters do not
 //! bloat.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_ids_server_tests::{Server, cases, full, sql::Session};
-use std::thread;
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 
 /// Sessions that insert rows.
 const SESSIONS: usize = 8;
@@ -67,7 +65,7 @@ fn kill_9_leaves_no_gap(server: &mut Server) -> Result<()> {
             .map(|(seed, client)| thread::spawn(move || insert(client, seed + 100 * round)))
             .collect();
         let mut client = server.session()?;
-        snowflake_ids_server_tests::wait::until_true("rows", || {
+        wait::until_true("rows", || {
             let rows: i64 = client.one("select count(*) from invoice")?;
             Ok(rows > before + 500)
         })?;
@@ -169,7 +167,7 @@ fn counters_do_not_bloat(server: &mut Server) -> Result<()> {
     // Updates do not touch the index, except a few updates in transactions whose row versions do not fit on one page.
     let updates = "select n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where relname = 'series_bigint'";
     let mut hot = 0;
-    snowflake_ids_server_tests::wait::until_true("the counts of updates", || {
+    wait::until_true("the counts of updates", || {
         let row = client.query_one(updates, &[])?;
         hot = row.get(1);
         Ok(row.get::<_, i64>(0) == i64::from(calls))

@@ -2,10 +2,7 @@
 //! wait at most for `segment_wait_timeout`; their error names the table. Calls of sessions that have cached the table's content
 //! do not wait.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, cases, sql, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// Opens a session that will lock a table, and creates the objects of the calls.
 fn locker(server: &Server) -> Result<Client> {

@@ -1,15 +1,10 @@
 //! Monotonic series: the numbers of a key grow and never repeat, whatever ends the server. The keys of a section share one
 //! maximum.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::cluster::Cluster;
-use snowflake_ids_server_tests::sessions::Ends;
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, cases, full, sql, sql::Session, wait};
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::thread;
 
 /// The number of sessions that call at once.
 const SESSIONS: usize = 8;
@@ -291,7 +286,7 @@ fn a_call_waits_for_its_section_and_can_be_cancelled() -> Result<()> {
     let waiting_calls = "select count(*) = 2 from pg_stat_activity
         where query like '%series_nextval%' and pid <> pg_backend_pid() and state = 'active' and wait_event is not null";
     server.session()?.becomes_true(waiting_calls)?;
-    cancel.cancel_query(postgres::NoTls)?;
+    cancel.cancel_query(NoTls)?;
     let (error, mut client) = waiting.ended();
     ensure!(error?.code() == &SqlState::QUERY_CANCELED, "cancelled");
     ensure!(!later.is_finished(), "the other one waits");

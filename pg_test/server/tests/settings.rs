@@ -1,9 +1,6 @@
 //! Settings: refused values, with the moment and the words of the refusal; and the ids of several layouts.
 
-use anyhow::{Context, Result, ensure};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// Values that are refused, each with words that the refusal must contain.
 const WRONG: [(&str, &str, &str); 46] = [

@@ -1,9 +1,6 @@
 //! The type `snowflake_id` between servers that have it and columns of bigint: replication, foreign tables, dumps.
 
-use anyhow::Result;
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql::Session, wait};
+use snowflake_ids_server_tests::prelude::*;
 
 const AS_JSON: &str = "select string_agg(row_to_json(t)::text, ' ' order by id) from t";
 
@@ -100,7 +97,7 @@ fn a_dump_is_restored_by_the_owner_of_the_database() -> Result<()> {
     {
         client.run(statement)?;
     }
-    let mut app = server.config("app").user("app").connect(postgres::NoTls)?;
+    let mut app = server.config("app").user("app").connect(NoTls)?;
     app.run(
         "create extension snowflake_ids;
          create table t (id snowflake_id primary key default snowflake_nextval(), v text);
@@ -110,7 +107,7 @@ fn a_dump_is_restored_by_the_owner_of_the_database() -> Result<()> {
     app.fails("drop extension snowflake_ids cascade", &SqlState::DEPENDENT_OBJECTS_STILL_EXIST)?;
     let dump = server.dump_as("app", "app", &[])?;
     server.restore_as("app", "restored", &dump)?;
-    let mut restored = server.config("restored").user("app").connect(postgres::NoTls)?;
+    let mut restored = server.config("restored").user("app").connect(NoTls)?;
     assert!(is_typed(&mut restored)?);
     assert_eq!(restored.one::<String>(AS_JSON)?, app.one::<String>(AS_JSON)?);
     restored.run("insert into t (v) values ('c'); alter table t alter id type bigint; drop table refers")?;

@@ -1,9 +1,7 @@
 //! The state file: if the server cannot trust the file, it issues no ids until an operator decides how to continue.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::SqlState;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,11 +1,8 @@
 //! Restarts: ids continue exactly after a clean stop. A crash loses at most the reserved ids, and the clock may be set back in
 //! between.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::load::Taken;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{BEHIND, next, refused, seconds, status, take};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
-use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = wait::LONG;
 

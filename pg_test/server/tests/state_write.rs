@@ -1,15 +1,11 @@
 //! The state file under a running server. If the file is missing, or cannot be written or read, ids stop once the reserved ids
 //! are used up. After most of these faults, ids continue without an operator.
 
-use anyhow::{Result, bail};
-use postgres::Client;
-use postgres::error::{DbError, SqlState};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::snowflakes::{next, refused, take};
 use snowflake_ids_server_tests::state_file::Fault;
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = wait::LONG;
 const RESERVE: Duration = Duration::from_secs(1);

@@ -1,9 +1,6 @@
 //! Texts from callers: of the greatest possible length, and with any letters in any encoding.
 
-use anyhow::{Context, Result};
-use postgres::Client;
-use postgres::error::SqlState;
-use snowflake_ids_server_tests::{Server, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 
 /// The longest possible text. A message cannot contain this text and a few more words.
 const LONGEST: usize = 1_073_741_815;

@@ -1,15 +1,11 @@
 //! `ALTER EXTENSION snowflake_ids UPDATE`, from each release and to a made-up next version, in databases that use the extension.
 //! Until then, the library runs the former version's SQL. One test covers the part of `pg_upgrade` that needs only one server.
 
-use anyhow::{Context, Result, ensure};
-use postgres::error::SqlState;
-use postgres::{Client, NoTls};
 use snowflake_ids_server_tests::catalog::{self, Told};
 use snowflake_ids_server_tests::installation::Installation;
 use snowflake_ids_server_tests::next::{self, FORMER, NEXT, Upgrade};
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::upgrades::{self, Drawn};
-use snowflake_ids_server_tests::{Builder, Server, Shutdown, sql::Session};
-use std::collections::BTreeSet;
 
 /// A server with the scripts of all upgrades.
 fn server() -> Result<(Server, Vec<Upgrade>)> {

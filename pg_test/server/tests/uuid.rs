@@ -1,9 +1,6 @@
 //! UUIDs of version 7. No UUID repeats across sessions, crashes and parallel workers, and no UUID has the position of an id.
 
-use anyhow::{Context, Result};
-use postgres::Client;
-use snowflake_ids_server_tests::sessions::at_once;
-use snowflake_ids_server_tests::{Server, cases, ids, sql::Session};
+use snowflake_ids_server_tests::prelude::*;
 use std::collections::HashSet;
 
 const SESSIONS: usize = 16;

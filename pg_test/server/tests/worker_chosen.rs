@@ -1,12 +1,9 @@
 //! `worker_id = auto` without a registry: the server chooses its worker id, without any set-up.
 
-use anyhow::{Result, ensure};
-use postgres::Client;
-use snowflake_ids_server_tests::registry::{auto, of_pairs, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::of_pairs;
 use snowflake_ids_server_tests::segments::TIMEOUT;
 use snowflake_ids_server_tests::snowflakes::{NEXT, next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Server, Shutdown, ids, sql, sql::Session, wait};
-use std::collections::BTreeSet;
 use std::fs;
 
 const NO_ID: &str = "this server has no worker id yet";

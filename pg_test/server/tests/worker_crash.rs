@@ -1,12 +1,10 @@
 //! Leases of worker ids, with crashes at any moment: while a lease is taken, renewed or given up.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::registry::{auto, serving, wait_for_id};
+use snowflake_ids_server_tests::full;
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::serving;
 use snowflake_ids_server_tests::snowflakes::status;
-use snowflake_ids_server_tests::{Builder, Server, full, sql::Session, wait};
 use std::thread::sleep;
-use std::time::Duration;
 
 const LEASE_WORKER: &str =
     "select pid from pg_stat_activity where backend_type = 'snowflake_ids lease worker'";

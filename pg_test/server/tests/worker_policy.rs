@@ -1,12 +1,9 @@
 //! The choice of a server's worker id: policies, no free worker ids, and released worker ids.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::registry::{auto, lease_to_another, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::lease_to_another;
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, time, worker};
-use snowflake_ids_server_tests::{Builder, Server, ids, sql, sql::Session};
-use std::collections::BTreeSet;
 use std::thread::sleep;
-use std::time::Duration;
 
 const NONE_FREE: &str = "no worker id is free";
 

@@ -1,11 +1,9 @@
 //! A server that leases worker ids to other servers, and leases its own from the same table. The table is locked, dropped, or
 //! changed by hand.
 
-use anyhow::Result;
-use snowflake_ids_server_tests::load::Taken;
-use snowflake_ids_server_tests::registry::{auto, held, lease_to_another, lose_lease, serving, wait_for_id};
+use snowflake_ids_server_tests::prelude::*;
+use snowflake_ids_server_tests::registry::{held, lease_to_another, lose_lease, serving};
 use snowflake_ids_server_tests::snowflakes::{next, refused, status, take, worker};
-use snowflake_ids_server_tests::{Server, ids, sql, sql::Session, wait};
 
 const NO_ID: &str = "this server has no worker id yet";
 

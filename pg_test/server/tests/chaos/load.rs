@@ -4,17 +4,15 @@ use super::calls;
 use super::database::{Database, TAGS, UNSURE};
 use super::generations::{self, Given};
 use super::judge::{describe, is_expected};
-use anyhow::bail;
-use postgres::{Client, Error};
+use postgres::Error;
 use snowflake_ids_server_tests::load::Taken as Ids;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::random::Random;
-use snowflake_ids_server_tests::wait;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle, sleep};
-use std::time::{Duration, Instant};
 
 /// The pause of a session after a failed call.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -95,7 +93,7 @@ pub struct All {
 
 impl All {
     /// Adds the ids of a session, after its call has ended.
-    pub fn add(&mut self, load: Load) -> anyhow::Result<()> {
+    pub fn add(&mut self, load: Load) -> Result<()> {
         wait::until_true("a session to end its call", || Ok(load.thread.is_finished()))?;
         let database = load.database;
         let Ok(taken) = load.thread.join() else { bail!("a session panicked") };
@@ -109,7 +107,7 @@ impl All {
     }
 
     /// Checks that no id was given twice.
-    pub fn unique(&self) -> anyhow::Result<()> {
+    pub fn unique(&self) -> Result<()> {
         println!("{} segment ids, {} snowflake ids", self.segments.len(), self.snowflakes.ids.len());
         generations::unique(&self.segments)?;
         self.of_one.values().try_for_each(Ids::unique)?;

@@ -3,9 +3,7 @@
 use super::judge::describe;
 use super::load;
 use super::world::{TIMEOUT, World};
-use anyhow::{Context, Result, bail};
-use postgres::Client;
-use snowflake_ids_server_tests::wait;
+use snowflake_ids_server_tests::prelude::*;
 
 impl World {
     /// Fails if the sessions or the server have reported a fault.

@@ -6,16 +6,13 @@ use super::held::Held;
 use super::judge::{describe, is_expected};
 use super::load::{Load, Orders};
 use super::story::Story;
-use anyhow::{Result, bail};
-use postgres::{Client, Error, NoTls};
+use postgres::Error;
+use snowflake_ids_server_tests::prelude::*;
 use snowflake_ids_server_tests::random::Random;
-use snowflake_ids_server_tests::registry::{auto, wait_for_id};
-use snowflake_ids_server_tests::{Server, wait};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
 
 const DATABASES: usize = 3;
 const SESSIONS_OF_EACH: usize = 2;

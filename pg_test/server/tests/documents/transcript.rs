@@ -1,14 +1,11 @@
 //! The output of psql for the statements of a document.
 
 use super::blocks::Step;
-use anyhow::{Context, Result, ensure};
-use snowflake_ids_server_tests::sql::Session;
-use snowflake_ids_server_tests::{Server, wait};
+use snowflake_ids_server_tests::prelude::*;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 /// Marks the beginning of each step in the output, before the step's number.
 const MARK: &str = "-- step ";

@@ -29,16 +29,18 @@ PROFILE ?= release
 # The features of a build for tests, which shares its dependencies with `cargo pgrx test`.
 PACKAGE_FEATURES = $(FEATURES)$(if $(filter-out release,$(PROFILE)),$(COMMA)same_dependencies)
 COMMA := ,
+# What devtools/build/arm64.sh builds is in folders of its own.
+FOR := $(addprefix -,$(CARGO_BUILD_TARGET))
 # test-versions.sh sets other folders. A build for tests is never installed for use.
-PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
+PACKAGE := $(TARGET)/package/pg$(PG_MAJOR)$(FOR)$(if $(filter-out release,$(PROFILE)),-$(PROFILE))
 LIBRARY := $(PACKAGE)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
 BUILT_FROM := Cargo.toml Cargo.lock build.rs snowflake_ids.control $(wildcard sql/install/*.sql sql/upgrade/*.sql) \
   $(shell find src core/src core/Cargo.toml core/explain devtools/install-script -type f)
 
 # The builds that packages are made of, and their folder.
-SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)
+SHIPPED := $(TARGET)/shipped/package/pg$(PG_MAJOR)$(FOR)
 SHIPPED_LIBRARY := $(SHIPPED)$(shell $(PG_CONFIG) --pkglibdir 2>/dev/null)/snowflake_ids.so
-PACKAGES := $(TARGET)/packages
+PACKAGES := $(TARGET)/packages$(FOR)
 
 .PHONY: $(shell sed -nE 's/^([a-z0-9-]+):.* #+ .*/\1/p' Makefile)
 
@@ -52,7 +54,7 @@ all: $(LIBRARY) # build the extension for PG_CONFIG, optimised, packaged below t
 $(LIBRARY): $(BUILT_FROM)
 	@devtools/build/setup.sh --check
 	rm -rf $(PACKAGE)
-	cargo pgrx package --profile $(PROFILE) $(PACKAGE_FEATURES) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
+	cargo pgrx package --profile $(PROFILE) $(PACKAGE_FEATURES) $(addprefix --target=,$(CARGO_BUILD_TARGET)) --pg-config $(PGRX_PG_CONFIG_PATH) --out-dir $(PACKAGE)
 	@devtools/build/install-script.sh --make $(PACKAGE)
 
 setup: SCRIPT = build/setup.sh ## install what building and testing need
@@ -102,7 +104,7 @@ deny: # check licenses and sources of the dependencies; part of `make release`
 	@devtools/build/cargo-tool.sh cargo-deny 0.20.2
 	cargo deny --locked check licenses bans sources
 
-check-arm64: SCRIPT = test/check-arm64.sh # type-check for arm64; skipped without the standard library's source (RUST_SRC) or headers
+check-arm64: SCRIPT = build/arm64.sh $(MAKE) all || [[ $$? -eq 3 ]] # build for arm64, with an unpacked Debian for arm64; ARM64_RELEASE (bookworm), RUST_SRC
 install-script-check: SCRIPT = build/install-script.sh --check $(PACKAGE) # check the install and upgrade scripts, and that scripts of releases have not changed
 
 test-core: ## test the algorithms, without PostgreSQL
@@ -125,6 +127,7 @@ test-upgrade: install # test upgrade scripts: from each release to this version,
 test-pg-upgrade: SCRIPT = test/pg-upgrade.sh "$(FROM)" "$(TO)" # run pg_upgrade of a cluster that uses the extension: FROM=/path/to/pg_config TO=/path/to/pg_config
 test-versions: SCRIPT = test/versions.sh $(VERSIONS) # run the suites on each major version, on servers that it builds; VERSIONS='14 18' runs some, PG_CONFIGS='/path/to/pg_config' names servers of yours
 test-versions-smoke: SCRIPT = test/versions.sh --smoke $(or $(VERSIONS),19 18) # test what the newest version is most likely to break: 19, or 18 without its sources; VERSIONS=17 takes another
+test-arm64: SCRIPT = build/arm64.sh devtools/test/arm64.sh || [[ $$? -eq 3 ]] # run tests on that arm64 Debian, emulated; takes an hour
 test-citus: SCRIPT = ../pg_test/citus/check.sh "$(CITUS)" # run the checks of Citus on a real cluster: CITUS='host=... port=... dbname=...' is its coordinator
 test-pgdog: SCRIPT = ../pg_test/pgdog/check.sh "$(PGDOG)" # run the checks of docs/pgdog.md behind a real PgDog: PGDOG='host=... port=... dbname=...' is its address
 test-cloudnative: SCRIPT = test/cloudnative.sh $(PACKAGE) # run README's first example on a server that finds the extension in folders of an image; skipped before 18
@@ -156,7 +159,7 @@ $(SHIPPED_LIBRARY): $(BUILT_FROM) devtools/release/build.sh
 package-deb: SCRIPT = release/deb.sh $(SHIPPED) $(PACKAGES) ## make Debian packages in target/packages
 package-rpm: SCRIPT = release/rpm.sh $(SHIPPED) $(PACKAGES) # make RPM packages beside them, for the PostgreSQL project's own; skipped without rpmbuild
 package-tar: SCRIPT = release/tar.sh $(SHIPPED) $(PACKAGES) # make an archive with an install.sh, for any Linux with PostgreSQL's pg_config
-package-image: SCRIPT = release/image.sh $(SHIPPED) $(TARGET)/image/pg$(PG_MAJOR) # make the folders of an image for CloudNativePG, in target/image; for 18 and newer
+package-image: SCRIPT = release/image.sh $(SHIPPED) $(TARGET)/image/pg$(PG_MAJOR)$(FOR) # make the folders of an image for CloudNativePG, in target/image; for 18 and newer
 reproducible: SCRIPT = release/reproducible.sh $(PACKAGES) # build the last commit again, elsewhere, and compare the packages byte for byte; takes minutes
 docs: SCRIPT = build/book.sh ## make a book of the documents, in target/book
 next-version: SCRIPT = release/next-version.sh "$(VERSION)" # begin VERSION=1.1.0 after a release, in all files that name the version; commits nothing
@@ -170,7 +173,7 @@ release: ## check a release, and make its files: PG_CONFIGS='...'
 
 release-files: package-deb package-rpm package-tar reproducible # make those for the major version of PG_CONFIG, built twice
 	@[[ $(PG_MAJOR) -lt 18 ]] || $(MAKE) --no-print-directory package-image
-	@devtools/release/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR) $(TARGET)/release-files
+	@devtools/release/release.sh files $(PACKAGES) $(TARGET)/image/pg$(PG_MAJOR)$(FOR) $(TARGET)/release-files
 
 ## Measure
 
@@ -188,6 +191,7 @@ install install-script install-script-check test-cloudnative: $(LIBRARY)
 restores test-fair: install
 package-deb package-rpm package-tar package-image: $(SHIPPED_LIBRARY)
 test-packages: package-deb package-tar
+test-arm64: install
 reproducible: package-deb package-rpm package-tar
 # `setup` may install the server for which `install` builds, so that one is made by itself.
 ON_INSTALLED := demo-cluster sqlsmith chaos test-orm test-stock test-page test-partman test-patroni test-monitoring monitoring

@@ -48,17 +48,21 @@ keyring() {
   printf '%s\n' "${!named:-/usr/share/keyrings/${1,,}-archive-keyring.gpg}"
 }
 
+# Options of apt that name another architecture than this machine's.
+architecture=()
+
 # Runs apt with this script's own lists and sources, so that those of the machine stay unchanged.
 own_apt() {
-  "$1" -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists" \
+  "$1" "${architecture[@]}" -o Dir::Etc::sourcelist="$work/sources.list" -o Dir::Etc::sourceparts=- -o Dir::State::lists="$work/lists" \
     -o APT::Sandbox::User=root "${@:2}"
 }
 
+# write_sources deb|deb-src: writes the release's sources of packages, or of the packages' sources.
 write_sources() {
   local mirror suite
   for mirror in $(mirrors "$distribution"); do
     for suite in $(suites "$mirror"); do
-      echo "deb-src [signed-by=$(keyring "$distribution")] $mirror $suite main"
+      echo "$1 [signed-by=$(keyring "$distribution")] $mirror $suite main"
     done
   done >"$work/sources.list"
 }
@@ -70,7 +74,7 @@ get_source() {
   local version
   [[ -r $(keyring "$distribution") ]] ||
     skip "only $distribution $release has its sources, and this machine lacks $(keyring "$distribution") to check them with"
-  write_sources
+  write_sources deb-src
   [[ -s $work/sources.list ]] || skip "only $distribution $release has its sources; name a mirror in ${distribution^^}_MIRROR"
   mkdir -p "$work/lists/partial"
   own_apt apt-get update -q >"$work/apt.log" 2>&1 || true
